@@ -1,0 +1,29 @@
+/* The three element types of HEAL tensors. */
+#ifndef HEALCL_CORE_DTYPE_H
+#define HEALCL_CORE_DTYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum dtype { DTYPE_INT8, DTYPE_INT32, DTYPE_INT64 };
+
+enum { DTYPE_COUNT = 3 };
+
+/* Bytes of one element: 1, 4 or 8. */
+size_t dtype_size(enum dtype dtype);
+
+/* "int8", "int32", "int64" */
+const char *dtype_name(enum dtype dtype);
+
+/* Finds a dtype by name, e.g. "int64" or "torch.int64". Returns whether there is one. */
+bool dtype_from_name(const char *name, enum dtype *dtype);
+
+/* Whether value is representable in dtype. */
+bool dtype_holds(enum dtype dtype, int64_t value);
+
+/* Reads and writes element index of an array of dtype; a store wraps (two's complement). */
+int64_t dtype_load(enum dtype dtype, const void *array, int64_t index);
+void dtype_store(enum dtype dtype, void *array, int64_t index, int64_t value);
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * Layouts: where the elements of a tensor view lie in its storage.
+ *
+ * Element (i0, i1, ...) lies at offset + i0*stride[0] + i1*stride[1] + ..., counted in elements
+ * from the start of the storage. Strides are never negative; 0 repeats an element along an axis.
+ * Every function here keeps two invariants: the number of elements, and the largest position plus
+ * one, times the largest item size, are at most 2^63-1.
+ */
+#ifndef HEALCL_CORE_LAYOUT_H
+#define HEALCL_CORE_LAYOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum {
+    MAX_RANK = 16,    /* of a tensor */
+    LAYOUT_RANK = 17, /* of a layout: splitting an axis for repeat_interleave adds one */
+};
+
+struct layout {
+    uint32_t rank;
+    int64_t offset;
+    int64_t shape[LAYOUT_RANK];
+    int64_t stride[LAYOUT_RANK];
+};
+
+/* Number of elements; 1 for rank 0. */
+int64_t layout_elements(const struct layout *layout);
+
+/* C order from offset 0. Refuses a negative size, a rank above MAX_RANK, and more than 2^63-1
+ * bytes at item_size. */
+MUST_CHECK enum healcl_status layout_init(struct layout *layout, uint32_t rank,
+                                          const int64_t *shape, uint64_t item_size,
+                                          struct healcl_error *error);
+
+/* The C-order layout of a layout's shape, from offset 0. */
+struct layout layout_packed(const struct layout *layout);
+
+/* Position of the last element; offset where there are no elements. */
+int64_t layout_last(const struct layout *layout);
+
+/* Whether the elements lie in C order without gaps (from any offset). */
+bool layout_is_contiguous(const struct layout *layout);
+
+bool layout_same_shape(const struct layout *a, const struct layout *b);
+
+/* Whether both put every element at the same position (axes of size 1 aside). */
+bool layout_same_elements(const struct layout *a, const struct layout *b);
+
+/* Whether two views of one storage may share an element. Exact for nested strides (slices,
+ * transposes and reshapes of C order), else errs towards true. */
+bool layouts_may_overlap(const struct layout *a, const struct layout *b);
+
+/* Whether two indices name one element: a stride of 0 on an axis longer than 1. */
+bool layout_overlaps_itself(const struct layout *layout);
+
+/* NumPy broadcasting of a's shape and b's: aligned at the last axis, sizes equal or 1. Only rank
+ * and shape of result are set. */
+MUST_CHECK enum healcl_status layout_broadcast_shape(const struct layout *a, const struct layout *b,
+                                                     struct layout *result,
+                                                     struct healcl_error *error);
+
+/* The view of layout broadcast to target's shape. Refuses where the shape does not broadcast. */
+MUST_CHECK enum healcl_status layout_broadcast(const struct layout *layout,
+                                               const struct layout *target, struct layout *result,
+                                               struct healcl_error *error);
+
+/* axis in [-rank, rank) → [0, rank). */
+MUST_CHECK enum healcl_status axis_normalize(int64_t axis, uint32_t rank, uint32_t *normalized,
+                                             struct healcl_error *error);
+
+/* ---- views; result may be the source itself ---- */
+
+/* Fills in at most one -1 in shape and checks that it has elements elements. */
+MUST_CHECK enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t elements,
+                                             struct healcl_error *error);
+
+/* Whether layout can be viewed in another shape of equally many elements; sets result if so. */
+bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *shape,
+                    struct layout *result);
+
+struct layout layout_drop_axis(const struct layout *layout, uint32_t axis);
+struct layout layout_insert_axis(const struct layout *layout, uint32_t axis, int64_t size,
+                                 int64_t stride);
+struct layout layout_move_axis(const struct layout *layout, uint32_t from, uint32_t to);
+
+/* One item of a get_slice index. */
+struct index_item {
+    enum { INDEX_INT, INDEX_SLICE, INDEX_ELLIPSIS } kind;
+    bool has_start, has_stop, has_step;
+    int64_t value; /* INDEX_INT */
+    int64_t start, stop, step;
+};
+
+/* Python's basic indexing: see get_slice in docs/OPS.md. */
+MUST_CHECK enum healcl_status layout_index(const struct layout *layout,
+                                           const struct index_item *items, uint32_t count,
+                                           struct layout *result, struct healcl_error *error);
+
+/* The part [start, start + size) of one axis; the caller knows that it lies inside. */
+struct layout layout_narrow(const struct layout *layout, uint32_t axis, int64_t start,
+                            int64_t size);
+
+/* "[2, 3]" into text, cut off with "..." where it does not fit; returns text. */
+enum { SHAPE_TEXT_SIZE = 160 };
+const char *layout_shape_text(const struct layout *layout, char text[SHAPE_TEXT_SIZE]);
+
+/* The multi-index of a C-order position as "[1, 0]". */
+const char *layout_index_text(const struct layout *layout, int64_t position,
+                              char text[SHAPE_TEXT_SIZE]);
+
+/* ---- walking ---- */
+
+/*
+ * Visits the elements of a shape in C order and keeps the positions of up to WALK_LAYOUTS layouts
+ * of that shape:
+ *     for (walk_init(&walk, n, layouts); walk.left > 0; walk_next(&walk)) use(walk.position[0]);
+ */
+enum { WALK_LAYOUTS = 4 };
+
+struct walk {
+    int64_t left; /* elements still to visit, this one included */
+    int64_t position[WALK_LAYOUTS];
+    int64_t index[LAYOUT_RANK];
+    uint32_t count;
+    const struct layout *layouts[WALK_LAYOUTS];
+};
+
+void walk_init(struct walk *walk, uint32_t count, const struct layout *const *layouts);
+void walk_next(struct walk *walk);
+
+#endif

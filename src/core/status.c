@@ -1,0 +1,79 @@
+#include "core/status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef HEALCL_VERSION
+#error "HEALCL_VERSION comes from the build"
+#endif
+
+const char *healcl_version(void)
+{
+    return HEALCL_VERSION;
+}
+
+const char *healcl_status_name(enum healcl_status status)
+{
+    switch (status) {
+    case HEALCL_OK: return "ok";
+    case HEALCL_DIFFERENT: return "different";
+    case HEALCL_USAGE: return "usage";
+    case HEALCL_REFUSED: return "refused";
+    case HEALCL_DEVICE: return "device";
+    case HEALCL_NO_MEMORY: return "no memory";
+    }
+    return "unknown";
+}
+
+void healcl_error_clear(struct healcl_error *error)
+{
+    if (!error)
+        return;
+    free(error->detail);
+    memset(error, 0, sizeof *error);
+}
+
+/* A name from a hostile file may hold line breaks or escape codes: an error stays one line. */
+static void make_one_line(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
+enum healcl_status error_set(struct healcl_error *error, enum healcl_status status,
+                             const char *file, int line, const char *format, ...)
+{
+    if (!error)
+        return status;
+    healcl_error_clear(error);
+    error->status = status;
+    error->file = file;
+    error->line = line;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->message, sizeof error->message, format, arguments);
+    va_end(arguments);
+    make_one_line(error->message);
+    return status;
+}
+
+void error_prefix(struct healcl_error *error, const char *format, ...)
+{
+    if (!error)
+        return;
+    char prefix[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(prefix, sizeof prefix, format, arguments);
+    va_end(arguments);
+    make_one_line(prefix);
+    size_t length = strlen(prefix);
+    size_t room = sizeof error->message - 1 - length;
+    size_t kept = strnlen(error->message, room);
+    memmove(error->message + length, error->message, kept);
+    memcpy(error->message, prefix, length);
+    error->message[length + kept] = 0;
+}

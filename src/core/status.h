@@ -1,0 +1,39 @@
+/*
+ * Errors as values that travel up.
+ *
+ * FAIL makes an error and returns its status; TRY forwards one. The first error wins: what is
+ * added on the way up is only context in front of the message.
+ */
+#ifndef HEALCL_CORE_STATUS_H
+#define HEALCL_CORE_STATUS_H
+
+#include "healcl.h"
+
+#define MUST_CHECK HEALCL_MUST_CHECK
+
+/* error may be NULL everywhere. Returns status. */
+__attribute__((format(printf, 5, 6))) enum healcl_status error_set(struct healcl_error *error,
+                                                                   enum healcl_status status,
+                                                                   const char *file, int line,
+                                                                   const char *format, ...);
+
+/* Puts context in front of the message of an error that has one: "entry 17 (ntt): ". */
+__attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *error,
+                                                        const char *format, ...);
+
+#define ERROR(error, status, ...) error_set((error), (status), __FILE__, __LINE__, __VA_ARGS__)
+
+#define FAIL(error, status, ...) return ERROR(error, status, __VA_ARGS__)
+
+#define REFUSE(error, ...) FAIL(error, HEALCL_REFUSED, __VA_ARGS__)
+
+#define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")
+
+#define TRY(expression)                                \
+    do {                                               \
+        enum healcl_status try_status_ = (expression); \
+        if (try_status_ != HEALCL_OK)                  \
+            return try_status_;                        \
+    } while (0)
+
+#endif

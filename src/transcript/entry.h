@@ -1,0 +1,93 @@
+/*
+ * Entries of a transcript: what the file says, typed and checked for form, not yet for meaning.
+ * Both spellings (tagged and plain) give the same entries.
+ */
+#ifndef HEALCL_TRANSCRIPT_ENTRY_H
+#define HEALCL_TRANSCRIPT_ENTRY_H
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "core/status.h"
+#include "transcript/payload.h"
+#include "transcript/source.h"
+
+enum argument_kind {
+    ARGUMENT_DEVICE_TENSOR,
+    ARGUMENT_HOST_TENSOR,
+    ARGUMENT_SHAPE, /* a shape or an index */
+    ARGUMENT_INT,
+    ARGUMENT_NONE,
+    ARGUMENT_TENSOR_TYPE,
+    ARGUMENT_SLICE,
+    ARGUMENT_ELLIPSIS,
+};
+
+/* "DEVICE_TENSOR", as transcripts write it. */
+const char *argument_kind_name(enum argument_kind kind);
+
+enum {
+    INDEX_ITEMS_MAX = 32,    /* in one SHAPE; longer lists are refused */
+    ENTRY_ARGUMENTS_MAX = 16 /* kept of one operation; more are counted, not kept */
+};
+
+struct argument {
+    enum argument_kind kind;
+    union {
+        struct {
+            /* The inf_name: digits for an integer name, text in double quotes for a string name,
+             * so that 5 and "5" are different names. Lives as long as the entry. */
+            const char *name;
+            bool has_dtype;
+            enum dtype dtype;
+        } tensor;
+        struct {
+            bool present; /* false for a HOST_TENSOR without data: null, {} or no tensor_base64 */
+            struct payload payload;
+        } host;
+        struct {
+            uint32_t count;
+            struct index_item items[INDEX_ITEMS_MAX];
+        } shape;
+        int64_t integer; /* booleans are 0 and 1 */
+        enum dtype dtype;
+        struct index_item slice;
+    };
+};
+
+enum entry_kind {
+    ENTRY_OPERATION,
+    ENTRY_FREE,          /* name: the tensor's, spelled like argument.tensor.name */
+    ENTRY_SEGMENT_START, /* name: the segment's */
+    ENTRY_SEGMENT_END,
+    ENTRY_NOTHING,
+};
+
+struct entry {
+    size_t index; /* place in the transcript, from 0 */
+    enum entry_kind kind;
+    const char *name;        /* the operation's as written, the segment's, or the freed tensor's */
+    uint32_t argument_count; /* may exceed ENTRY_ARGUMENTS_MAX */
+    struct argument arguments[ENTRY_ARGUMENTS_MAX];
+    struct argument out; /* ARGUMENT_NONE where there is none */
+};
+
+/* Reads the entries of a source, one at a time. */
+struct entry_reader;
+
+/* source must outlive the reader, and the payloads of its entries. */
+MUST_CHECK enum healcl_status entry_reader_open(const struct source *source,
+                                                struct entry_reader **reader,
+                                                struct healcl_error *error);
+void entry_reader_close(struct entry_reader *reader);
+
+/*
+ * Reads the next entry; *entry becomes NULL behind the last one, when the end of the file has been
+ * checked too. The entry and all it points to live until the next call, payload spans as long as
+ * the source. Refusals name the entry, the operation and the argument as far as they are known:
+ * "entry 17 (_modmul_ttt): argument 2: ...".
+ */
+MUST_CHECK enum healcl_status entry_reader_next(struct entry_reader *reader,
+                                                const struct entry **entry,
+                                                struct healcl_error *error);
+
+#endif

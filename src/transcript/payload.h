@@ -1,0 +1,65 @@
+/*
+ * Payloads: tensors embedded in a transcript as the base64 of a .npy file.
+ *
+ * A payload is only a span of the mapped file and what its header says; nothing is decoded before
+ * it is read, and reading needs no memory but a small buffer. Format of .npy: NumPy's
+ * numpy.lib.format, versions 1.0 to 3.0.
+ */
+#ifndef HEALCL_TRANSCRIPT_PAYLOAD_H
+#define HEALCL_TRANSCRIPT_PAYLOAD_H
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "core/status.h"
+
+struct payload {
+    const char *base64;   /* in the mapped file, which must outlive the payload */
+    size_t base64_length; /* characters between the quotes */
+    bool escaped;         /* the characters hold JSON escapes such as "\/" */
+    uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
+    enum dtype dtype;
+    bool big_endian;
+    bool fortran_order;
+    struct layout layout; /* shape, and the position in C order of the elements in file order:
+                             C-order strides whatever the file's order is */
+};
+
+/*
+ * Checks a whole base64 span and the .npy header in it, and fills payload. Refuses characters
+ * outside of the standard alphabet, wrong padding, a bad magic, version, header, dtype or shape,
+ * and data that are shorter or longer than the shape says.
+ */
+MUST_CHECK enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
+                                            struct payload *payload, struct healcl_error *error);
+
+/*
+ * Reads all elements into an array in C order and native byte order, converted to dtype.
+ * array has room for layout_elements(&payload->layout) elements of dtype.
+ * Refuses a value that dtype does not hold, naming its index. Decodes straight into array where
+ * no conversion is needed.
+ */
+MUST_CHECK enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
+                                           void *array, struct healcl_error *error);
+
+/* The same for a part: elements [first, first + count) in C order. Only for C-order payloads or
+ * those of rank below 2; used where a storage is made of several device buffers. */
+MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype,
+                                                int64_t first, int64_t count, void *array,
+                                                struct healcl_error *error);
+
+/* A cursor that hands out elements in file order; see payload_cursor_next. */
+struct payload_cursor {
+    const struct payload *payload;
+    const char *next;      /* characters not yet decoded */
+    size_t left;           /* how many */
+    unsigned char held[3]; /* bytes decoded but not yet handed out */
+    unsigned held_count;
+};
+
+void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload);
+
+/* The next count elements in file order (C or Fortran, see payload->fortran_order), widened to
+ * int64. The caller asks for no more elements than there are. */
+void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
+
+#endif

@@ -1,0 +1,21 @@
+/* A transcript file mapped into memory, read only. */
+#ifndef HEALCL_TRANSCRIPT_SOURCE_H
+#define HEALCL_TRANSCRIPT_SOURCE_H
+
+#include "core/status.h"
+
+struct source {
+    const char *text; /* not terminated; NULL for an empty file */
+    size_t length;
+};
+
+/* Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file. */
+MUST_CHECK enum healcl_status source_open(struct source *source, const char *path,
+                                          struct healcl_error *error);
+void source_close(struct source *source);
+
+/* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read
+ * and are then mapped anew. Keeps the resident size small while a large file is read. */
+void source_forget(const struct source *source, const char *begin, size_t length);
+
+#endif
