@@ -1,0 +1,62 @@
+#include "core/arena.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK_SIZE = 64 * 1024 };
+
+struct block {
+    struct block *next;
+    size_t used, size;
+    alignas(max_align_t) unsigned char bytes[];
+};
+
+struct arena {
+    struct block *newest;
+};
+
+struct arena *arena_create(void)
+{
+    return calloc(1, sizeof(struct arena));
+}
+
+void arena_free(struct arena *arena)
+{
+    if (!arena)
+        return;
+    struct block *block = arena->newest;
+    while (block) {
+        struct block *next = block->next;
+        free(block);
+        block = next;
+    }
+    free(arena);
+}
+
+void *arena_alloc(struct arena *arena, size_t size)
+{
+    if (size > (size_t)-1 / 2)
+        return NULL;
+    size = (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    struct block *block = arena->newest;
+    if (!block || block->size - block->used < size) {
+        size_t room = size > BLOCK_SIZE ? size : BLOCK_SIZE;
+        block = calloc(1, sizeof *block + room);
+        if (!block)
+            return NULL;
+        block->size = room;
+        block->next = arena->newest;
+        arena->newest = block;
+    }
+    void *memory = block->bytes + block->used;
+    block->used += size;
+    return memory;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copy = arena_alloc(arena, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}

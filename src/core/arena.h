@@ -1,0 +1,19 @@
+/* Memory that is freed all at once. */
+#ifndef HEALCL_CORE_ARENA_H
+#define HEALCL_CORE_ARENA_H
+
+#include <stddef.h>
+
+struct arena;
+
+/* NULL when out of memory. */
+struct arena *arena_create(void);
+void arena_free(struct arena *arena);
+
+/* Zeroed memory for size bytes, aligned for any type; NULL when out of memory. */
+void *arena_alloc(struct arena *arena, size_t size);
+
+/* A copy of a string. */
+char *arena_strdup(struct arena *arena, const char *text);
+
+#endif

@@ -1,0 +1,144 @@
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FORM(...)
+#define OPERATION(id, name, family, dtypes, result, meaning) \
+    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning},
+const struct operation operations[OPERATION_COUNT] = {
+#include "ops/ops.def"
+};
+#undef OPERATION
+#undef FORM
+
+#define PARAMETER(kind, name)   \
+    {                           \
+        PARAMETER_##kind, #name \
+    }
+#define TENSOR(name) PARAMETER(TENSOR, name)
+#define OUT(name) PARAMETER(OUT, name)
+#define SCALAR(name) PARAMETER(SCALAR, name)
+#define MODULUS(name) PARAMETER(MODULUS, name)
+#define INT(name) PARAMETER(INT, name)
+#define FLAG(name) PARAMETER(FLAG, name)
+#define PERM(name) PARAMETER(PERM, name)
+#define HINT(name) PARAMETER(HINT, name)
+#define SHAPE(name) PARAMETER(SHAPE, name)
+#define INDEX(name) PARAMETER(INDEX, name)
+#define DTYPE(name) PARAMETER(DTYPE, name)
+#define HOST(name) PARAMETER(HOST, name)
+#define NOTHING(name) PARAMETER(NOTHING, name)
+
+#define OPERATION(...)
+#define FORM(id, name, ...)                                                      \
+    {OPERATION_##id, name, "_" name,                                             \
+     sizeof((const struct parameter[]){__VA_ARGS__}) / sizeof(struct parameter), \
+     (const struct parameter[]){__VA_ARGS__}},
+const struct form forms[] = {
+#include "ops/ops.def"
+};
+#undef OPERATION
+#undef FORM
+
+const size_t form_count = sizeof forms / sizeof forms[0];
+
+bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument)
+{
+    switch (parameter) {
+    case PARAMETER_TENSOR:
+    case PARAMETER_OUT: return argument == ARGUMENT_DEVICE_TENSOR;
+    case PARAMETER_SCALAR:
+    case PARAMETER_MODULUS:
+    case PARAMETER_INT:
+    case PARAMETER_FLAG: return argument == ARGUMENT_INT;
+    case PARAMETER_PERM: return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_NONE;
+    case PARAMETER_HINT:
+        return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_INT ||
+               argument == ARGUMENT_NONE;
+    case PARAMETER_SHAPE:
+    case PARAMETER_INDEX: return argument == ARGUMENT_SHAPE;
+    case PARAMETER_DTYPE: return argument == ARGUMENT_TENSOR_TYPE;
+    case PARAMETER_HOST: return argument == ARGUMENT_HOST_TENSOR;
+    case PARAMETER_NOTHING: return argument == ARGUMENT_NONE;
+    }
+    return false;
+}
+
+const char *parameter_kind_text(enum parameter_kind kind)
+{
+    switch (kind) {
+    case PARAMETER_TENSOR: return "a tensor";
+    case PARAMETER_OUT: return "a tensor to write";
+    case PARAMETER_SCALAR: return "an integer";
+    case PARAMETER_MODULUS: return "a modulus";
+    case PARAMETER_INT: return "an integer";
+    case PARAMETER_FLAG: return "a flag";
+    case PARAMETER_PERM: return "a tensor or nothing";
+    case PARAMETER_HINT: return "a tensor, an integer or nothing";
+    case PARAMETER_SHAPE: return "a shape";
+    case PARAMETER_INDEX: return "an index";
+    case PARAMETER_DTYPE: return "a dtype";
+    case PARAMETER_HOST: return "a host tensor";
+    case PARAMETER_NOTHING: return "nothing";
+    }
+    return "?";
+}
+
+int form_parameter(const struct form *form, const char *name)
+{
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (strcmp(form->parameters[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Index of the first argument that a form does not accept, or -1. */
+static int first_unaccepted(const struct form *form, const struct entry *entry)
+{
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (!parameter_accepts(form->parameters[i].kind, entry->arguments[i].kind))
+            return (int)i;
+    return -1;
+}
+
+enum healcl_status form_of_entry(const struct entry *entry, const struct form **result,
+                                 struct healcl_error *error)
+{
+    const char *name = entry->name[0] == '_' ? entry->name + 1 : entry->name;
+    const struct form *closest = NULL; /* among the forms with this many arguments */
+    int closest_argument = -1;
+    bool named = false;
+    char counts[64] = "";
+    for (size_t i = 0; i < form_count; i++) {
+        const struct form *form = &forms[i];
+        if (strcmp(form->name, name) != 0)
+            continue;
+        named = true;
+        if (form->parameter_count != entry->argument_count) {
+            char count[16];
+            snprintf(count, sizeof count, "%s%u", counts[0] ? " or " : "", form->parameter_count);
+            if (!strstr(counts, count + (counts[0] ? 4 : 0)) &&
+                strlen(counts) + strlen(count) < sizeof counts)
+                strcat(counts, count);
+            continue;
+        }
+        int argument = first_unaccepted(form, entry);
+        if (argument < 0) {
+            *result = form;
+            return HEALCL_OK;
+        }
+        if (argument > closest_argument) {
+            closest = form;
+            closest_argument = argument;
+        }
+    }
+    if (!named)
+        REFUSE(error, "unknown operation");
+    if (!closest)
+        REFUSE(error, "takes %s argument%s, not %u", counts, strcmp(counts, "1") == 0 ? "" : "s",
+               entry->argument_count);
+    REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
+           parameter_kind_text(closest->parameters[closest_argument].kind),
+           argument_kind_name(entry->arguments[closest_argument].kind));
+}

@@ -1,0 +1,85 @@
+/* The table of operations, made from ops.def. */
+#ifndef HEALCL_OPS_OPS_H
+#define HEALCL_OPS_OPS_H
+
+#include "core/status.h"
+#include "transcript/entry.h"
+
+enum operation_id {
+#define OPERATION(id, name, family, dtypes, result, meaning) OPERATION_##id,
+#define FORM(...)
+#include "ops/ops.def"
+#undef OPERATION
+#undef FORM
+    OPERATION_COUNT
+};
+
+enum parameter_kind {
+    PARAMETER_TENSOR,
+    PARAMETER_OUT,
+    PARAMETER_SCALAR,
+    PARAMETER_MODULUS,
+    PARAMETER_INT,
+    PARAMETER_FLAG,
+    PARAMETER_PERM,
+    PARAMETER_HINT,
+    PARAMETER_SHAPE,
+    PARAMETER_INDEX,
+    PARAMETER_DTYPE,
+    PARAMETER_HOST,
+    PARAMETER_NOTHING,
+};
+
+/* What an operation's own `out` is. */
+enum operation_result {
+    RESULT_NEW,   /* a name for the tensor that it makes */
+    RESULT_ALIAS, /* one more name, usually the same, of its OUT parameter; may be NONE */
+    RESULT_HOST,  /* a host tensor with the expected values, or without any */
+    RESULT_NONE,  /* not looked at */
+};
+
+struct parameter {
+    enum parameter_kind kind;
+    const char *name;
+};
+
+struct operation {
+    enum operation_id id;
+    const char *name; /* canonical */
+    const char *family;
+    const char *dtypes;
+    enum operation_result result;
+    const char *meaning;
+};
+
+struct form {
+    enum operation_id operation;
+    const char *name;            /* without the leading underscore that may stand before it */
+    const char *underscore_name; /* with it */
+    uint32_t parameter_count;
+    const struct parameter *parameters;
+};
+
+enum { PARAMETERS_MAX = 11 };
+
+extern const struct operation operations[OPERATION_COUNT];
+extern const struct form forms[];
+extern const size_t form_count;
+
+/* Whether an argument of this kind may stand for a parameter of that kind. */
+bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument);
+
+/* "tensor", "int" ...: what a parameter of this kind wants, for messages and docs. */
+const char *parameter_kind_text(enum parameter_kind kind);
+
+/*
+ * Finds the form that an operation entry is written in. Refuses an unknown name, a number of
+ * arguments that no form of the name has, and an argument of the wrong kind (named).
+ */
+MUST_CHECK enum healcl_status form_of_entry(const struct entry *entry, const struct form **form,
+                                            struct healcl_error *error);
+
+/* Index of the parameter of that name in a form, or -1. */
+int form_parameter(const struct form *form, const char *name);
+
+#endif

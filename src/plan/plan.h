@@ -1,0 +1,133 @@
+/*
+ * Plans: a transcript turned into a program of steps, with every shape, stride, dtype, alias and
+ * lifetime known and checked. No device is touched here, and both executors (device and host
+ * reference) read the same plan.
+ *
+ * What the plan settles, so that executors need not know of it:
+ * - spellings, argument forms and defaults: a step has one form for each kind of work;
+ * - views: reshape, slices and the like are gone, operands are views of storages;
+ * - broadcasting: elementwise operands have the shape of the output (strides of 0 repeat);
+ * - scalars: they are elements of the constants storage, views with strides of 0;
+ * - layouts of transforms: operands are views in the order [l, r, k, n] whatever the axis was, and
+ *   a tiled input is repeated over k with a stride of 0; sums likewise;
+ * - aliasing: an input that overlaps the output harmfully has been copied by a step before.
+ */
+#ifndef HEALCL_PLAN_PLAN_H
+#define HEALCL_PLAN_PLAN_H
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "core/status.h"
+#include "ops/ops.h"
+#include "transcript/payload.h"
+#include "transcript/source.h"
+
+/* Memory that tensors view; ids count from 0 in the order of creation. */
+struct storage {
+    uint32_t id;
+    enum dtype dtype;
+    int64_t elements;
+    size_t entry;        /* that made it */
+    const char *maker;   /* the operation's name, for messages */
+    uint32_t references; /* names that view it; only while planning */
+};
+
+struct tensor {
+    struct storage *storage;
+    struct layout layout;
+};
+
+enum step_kind {
+    /* out = the payload, converted to out's dtype. out is contiguous and its whole storage. */
+    STEP_UPLOAD,
+    /* in[0] to the host, to be compared with payload, which may be NULL. */
+    STEP_DOWNLOAD,
+    /* every element of out = value[0] */
+    STEP_FILL,
+    /* out = in[0], of the same shape and dtype */
+    STEP_COPY,
+    /* Elementwise, all operands in out's shape: a = in[0], b = in[1], p = in[2]. */
+    STEP_MODMUL, /* a*b C remainder p */
+    STEP_MODSUM, /* a+b C remainder p */
+    STEP_MOD,    /* a C remainder p; in[1] NULL */
+    STEP_MODNEG, /* (-a) floor remainder p; in[1] NULL */
+    STEP_ABS,    /* |a|; in[1], in[2] NULL */
+    /* out = floor remainder of the sum of a = in[0] over axis value[0] by q = in[1].
+     * q has the shape of out (it varies along the last axis only). */
+    STEP_AXIS_MODSUM,
+    /* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) floor remainder q[j], where
+     * m = perm[l], or l without perm. in: a [reps,s,k,n], b [s,k,n], q [k], perm [n] or NULL. */
+    STEP_MODMUL_AXIS_SUM,
+    /* Negacyclic transforms of a into out, both [l,r,k,n]; see docs/OPS.md.
+     * in: a, q [k], psi or ipsi [k,n], perm [n] or NULL (forward only), n_inv [k] (inverse only) */
+    STEP_NTT,
+    STEP_INTT,
+    /* out[..., i] = digit i of a = in[0], base 2^value[0] */
+    STEP_DIGITS,
+    /* out[l,i,r] = digit i, base 2^value[0], of the CRT value of a[l,:,r]. in: a [l,k,r], q [k] */
+    STEP_DIGITS_FULL_Q,
+    /* out[c] = a[c with c[value[0]] := idx[c]]. in: a, idx (out's shape). a has out's shape but on
+     * axis value[0]. value[1]: whether negative indices count from the end. */
+    STEP_GATHER,
+    /* The storage of in[0] is not used any more. */
+    STEP_RELEASE,
+};
+
+enum { STEP_INPUTS = 5 };
+
+struct step {
+    enum step_kind kind;
+    size_t entry;            /* in the transcript */
+    const char *name;        /* of the operation as written there */
+    const struct form *form; /* NULL for STEP_RELEASE of a FREE_DEVICE_TENSOR entry */
+    const struct tensor *out;
+    const struct tensor *in[STEP_INPUTS];
+    uint8_t parameter[STEP_INPUTS]; /* which parameter of form an input is, for messages */
+    int64_t value[2];
+    const struct payload *payload;
+};
+
+struct segment {
+    const char *name; /* "" outside of any segment */
+    size_t first_step, step_count;
+    uint64_t counts[OPERATION_COUNT]; /* operations by kind, views and frees included */
+    uint64_t frees;                   /* FREE_DEVICE_TENSOR entries */
+    uint64_t operations;              /* sum of counts */
+    uint64_t bytes_up, bytes_down;
+};
+
+struct plan {
+    struct step *steps;
+    size_t step_count;
+    struct segment *segments;
+    size_t segment_count;
+    struct storage **storages; /* by id */
+    size_t storage_count;
+    size_t tensors; /* names bound, over the whole transcript */
+    size_t entries;
+    size_t results;  /* downloads */
+    size_t expected; /* downloads with an expected tensor */
+    uint64_t bytes_up, bytes_down;
+    uint64_t bytes_peak; /* largest sum of live storages; scratch memory of kernels comes on top */
+    /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
+    struct {
+        struct storage *storage;
+        int64_t *values;
+        size_t count;
+    } constants;
+    struct arena *arena; /* owns everything above */
+};
+
+/* Reads, checks and plans all entries of source, which must outlive the plan.
+ * memory_limit: bytes that no tensor and no set of live tensors may exceed. */
+MUST_CHECK enum healcl_status plan_create(const struct source *source, uint64_t memory_limit,
+                                          struct plan **plan, struct healcl_error *error);
+void plan_free(struct plan *plan);
+
+/* Bytes of a storage. */
+uint64_t storage_bytes(const struct storage *storage);
+
+/* The name, in its form, of the parameter that input i of a step was. */
+const char *step_input_name(const struct step *step, int i);
+
+#endif
