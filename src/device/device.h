@@ -1,0 +1,193 @@
+/*
+ * An opened OpenCL device: context, queues, programs, buffers. Knows nothing of tensors and steps.
+ *
+ * Two in-order command queues: compute runs kernels and hands out results; transfer fills fresh
+ * buffers, so that an upload never waits for computation. Work on the compute queue that is
+ * enqueued after device_upload_end waits, on the device, for that upload.
+ * Nothing here blocks on the compute queue but device_download_map and device_finish.
+ */
+#ifndef HEALCL_DEVICE_DEVICE_H
+#define HEALCL_DEVICE_DEVICE_H
+
+#include <stdint.h>
+
+#include "device/opencl.h"
+
+/* ---------------------------------------------------------------- what there is */
+
+struct device_info {
+    uint32_t platform_index, device_index; /* as in the selector "0:1" */
+    cl_platform_id platform_id;
+    cl_device_id device_id;
+    char platform[128], name[256], vendor[128], driver[128];
+    char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
+    char c_version[128]; /* of OpenCL C */
+    cl_device_type type;
+    uint32_t compute_units, clock_mhz, address_bits;
+    uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
+    uint64_t max_allocation_bytes;
+    uint64_t local_memory_bytes;
+    size_t max_work_group_size;
+    size_t max_parameter_bytes;
+    bool available, compiler_available, little_endian, unified_memory;
+    bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
+};
+
+/* "cpu", "gpu", "accelerator" or "other" */
+const char *device_type_name(cl_device_type type);
+
+/* All devices of all platforms, in the order of their indices. No devices at all is not an error:
+ * *count is 0. The list is freed with free(). */
+MUST_CHECK enum healcl_status device_list(const struct opencl *cl, struct device_info **list,
+                                          size_t *count, struct healcl_error *error);
+
+/* Index in list of the device that selector names (see healcl_device_open). */
+MUST_CHECK enum healcl_status device_select(const struct device_info *list, size_t count,
+                                            const char *selector, size_t *index,
+                                            struct healcl_error *error);
+
+/* NULL where the device can be used, else why not: "it has no compiler". */
+const char *device_unusable(const struct device_info *info);
+
+/* ---------------------------------------------------------------- an opened device */
+
+/* How kernels are shaped on a device. Measured tunables, defaults by the kind of device. */
+struct device_tuning {
+    uint32_t local_size;           /* work-items in a work-group of elementwise kernels */
+    uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
+    uint32_t transform_local_size; /* work-items that share one transform */
+};
+
+enum { BUFFER_CHUNKS_MAX = 4 };
+
+/* Device memory for one storage. Larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE it is made of several
+ * chunks, each but the last of device->chunk_bytes. By the OpenCL specification four allocations
+ * reach a device's whole memory. */
+struct buffer {
+    uint64_t bytes;
+    uint32_t chunk_count;
+    cl_mem chunks[BUFFER_CHUNKS_MAX];
+};
+
+struct healcl_device {
+    const struct opencl *cl;
+    struct device_info info;
+    struct device_tuning tuning;
+    cl_context context;
+    cl_command_queue compute, transfer;
+    bool profiling;       /* the compute queue takes times */
+    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes */
+    uint64_t bytes_live;  /* in buffers, the pool included */
+    uint64_t bytes_peak;
+    uint64_t compile_nanoseconds;
+    struct program *programs;      /* built so far */
+    struct pooled *pool;           /* buffers to use again */
+    cl_event upload;               /* the last upload, until the compute queue waits for it */
+    struct launch_record *records; /* profiled launches whose times are not read yet */
+    size_t record_count, record_capacity;
+};
+
+/* cl outlives the device. Otherwise as healcl_device_open. */
+MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
+                                          struct healcl_device **device,
+                                          struct healcl_error *error);
+
+/* Makes the compute queue take times from now on, or not. Waits for the queue. */
+MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
+                                                   struct healcl_error *error);
+
+/* Waits for all queues. */
+MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,
+                                            struct healcl_error *error);
+
+/* ---------------------------------------------------------------- buffers */
+
+/* The largest buffer: BUFFER_CHUNKS_MAX * chunk_bytes. */
+uint64_t device_buffer_limit(const struct healcl_device *device);
+
+/* A buffer of at least bytes (0 counts as 1) with undefined contents: from the pool if one of that
+ * size was released, else new. When the device has no room, the pool is emptied and it is tried
+ * again. fresh: not from the pool; needed for uploads, which do not wait for the compute queue.
+ * Owned by the caller until device_buffer_release. */
+MUST_CHECK enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes,
+                                                    bool fresh, struct buffer *buffer,
+                                                    struct healcl_error *error);
+
+/* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
+ * empty one is ignored. */
+void device_buffer_release(struct healcl_device *device, struct buffer *buffer);
+
+/* Frees all pooled buffers. */
+void device_pool_empty(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- transfers */
+
+/* Maps chunk of a fresh buffer for writing all of it; every byte is to be written. Does not wait
+ * for the compute queue. */
+MUST_CHECK enum healcl_status device_upload_map(struct healcl_device *device,
+                                                const struct buffer *buffer, uint32_t chunk,
+                                                void **memory, struct healcl_error *error);
+MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
+                                                const struct buffer *buffer, uint32_t chunk,
+                                                void *memory, struct healcl_error *error);
+
+/* Writes at most a few kilobytes to a buffer in the order of the compute queue, without waiting:
+ * the bytes are copied before this returns. */
+MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
+                                           const struct buffer *buffer, uint64_t offset,
+                                           uint64_t bytes, const void *data,
+                                           struct healcl_error *error);
+
+/* Waits for the compute queue and maps [offset, offset + bytes) of a chunk for reading. */
+MUST_CHECK enum healcl_status device_download_map(struct healcl_device *device,
+                                                  const struct buffer *buffer, uint32_t chunk,
+                                                  uint64_t offset, uint64_t bytes, void **memory,
+                                                  struct healcl_error *error);
+MUST_CHECK enum healcl_status device_download_end(struct healcl_device *device,
+                                                  const struct buffer *buffer, uint32_t chunk,
+                                                  void *memory, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- kernels */
+
+enum { LAUNCH_ARGUMENTS_MAX = 12, LAUNCH_OPTIONS_SIZE = 512 };
+
+struct launch_argument {
+    const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */
+    const struct buffer *table;  /* not chunked: one kernel argument; or NULL */
+    const void *value;           /* of size bytes, by value */
+    size_t size;
+};
+
+/*
+ * One kernel launch. The program is cl/<program>.cl behind cl/base.h and cl/arithmetic.h, built
+ * with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer has
+ * several chunks), -D CHUNK_SHIFT=<log2 of chunk_bytes> and -D LOCAL_SIZE=<local_size>.
+ */
+struct launch {
+    const char *program, *kernel;
+    char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
+    uint32_t argument_count;
+    struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
+    size_t local_size;
+    size_t groups; /* work-groups; 0 launches nothing */
+    uint32_t tag;  /* handed back with the launch's time */
+};
+
+/* Builds what a launch needs if it is not built yet. */
+MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,
+                                             const struct launch *launch,
+                                             struct healcl_error *error);
+
+/* Enqueues a launch on the compute queue (building first if need be); never waits. */
+MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
+                                            const struct launch *launch,
+                                            struct healcl_error *error);
+
+/* Sums up the times of all profiled launches since the last call: calls add(context, tag,
+ * nanoseconds) for each and releases their events. The queue has been waited for. */
+MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
+                                                void (*add)(void *context, uint32_t tag,
+                                                            uint64_t nanoseconds),
+                                                void *context, struct healcl_error *error);
+
+#endif

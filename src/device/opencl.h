@@ -1,0 +1,70 @@
+/*
+ * The one seam to OpenCL: every call goes through a table of functions, so that tests can inject
+ * faults and tools can trace without touching callers.
+ */
+#ifndef HEALCL_DEVICE_OPENCL_H
+#define HEALCL_DEVICE_OPENCL_H
+
+#include <CL/cl.h>
+
+#include "core/status.h"
+
+#define OPENCL_FUNCTIONS(X)         \
+    X(clGetPlatformIDs)             \
+    X(clGetPlatformInfo)            \
+    X(clGetDeviceIDs)               \
+    X(clGetDeviceInfo)              \
+    X(clCreateContext)              \
+    X(clReleaseContext)             \
+    X(clCreateCommandQueue)         \
+    X(clReleaseCommandQueue)        \
+    X(clCreateProgramWithSource)    \
+    X(clCreateProgramWithBinary)    \
+    X(clBuildProgram)               \
+    X(clGetProgramInfo)             \
+    X(clGetProgramBuildInfo)        \
+    X(clReleaseProgram)             \
+    X(clCreateKernel)               \
+    X(clReleaseKernel)              \
+    X(clSetKernelArg)               \
+    X(clCreateBuffer)               \
+    X(clReleaseMemObject)           \
+    X(clEnqueueNDRangeKernel)       \
+    X(clEnqueueReadBuffer)          \
+    X(clEnqueueWriteBuffer)         \
+    X(clEnqueueCopyBuffer)          \
+    X(clEnqueueMapBuffer)           \
+    X(clEnqueueUnmapMemObject)      \
+    X(clEnqueueBarrierWithWaitList) \
+    X(clFlush)                      \
+    X(clFinish)                     \
+    X(clWaitForEvents)              \
+    X(clGetEventInfo)               \
+    X(clGetEventProfilingInfo)      \
+    X(clReleaseEvent)
+
+struct opencl {
+#define OPENCL_MEMBER(function) __typeof__(&function) function;
+    OPENCL_FUNCTIONS(OPENCL_MEMBER)
+#undef OPENCL_MEMBER
+};
+
+/* The installed ICD loader's functions. */
+extern const struct opencl opencl_loader;
+
+/* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */
+const char *opencl_error_name(cl_int code);
+
+/* Makes an error of a failed call: "clEnqueueMapBuffer failed: CL_OUT_OF_RESOURCES (-5)". */
+enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
+                                const char *file, int line);
+
+/* Fails with HEALCL_DEVICE where a cl_int is not CL_SUCCESS. */
+#define TRY_CL(error, function, code)                                              \
+    do {                                                                           \
+        cl_int try_code_ = (code);                                                 \
+        if (try_code_ != CL_SUCCESS)                                               \
+            return opencl_error((error), try_code_, function, __FILE__, __LINE__); \
+    } while (0)
+
+#endif
