@@ -1,0 +1,132 @@
+/* Storages: their memory, and the steps that only move elements to equal places. */
+#include "reference/operand.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum healcl_status reference_create(const struct plan *plan, struct reference **result,
+                                    struct healcl_error *error)
+{
+    struct reference *reference = calloc(1, sizeof *reference);
+    if (!reference)
+        NO_MEMORY(error);
+    reference->plan = plan;
+    reference->memories = reference_allocate(plan->storage_count, sizeof *reference->memories);
+    if (!reference->memories) {
+        free(reference);
+        NO_MEMORY(error);
+    }
+    *result = reference;
+    return HEALCL_OK;
+}
+
+/* Forgets what a storage holds. */
+static void memory_release(struct reference_memory *memory)
+{
+    if (!memory->lent)
+        free(memory->bytes);
+    *memory = (struct reference_memory){.bytes = NULL};
+}
+
+void reference_free(struct reference *reference)
+{
+    if (!reference)
+        return;
+    for (size_t id = 0; id < reference->plan->storage_count; id++)
+        memory_release(&reference->memories[id]);
+    free(reference->memories);
+    free(reference);
+}
+
+void reference_lend(struct reference *reference, const struct storage *storage, void *bytes)
+{
+    struct reference_memory *memory = &reference->memories[storage->id];
+    memory_release(memory);
+    *memory = (struct reference_memory){.bytes = bytes, .lent = true};
+}
+
+static bool is_constants(const struct reference *reference, const struct storage *storage)
+{
+    return storage == reference->plan->constants.storage;
+}
+
+enum healcl_status reference_memory(struct reference *reference, const struct storage *storage,
+                                    void **bytes, struct healcl_error *error)
+{
+    if (is_constants(reference, storage)) {
+        *bytes = reference->plan->constants.values;
+        return HEALCL_OK;
+    }
+    struct reference_memory *memory = &reference->memories[storage->id];
+    if (!memory->bytes)
+        memory->bytes = reference_allocate((uint64_t)storage->elements, dtype_size(storage->dtype));
+    if (!memory->bytes)
+        NO_MEMORY(error);
+    *bytes = memory->bytes;
+    return HEALCL_OK;
+}
+
+enum healcl_status reference_read(struct reference *reference, const struct tensor *tensor,
+                                  void *packed, struct healcl_error *error)
+{
+    struct operand operand;
+    TRY(reference_operand(&operand, reference, tensor, error));
+    size_t size = dtype_size(operand.dtype);
+    if (layout_is_contiguous(&operand.layout)) {
+        size_t bytes = (size_t)layout_elements(&operand.layout) * size;
+        if (bytes > 0)
+            memcpy(packed, (const char *)operand.bytes + (size_t)operand.layout.offset * size,
+                   bytes);
+        return HEALCL_OK;
+    }
+    const struct layout *layouts[] = {&operand.layout};
+    struct walk walk;
+    int64_t visited = 0;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
+        dtype_store(operand.dtype, packed, visited++, operand_load(&operand, walk.position[0]));
+    return HEALCL_OK;
+}
+
+/* out = the payload, converted to out's dtype; out is contiguous. */
+enum healcl_status reference_upload(struct reference *reference, const struct step *step,
+                                    struct healcl_error *error)
+{
+    struct operand out;
+    TRY(reference_operand(&out, reference, step->out, error));
+    char *first = (char *)out.bytes + (size_t)out.layout.offset * dtype_size(out.dtype);
+    return payload_read(step->payload, out.dtype, first, error);
+}
+
+/* out[c] = v */
+enum healcl_status reference_fill(struct reference *reference, const struct step *step,
+                                  struct healcl_error *error)
+{
+    struct operand out;
+    TRY(reference_operand(&out, reference, step->out, error));
+    const struct layout *layouts[] = {&out.layout};
+    struct walk walk;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
+        operand_store(&out, walk.position[0], step->value[0]);
+    return HEALCL_OK;
+}
+
+/* out[c] = a[c] */
+enum healcl_status reference_copy(struct reference *reference, const struct step *step,
+                                  struct healcl_error *error)
+{
+    struct operand out, a;
+    TRY(reference_operand(&out, reference, step->out, error));
+    TRY(reference_operand(&a, reference, step->in[0], error));
+    const struct layout *layouts[] = {&out.layout, &a.layout};
+    struct walk walk;
+    for (walk_init(&walk, 2, layouts); walk.left > 0; walk_next(&walk))
+        operand_store(&out, walk.position[0], operand_load(&a, walk.position[1]));
+    return HEALCL_OK;
+}
+
+void reference_release(struct reference *reference, const struct step *step)
+{
+    const struct storage *storage = step->in[0]->storage;
+    if (!is_constants(reference, storage))
+        memory_release(&reference->memories[storage->id]);
+}

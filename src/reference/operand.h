@@ -1,0 +1,87 @@
+/* What the families of the reference share: operands in memory, and the checks of their data. */
+#ifndef HEALCL_REFERENCE_OPERAND_H
+#define HEALCL_REFERENCE_OPERAND_H
+
+#include "reference/reference.h"
+
+/* A tensor and its memory. Positions are those of a layout, in elements. */
+struct operand {
+    struct layout layout;
+    enum dtype dtype;
+    void *bytes;
+};
+
+MUST_CHECK enum healcl_status reference_operand(struct operand *operand,
+                                                struct reference *reference,
+                                                const struct tensor *tensor,
+                                                struct healcl_error *error);
+
+static inline int64_t operand_load(const struct operand *operand, int64_t position)
+{
+    return dtype_load(operand->dtype, operand->bytes, position);
+}
+
+/* Wraps a value that the operand's dtype does not hold. */
+static inline void operand_store(const struct operand *operand, int64_t position, int64_t value)
+{
+    dtype_store(operand->dtype, operand->bytes, position, value);
+}
+
+/* Refuses the first element of input i that is outside of [lowest, highest]; `what` is the rest of
+ * the message. */
+MUST_CHECK enum healcl_status reference_check_range(const struct step *step, int i,
+                                                    const struct operand *operand, int64_t lowest,
+                                                    int64_t highest, const char *what,
+                                                    struct healcl_error *error);
+
+/* Refuses the first modulus below 1. */
+MUST_CHECK enum healcl_status reference_check_moduli(const struct step *step, int i,
+                                                     const struct operand *moduli,
+                                                     struct healcl_error *error);
+
+/* Copies the elements of a rank 1 operand into an array that the caller frees. */
+MUST_CHECK enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
+                                                    struct healcl_error *error);
+
+/* The same for input i of a step, a permutation. Refuses the first entry that is outside of
+ * [0, n) or equal to an earlier one. */
+MUST_CHECK enum healcl_status reference_read_permutation(const struct step *step, int i,
+                                                         const struct operand *operand,
+                                                         int64_t **perm,
+                                                         struct healcl_error *error);
+
+/* Zeroed memory for count items, which the caller frees; NULL when out of memory. */
+void *reference_allocate(uint64_t count, size_t size);
+
+/* ---- the families: each executes the kinds of steps named, out not being empty ---- */
+
+MUST_CHECK enum healcl_status reference_upload(struct reference *reference, const struct step *step,
+                                               struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_fill(struct reference *reference, const struct step *step,
+                                             struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_copy(struct reference *reference, const struct step *step,
+                                             struct healcl_error *error);
+/* STEP_MODMUL, STEP_MODSUM, STEP_MOD, STEP_MODNEG, STEP_ABS */
+MUST_CHECK enum healcl_status reference_elementwise(struct reference *reference,
+                                                    const struct step *step,
+                                                    struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_axis_modsum(struct reference *reference,
+                                                    const struct step *step,
+                                                    struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_modmul_axis_sum(struct reference *reference,
+                                                        const struct step *step,
+                                                        struct healcl_error *error);
+/* STEP_NTT, STEP_INTT */
+MUST_CHECK enum healcl_status reference_transform(struct reference *reference,
+                                                  const struct step *step,
+                                                  struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_digits(struct reference *reference, const struct step *step,
+                                               struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_digits_full_q(struct reference *reference,
+                                                      const struct step *step,
+                                                      struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_gather(struct reference *reference, const struct step *step,
+                                               struct healcl_error *error);
+void reference_release(struct reference *reference, const struct step *step);
+
+#endif

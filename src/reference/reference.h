@@ -1,0 +1,69 @@
+/*
+ * The host reference: every kind of step of a plan, in plain C and exact integers.
+ *
+ * It is written to be read. It is the oracle of the kernel tests, the fallback for what a device
+ * lacks, and what `healcl run --reference` executes.
+ *
+ * A whole plan: reference_create, reference_step for each step in order (the caller compares what
+ * a STEP_DOWNLOAD asks for, with reference_read), reference_free.
+ *
+ * One step on arrays of a test's own needs no transcript, only storages with ids below
+ * storage_count:
+ *     struct plan plan = {.storage_count = 2};
+ *     reference_create(&plan, &reference, &error);
+ *     reference_lend(reference, step.in[0]->storage, a);
+ *     reference_lend(reference, step.out->storage, out);
+ *     reference_step(reference, &step, &error);
+ */
+#ifndef HEALCL_REFERENCE_REFERENCE_H
+#define HEALCL_REFERENCE_REFERENCE_H
+
+#include "core/status.h"
+#include "plan/plan.h"
+
+/* The memory of one storage: its elements in their dtype. */
+struct reference_memory {
+    void *bytes; /* NULL before the first use and after a release */
+    bool lent;   /* belongs to the caller */
+};
+
+struct reference {
+    const struct plan *plan;           /* must outlive the reference */
+    struct reference_memory *memories; /* by storage id; the plan's constants are not among them */
+    uint64_t dropped_digits;           /* values so far that had gadget digits beyond those kept */
+};
+
+/* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status
+reference_create(const struct plan *plan, struct reference **reference, struct healcl_error *error);
+void reference_free(struct reference *reference);
+
+/* Makes the caller's array the memory of a storage, until it is released or lent again. */
+void reference_lend(struct reference *reference, const struct storage *storage, void *bytes);
+
+/*
+ * Sets *bytes to the memory of a storage. What was never written is 0: memory is allocated here
+ * at first use. The plan's constants must only be read. Errors: HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status reference_memory(struct reference *reference,
+                                               const struct storage *storage, void **bytes,
+                                               struct healcl_error *error);
+
+/*
+ * Executes one step. STEP_DOWNLOAD does nothing. A step whose out has no elements does nothing:
+ * it refuses nothing and counts no dropped digits.
+ * Errors: HEALCL_NO_MEMORY, and HEALCL_REFUSED for what only data reveal; then nothing has been
+ * written (an upload aside), and the message names the argument and the first offending index:
+ *     argument 'idx': 9 at [1, 0] is outside of axis 0 of size 4
+ * Axes along which the argument was broadcast (stride 0) are not part of that index.
+ */
+MUST_CHECK enum healcl_status reference_step(struct reference *reference, const struct step *step,
+                                             struct healcl_error *error);
+
+/* Copies the elements of a tensor, in C order and packed, into an array of its dtype.
+ * Errors: HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status reference_read(struct reference *reference,
+                                             const struct tensor *tensor, void *packed,
+                                             struct healcl_error *error);
+
+#endif

@@ -1,0 +1,82 @@
+/* axis_modsum and modmul_axis_sum: modular sums over an axis. */
+#include "reference/arithmetic.h"
+#include "reference/operand.h"
+
+#include <stdlib.h>
+
+/* out[c] = (sum over i of a[c with i inserted at axis]) mod q[c], in [0, q) */
+enum healcl_status reference_axis_modsum(struct reference *reference, const struct step *step,
+                                         struct healcl_error *error)
+{
+    struct operand out, a, q;
+    TRY(reference_operand(&out, reference, step->out, error));
+    TRY(reference_operand(&a, reference, step->in[0], error));
+    TRY(reference_operand(&q, reference, step->in[1], error));
+    TRY(reference_check_moduli(step, 1, &q, error));
+
+    uint32_t axis = (uint32_t)step->value[0];
+    int64_t size = a.layout.shape[axis], stride = a.layout.stride[axis];
+    struct layout first = layout_drop_axis(&a.layout, axis); /* where i = 0 */
+    const struct layout *layouts[] = {&out.layout, &first, &q.layout};
+    struct walk walk;
+    for (walk_init(&walk, 3, layouts); walk.left > 0; walk_next(&walk)) {
+        int128 sum = 0; /* of fewer than 2^63 values: |sum| < 2^126 */
+        for (int64_t i = 0; i < size; i++)
+            sum += operand_load(&a, walk.position[1] + i * stride);
+        int64_t modulus = operand_load(&q, walk.position[2]);
+        operand_store(&out, walk.position[0], (int64_t)floor_remainder(sum, modulus));
+    }
+    return HEALCL_OK;
+}
+
+/* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod q[j], in [0, q), with
+ * m = perm[l], or l where perm is NULL. All data have been checked. */
+static void accumulate(const struct operand *out, const struct operand *a, const struct operand *b,
+                       const int64_t *q, const int64_t *perm)
+{
+    const struct layout *at_out = &out->layout, *at_a = &a->layout, *at_b = &b->layout;
+    int64_t reps = at_a->shape[0], s = at_a->shape[1], k = at_a->shape[2], n = at_a->shape[3];
+    for (int64_t r = 0; r < reps; r++)
+        for (int64_t j = 0; j < k; j++)
+            for (int64_t l = 0; l < n; l++) {
+                int64_t m = perm ? perm[l] : l;
+                int64_t to = at_out->offset + r * at_out->stride[0] + j * at_out->stride[1] +
+                             m * at_out->stride[2];
+                int64_t from_a =
+                    at_a->offset + r * at_a->stride[0] + j * at_a->stride[2] + l * at_a->stride[3];
+                int64_t from_b = at_b->offset + j * at_b->stride[1] + m * at_b->stride[2];
+                /* Fewer than 2^63 residues below 2^63: sum < 2^126. */
+                int128 sum = operand_load(out, to);
+                for (int64_t i = 0; i < s; i++) {
+                    int64_t x = operand_load(a, from_a + i * at_a->stride[1]);
+                    int64_t y = operand_load(b, from_b + i * at_b->stride[0]);
+                    sum += floor_remainder((int128)x * y, q[j]);
+                }
+                operand_store(out, to, (int64_t)floor_remainder(sum, q[j]));
+            }
+}
+
+enum healcl_status reference_modmul_axis_sum(struct reference *reference, const struct step *step,
+                                             struct healcl_error *error)
+{
+    struct operand out, a, b, q;
+    TRY(reference_operand(&out, reference, step->out, error));
+    TRY(reference_operand(&a, reference, step->in[0], error));
+    TRY(reference_operand(&b, reference, step->in[1], error));
+    TRY(reference_operand(&q, reference, step->in[2], error));
+    TRY(reference_check_moduli(step, 2, &q, error));
+
+    int64_t *moduli = NULL, *perm = NULL;
+    enum healcl_status status = reference_read_vector(&q, &moduli, error);
+    if (status == HEALCL_OK && step->in[3]) {
+        struct operand perm_operand;
+        status = reference_operand(&perm_operand, reference, step->in[3], error);
+        if (status == HEALCL_OK)
+            status = reference_read_permutation(step, 3, &perm_operand, &perm, error);
+    }
+    if (status == HEALCL_OK)
+        accumulate(&out, &a, &b, moduli, perm);
+    free(perm);
+    free(moduli);
+    return status;
+}
