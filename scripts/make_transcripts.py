@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes HEAL transcripts with exact expected results.
+
+Without arguments: the bundled ones, to transcripts/. Everything is drawn from fixed
+seeds, so files come out byte for byte the same.
+"""
+
+import argparse
+import os
+import sys
+
+import heal_oracle
+from bad_transcripts import write_bad
+from bundled_workloads import WORKLOADS
+from random_program import RandomProgram
+from stress_transcripts import write_int8_huge, write_large
+from transcript_builder import Transcript
+
+TRANSCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+                           "transcripts")
+
+README = """# Bundled transcripts
+
+HEAL transcripts with exact expected results, made by `python3 scripts/make_transcripts.py` from
+fixed seeds; `--check` makes them again and compares. `python3 scripts/heal_oracle.py FILE` verifies
+one without the runtime. Those with "plain" in their name use the plain spelling, the others the
+tagged one; those with "names" use strings as names.
+
+| file | what it computes | operations | results |
+|---|---|---|---|
+"""
+
+README_END = """
+Not bundled, because large or endless:
+
+| command | what it writes |
+|---|---|
+| `make_transcripts.py --random SEED [--operations N] FILE` | a random program over every operation and argument form |
+| `make_transcripts.py --large BYTES FILE` | uploads, frees, downloads and some arithmetic, of about that size |
+| `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
+| `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt` |
+"""
+
+
+def bundled(name):
+    """-> (the text of a bundled transcript, its line in the README)."""
+    function, options = WORKLOADS[name]
+    transcript = Transcript(name, **options)
+    function(transcript)
+    machine = transcript.machine
+    line = "| `%s.json` | %s | %d | %d |\n" % (
+        name, " ".join(function.__doc__.split()), machine.operations, machine.downloads)
+    return transcript.text(), line
+
+
+def bundled_files(names):
+    """-> dict of file name to text; the README too if these are all the transcripts."""
+    files, lines = {}, []
+    for name in names:
+        files[name + ".json"], line = bundled(name)
+        lines.append(line)
+    if list(names) == list(WORKLOADS):
+        files["README.md"] = README + "".join(lines) + README_END
+    return files
+
+
+def check_files(files, folder):
+    """Compares with what lies in a folder, and the folder with these; -> exit status."""
+    status = 0
+    for name, text in files.items():
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+                same = file.read() == text
+        except OSError:
+            same = False
+        if not same:
+            print("%s differs from what the generator writes" % os.path.join(folder, name))
+            status = 1
+        for garbage in (0x5B, 0xA4) if name.endswith(".json") else ():
+            verdict = heal_oracle.run_text(text, heal_oracle.Machine(garbage))
+            if verdict[0]:
+                print("%s: entry %s (%s): %s" % ((name,) + verdict[1:]))
+                status = 1
+    return status
+
+
+def write_files(files, folder):
+    os.makedirs(folder, exist_ok=True)
+    for name, text in files.items():
+        with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
+def write_random(seed, operations, path):
+    """A random program; the seed also decides the spelling and the kind of names."""
+    transcript = Transcript(seed, plain=seed % 5 == 3, string_names=seed % 7 == 2,
+                            dtypes=seed % 10 != 3)
+    RandomProgram(transcript).run(operations)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(transcript.text())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
+                                     epilog="Without options: all bundled transcripts.")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--check", action="store_true",
+                      help="make the bundled transcripts again, run them on the oracle, and fail if "
+                           "a file differs")
+    kind.add_argument("--large", nargs=2, metavar=("BYTES", "FILE"),
+                      help="write a transcript of about that size, with little memory")
+    kind.add_argument("--int8-huge", metavar="FILE",
+                      help="write one with an int8 tensor of more than 2^31 elements")
+    kind.add_argument("--random", nargs=2, metavar=("SEED", "FILE"),
+                      help="write a random program; the same seed gives the same file")
+    kind.add_argument("--bad", metavar="DIR",
+                      help="write the transcripts that must be refused or differ, and expected.txt")
+    parser.add_argument("--operations", type=int, default=100, metavar="N",
+                        help="the number of steps of a random program (default 100)")
+    parser.add_argument("--only", action="append", choices=sorted(WORKLOADS), metavar="NAME",
+                        help="only this bundled transcript; may be repeated")
+    parser.add_argument("--output", default=TRANSCRIPTS, metavar="DIR",
+                        help="the folder of the bundled transcripts (default transcripts/)")
+    options = parser.parse_args()
+    if options.large:
+        return write_large(int(options.large[0]), options.large[1])
+    if options.int8_huge:
+        return write_int8_huge(options.int8_huge)
+    if options.random:
+        return write_random(int(options.random[0]), options.operations, options.random[1])
+    if options.bad:
+        return write_bad(options.bad)
+    files = bundled_files(options.only or WORKLOADS)
+    if options.check:
+        return check_files(files, options.output)
+    return write_files(files, options.output)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
