@@ -27,7 +27,7 @@ const char *argument_kind_name(enum argument_kind kind);
 
 enum {
     INDEX_ITEMS_MAX = 32,    /* in one SHAPE; longer lists are refused */
-    ENTRY_ARGUMENTS_MAX = 16 /* kept of one operation; more are counted, not kept */
+    ENTRY_ARGUMENTS_MAX = 16 /* kept of one operation; more are counted, not read */
 };
 
 struct argument {
@@ -50,7 +50,7 @@ struct argument {
         } shape;
         int64_t integer; /* booleans are 0 and 1 */
         enum dtype dtype;
-        struct index_item slice;
+        struct index_item slice; /* kind INDEX_SLICE */
     };
 };
 
@@ -71,7 +71,8 @@ struct entry {
     struct argument out; /* ARGUMENT_NONE where there is none */
 };
 
-/* Reads the entries of a source, one at a time. */
+/* Reads the entries of a source, one at a time, in bounded memory: an entry may hold 1 MiB of text
+ * beside its base64, and nest 64 deep. */
 struct entry_reader;
 
 /* source must outlive the reader, and the payloads of its entries. */
@@ -83,8 +84,9 @@ void entry_reader_close(struct entry_reader *reader);
 /*
  * Reads the next entry; *entry becomes NULL behind the last one, when the end of the file has been
  * checked too. The entry and all it points to live until the next call, payload spans as long as
- * the source. Refusals name the entry, the operation and the argument as far as they are known:
- * "entry 17 (_modmul_ttt): argument 2: ...".
+ * the source. Refusals name the entry, the operation and the argument (from 1, or "out") as far as
+ * they are known: "entry 17 (_modmul_ttt): argument 2: ...". After a failure every further call
+ * fails too.
  */
 MUST_CHECK enum healcl_status entry_reader_next(struct entry_reader *reader,
                                                 const struct entry **entry,

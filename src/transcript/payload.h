@@ -19,9 +19,9 @@ struct payload {
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
     enum dtype dtype;
     bool big_endian;
-    bool fortran_order;
-    struct layout layout; /* shape, and the position in C order of the elements in file order:
-                             C-order strides whatever the file's order is */
+    bool fortran_order;   /* the first axis runs fastest in the file; false where at most one axis
+                             is longer than 1, or there are no elements: the orders are the same */
+    struct layout layout; /* the shape, with C-order strides whatever the file's order is */
 };
 
 /*
@@ -34,15 +34,16 @@ MUST_CHECK enum healcl_status payload_parse(const char *base64, size_t length, b
 
 /*
  * Reads all elements into an array in C order and native byte order, converted to dtype.
- * array has room for layout_elements(&payload->layout) elements of dtype.
+ * array has room for layout_elements(&payload->layout) elements of dtype and is aligned for it.
  * Refuses a value that dtype does not hold, naming its index. Decodes straight into array where
  * no conversion is needed.
  */
 MUST_CHECK enum healcl_status payload_read(const struct payload *payload, enum dtype dtype,
                                            void *array, struct healcl_error *error);
 
-/* The same for a part: elements [first, first + count) in C order. Only for C-order payloads or
- * those of rank below 2; used where a storage is made of several device buffers. */
+/* The same for a part: elements [first, first + count) in C order. Only for payloads that are not
+ * in Fortran order (any other is refused); used where a storage is made of several device buffers.
+ * Finds the part at once, except where base64 is escaped. */
 MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype,
                                                 int64_t first, int64_t count, void *array,
                                                 struct healcl_error *error);
@@ -52,7 +53,7 @@ struct payload_cursor {
     const struct payload *payload;
     const char *next;      /* characters not yet decoded */
     size_t left;           /* how many */
-    unsigned char held[3]; /* bytes decoded but not yet handed out */
+    unsigned char held[3]; /* the last group; its last held_count bytes are not yet handed out */
     unsigned held_count;
 };
 

@@ -7,15 +7,20 @@
 struct source {
     const char *text; /* not terminated; NULL for an empty file */
     size_t length;
+    bool mapped; /* by source_open; false for a buffer of the caller's */
 };
 
-/* Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file. */
+/*
+ * Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file.
+ * The file must not be cut while it is mapped: its lost pages would end the process (SIGBUS).
+ */
 MUST_CHECK enum healcl_status source_open(struct source *source, const char *path,
                                           struct healcl_error *error);
 void source_close(struct source *source);
 
 /* Lets the system drop the pages of [begin, begin + length) from memory; they can still be read
- * and are then mapped anew. Keeps the resident size small while a large file is read. */
+ * and are then mapped anew. Keeps the resident size small while a large file is read. Does
+ * nothing for a source that is not mapped. */
 void source_forget(const struct source *source, const char *begin, size_t length);
 
 #endif

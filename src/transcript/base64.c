@@ -1,0 +1,171 @@
+#include "transcript/base64.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "transcript/escape.h"
+
+/* ---------------------------------------------------------------- checking */
+
+/* 0 for a character of the alphabet, 1 for any other. Without branches, for vector code. */
+static inline unsigned char is_bad(unsigned char c)
+{
+    unsigned char letter = (unsigned char)((c | 0x20) - 'a');
+    unsigned char digit = (unsigned char)(c - '/'); /* '/' lies right before '0' */
+    return (unsigned char)!((letter < 26) | (digit < 11) | (c == '+'));
+}
+
+/* The index of the first character outside of the alphabet ('=' included), or length. */
+static size_t find_bad(const char *text, size_t length)
+{
+    enum { BLOCK = 128 }; /* a constant trip count: GCC makes vector code of it at -O2 too */
+    const unsigned char *c = (const unsigned char *)text;
+    size_t i = 0;
+    for (; length - i >= BLOCK; i += BLOCK) {
+        unsigned char bad = 0;
+        for (size_t j = 0; j < BLOCK; j++)
+            bad |= is_bad(c[i + j]);
+        if (bad)
+            break;
+    }
+    while (i < length && !is_bad(c[i]))
+        i++;
+    return i;
+}
+
+static enum healcl_status refuse_character(char character, uint64_t place,
+                                           struct healcl_error *error)
+{
+    unsigned char c = (unsigned char)character;
+    if (c == '=')
+        REFUSE(error, "base64: padding '=' at %" PRIu64 " is not at the end", place);
+    if (c >= ' ' && c < 0x7f)
+        REFUSE(error, "base64: character '%c' at %" PRIu64 " is not in the alphabet", c, place);
+    REFUSE(error, "base64: character 0x%02x at %" PRIu64 " is not in the alphabet", c, place);
+}
+
+/* How many of the last two characters are padding. */
+static unsigned count_padding(char last_but_one, char last)
+{
+    return last != '=' ? 0 : last_but_one != '=' ? 1 : 2;
+}
+
+static enum healcl_status check_length(uint64_t characters, unsigned padding, uint64_t *decoded,
+                                       struct healcl_error *error)
+{
+    if (characters % 4 != 0)
+        REFUSE(error, "base64: length %" PRIu64 " is not a multiple of 4", characters);
+    *decoded = characters / 4 * 3 - padding;
+    return HEALCL_OK;
+}
+
+static enum healcl_status check_plain(const char *text, size_t length, uint64_t *decoded,
+                                      struct healcl_error *error)
+{
+    unsigned padding = length < 2 ? 0 : count_padding(text[length - 2], text[length - 1]);
+    size_t bad = find_bad(text, length - padding);
+    if (bad < length - padding)
+        return refuse_character(text[bad], bad, error);
+    return check_length(length, padding, decoded, error);
+}
+
+/* Two passes in blocks, so that memory stays bounded: where padding may begin is only known when
+ * the characters have been counted. */
+static enum healcl_status check_escaped(const char *text, size_t length, uint64_t *decoded,
+                                        struct healcl_error *error)
+{
+    char block[4096];
+    char last[2] = {0, 0};
+    uint64_t characters = 0;
+    const char *next = text;
+    size_t left = length;
+    for (size_t count; (count = escape_resolve(&next, &left, block, sizeof block)) > 0;) {
+        characters += count;
+        last[0] = count > 1 ? block[count - 2] : last[1];
+        last[1] = block[count - 1];
+    }
+
+    unsigned padding = count_padding(last[0], last[1]);
+    uint64_t place = 0;
+    next = text;
+    left = length;
+    for (size_t count; (count = escape_resolve(&next, &left, block, sizeof block)) > 0;) {
+        uint64_t before_padding = characters - padding - place;
+        size_t checked = count < before_padding ? count : (size_t)before_padding;
+        size_t bad = find_bad(block, checked);
+        if (bad < checked)
+            return refuse_character(block[bad], place + bad, error);
+        place += checked;
+    }
+    return check_length(characters, padding, decoded, error);
+}
+
+enum healcl_status base64_check(const char *text, size_t length, bool escaped, uint64_t *decoded,
+                                struct healcl_error *error)
+{
+    return escaped ? check_escaped(text, length, decoded, error)
+                   : check_plain(text, length, decoded, error);
+}
+
+/* ---------------------------------------------------------------- decoding */
+
+/* The six bits of a character; 0 for one outside of the alphabet. */
+#define BITS(c)                                             \
+    ((uint32_t)((c) >= 'A' && (c) <= 'Z'   ? (c) - 'A'      \
+                : (c) >= 'a' && (c) <= 'z' ? (c) - 'a' + 26 \
+                : (c) >= '0' && (c) <= '9' ? (c) - '0' + 52 \
+                : (c) == '+'               ? 62             \
+                : (c) == '/'               ? 63             \
+                                           : 0))
+
+/* What each of a group's four characters adds to its three bytes, the first byte lowest. */
+#define FIRST(c) (BITS(c) << 2)
+#define SECOND(c) (BITS(c) >> 4 | (BITS(c) & 15) << 12)
+#define THIRD(c) ((BITS(c) >> 2) << 8 | (BITS(c) & 3) << 22)
+#define FOURTH(c) (BITS(c) << 16)
+
+#define ENTRIES_4(f, c) f(c), f((c) + 1), f((c) + 2), f((c) + 3)
+#define ENTRIES_16(f, c) \
+    ENTRIES_4(f, c), ENTRIES_4(f, (c) + 4), ENTRIES_4(f, (c) + 8), ENTRIES_4(f, (c) + 12)
+#define ENTRIES_64(f, c) \
+    ENTRIES_16(f, c), ENTRIES_16(f, (c) + 16), ENTRIES_16(f, (c) + 32), ENTRIES_16(f, (c) + 48)
+#define ENTRIES_256(f) ENTRIES_64(f, 0), ENTRIES_64(f, 64), ENTRIES_64(f, 128), ENTRIES_64(f, 192)
+
+static const uint32_t first_bits[256] = {ENTRIES_256(FIRST)};
+static const uint32_t second_bits[256] = {ENTRIES_256(SECOND)};
+static const uint32_t third_bits[256] = {ENTRIES_256(THIRD)};
+static const uint32_t fourth_bits[256] = {ENTRIES_256(FOURTH)};
+
+static inline uint32_t group_bits(const unsigned char *c)
+{
+    return first_bits[c[0]] | second_bits[c[1]] | third_bits[c[2]] | fourth_bits[c[3]];
+}
+
+/* Compilers make one plain store of it on a little-endian host. */
+static inline void store_little_endian_32(unsigned char *bytes, uint32_t value)
+{
+    bytes[0] = (unsigned char)value;
+    bytes[1] = (unsigned char)(value >> 8);
+    bytes[2] = (unsigned char)(value >> 16);
+    bytes[3] = (unsigned char)(value >> 24);
+}
+
+void base64_decode(const char *text, size_t groups, unsigned char *bytes)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    /* Each store but the last writes a fourth byte, 0, which the next one overwrites. */
+    for (; groups > 4; groups -= 4, c += 16, bytes += 12) {
+        uint32_t a = group_bits(c), b = group_bits(c + 4);
+        uint32_t d = group_bits(c + 8), e = group_bits(c + 12);
+        store_little_endian_32(bytes, a);
+        store_little_endian_32(bytes + 3, b);
+        store_little_endian_32(bytes + 6, d);
+        store_little_endian_32(bytes + 9, e);
+    }
+    for (; groups > 0; groups--, c += 4, bytes += 3) {
+        uint32_t bits = group_bits(c);
+        bytes[0] = (unsigned char)bits;
+        bytes[1] = (unsigned char)(bits >> 8);
+        bytes[2] = (unsigned char)(bits >> 16);
+    }
+}

@@ -1,0 +1,22 @@
+/* Base64 (RFC 4648, section 4): the standard alphabet, padded, nothing else. */
+#ifndef HEALCL_TRANSCRIPT_BASE64_H
+#define HEALCL_TRANSCRIPT_BASE64_H
+
+#include "core/status.h"
+
+/*
+ * Checks a whole text and sets the number of bytes it decodes to. With escaped, JSON escapes in it
+ * are resolved first; places in messages count characters after that.
+ * Refuses characters outside of the alphabet, padding elsewhere than at the end, and lengths that
+ * are not multiples of four. Messages begin with "base64: ".
+ */
+MUST_CHECK enum healcl_status base64_check(const char *text, size_t length, bool escaped,
+                                           uint64_t *decoded, struct healcl_error *error);
+
+/*
+ * Decodes groups times four characters into groups times three bytes, no byte beyond. Padding
+ * decodes as zeros. The text was checked; any other character gives unspecified bytes.
+ */
+void base64_decode(const char *text, size_t groups, unsigned char *bytes);
+
+#endif

@@ -1,0 +1,459 @@
+#include "transcript/entry.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transcript/scan.h"
+#include "transcript/value.h"
+
+struct entry_reader {
+    struct scanner scanner;
+    bool failed;
+    cJSON *tree; /* of the current entry, which points into it */
+    /* Names of tensors, quoted; room for all that the current entry's text can hold. */
+    char *names;
+    size_t names_used, names_capacity;
+    const char *operation; /* the name of the operation being read, NULL before it is known */
+    struct entry entry;
+};
+
+static const char *const kind_names[] = {
+    [ARGUMENT_DEVICE_TENSOR] = "DEVICE_TENSOR",
+    [ARGUMENT_HOST_TENSOR] = "HOST_TENSOR",
+    [ARGUMENT_SHAPE] = "SHAPE",
+    [ARGUMENT_INT] = "INT",
+    [ARGUMENT_NONE] = "NONE",
+    [ARGUMENT_TENSOR_TYPE] = "TENSOR_TYPE",
+    [ARGUMENT_SLICE] = "SLICE",
+    [ARGUMENT_ELLIPSIS] = "ELLIPSIS",
+};
+
+enum { KIND_COUNT = sizeof kind_names / sizeof *kind_names };
+
+const char *argument_kind_name(enum argument_kind kind)
+{
+    return kind_names[kind];
+}
+
+/* ---------------------------------------------------------------- values of arguments */
+
+/*
+ * A tensor's name as entry.h spells it. The text an entry is read from holds every name in quotes
+ * and with a mark before it, escapes not resolved, so it is never shorter than what is kept here.
+ */
+static enum healcl_status read_name(struct entry_reader *reader, const cJSON *value,
+                                    const char *what, const char **name, struct healcl_error *error)
+{
+    char *kept = reader->names + reader->names_used;
+    size_t room = reader->names_capacity - reader->names_used;
+    const char *text = value_text_or_null(value);
+    int length;
+    if (text) {
+        length = snprintf(kept, room, "\"%s\"", text);
+    } else {
+        int64_t integer;
+        TRY(value_integer(value, what, &integer, error));
+        length = snprintf(kept, room, "%" PRId64, integer);
+    }
+    if (length < 0 || (size_t)length >= room)
+        NO_MEMORY(error);
+    reader->names_used += (size_t)length + 1;
+    *name = kept;
+    return HEALCL_OK;
+}
+
+/* "torch.int64", "int64" or {"__type__":"dtype","value":"int64"} */
+static enum healcl_status read_dtype(const cJSON *value, const char *what, enum dtype *dtype,
+                                     struct healcl_error *error)
+{
+    const char *name;
+    TRY(value_constant(value, "dtype", what, &name, error));
+    if (!dtype_from_name(name, dtype))
+        REFUSE(error, "dtype '%.80s' is not supported", name);
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_device_tensor(struct entry_reader *reader, const cJSON *value,
+                                             struct argument *argument, struct healcl_error *error)
+{
+    const cJSON *name, *dtype;
+    TRY(value_check_tag(value, "DeviceTensorPointer", error));
+    TRY(value_member(value, "inf_name", &name, error));
+    TRY(value_member(value, "dtype", &dtype, error));
+    TRY(read_name(reader, name, "inf_name", &argument->tensor.name, error));
+    argument->tensor.has_dtype = !value_is_nothing(dtype);
+    if (!argument->tensor.has_dtype)
+        return HEALCL_OK;
+    return read_dtype(dtype, "dtype", &argument->tensor.dtype, error);
+}
+
+static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
+                                           struct argument *argument, struct healcl_error *error)
+{
+    const struct source *source = reader->scanner.source;
+    const cJSON *tensor, *type, *data;
+    argument->host.present = false;
+    if (value_is_nothing(value))
+        return HEALCL_OK;
+    TRY(value_check_tag(value, "HostTensor", error));
+    TRY(value_member(value, "tensor_base64", &tensor, error));
+    if (value_is_nothing(tensor))
+        return HEALCL_OK;
+
+    const char *type_name;
+    TRY(value_member(tensor, "type", &type, error));
+    TRY(value_text(type, "type", &type_name, error));
+    if (strcmp(type_name, "numpy") != 0)
+        REFUSE(error, "a host tensor of type '%.80s' is not supported, only 'numpy' is", type_name);
+    size_t offset, length;
+    bool escaped;
+    TRY(value_member(tensor, "data", &data, error));
+    TRY(value_span(data, "data", &offset, &length, &escaped, error));
+    argument->host.present = true;
+    return payload_parse(source->text + offset, length, escaped, &argument->host.payload, error);
+}
+
+static enum healcl_status read_int(const cJSON *value, int64_t *integer, struct healcl_error *error)
+{
+    if (!cJSON_IsBool(value))
+        return value_integer(value, "value", integer, error);
+    *integer = cJSON_IsTrue(value);
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_bound(const cJSON *slice, const char *key, bool *given,
+                                     int64_t *bound, struct healcl_error *error)
+{
+    const cJSON *value;
+    TRY(value_member(slice, key, &value, error));
+    *given = !value_is_nothing(value);
+    return *given ? value_integer(value, key, bound, error) : HEALCL_OK;
+}
+
+static enum healcl_status read_slice(const cJSON *value, struct index_item *item,
+                                     struct healcl_error *error)
+{
+    *item = (struct index_item){.kind = INDEX_SLICE};
+    TRY(value_check_tag(value, "slice", error));
+    TRY(read_bound(value, "start", &item->has_start, &item->start, error));
+    TRY(read_bound(value, "stop", &item->has_stop, &item->stop, error));
+    return read_bound(value, "step", &item->has_step, &item->step, error);
+}
+
+/* NONE and ELLIPSIS hold null, {}, a tag only, or nothing at all. */
+static enum healcl_status check_empty(const cJSON *value, const char *tag,
+                                      struct healcl_error *error)
+{
+    if (value_is_nothing(value))
+        return HEALCL_OK;
+    if (!cJSON_IsObject(value))
+        REFUSE(error, "'value' is %s, not null", value_kind(value));
+    TRY(value_check_tag(value, tag, error));
+    for (const cJSON *member = value->child; member; member = member->next)
+        if (strcmp(member->string, "__type__") != 0)
+            REFUSE(error, "'value' is an object with the key '%.80s', not null", member->string);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- arguments */
+
+/* The two keys of an ARG object. */
+static enum healcl_status open_argument(const cJSON *object, enum argument_kind *kind,
+                                        const cJSON **value, struct healcl_error *error)
+{
+    if (!cJSON_IsObject(object))
+        REFUSE(error, "an argument is an object with 'arg_type' and 'value', not %s",
+               value_kind(object));
+    const cJSON *type;
+    const char *name;
+    TRY(value_check_tag(object, "DeviceOpArg", error));
+    TRY(value_member(object, "arg_type", &type, error));
+    TRY(value_constant(type, "DeviceOpArgType", "arg_type", &name, error));
+    TRY(value_member(object, "value", value, error));
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strcmp(name, kind_names[i]) == 0) {
+            *kind = (enum argument_kind)i;
+            return HEALCL_OK;
+        }
+    REFUSE(error, "unknown argument type '%.80s'", name);
+}
+
+static enum healcl_status read_item(const cJSON *object, struct index_item *item,
+                                    struct healcl_error *error)
+{
+    enum argument_kind kind;
+    const cJSON *value;
+    TRY(open_argument(object, &kind, &value, error));
+    *item = (struct index_item){.kind = INDEX_INT};
+    switch (kind) {
+    case ARGUMENT_INT: return read_int(value, &item->value, error);
+    case ARGUMENT_SLICE: return read_slice(value, item, error);
+    case ARGUMENT_ELLIPSIS:
+        item->kind = INDEX_ELLIPSIS;
+        return check_empty(value, "ellipsis", error);
+    default: REFUSE(error, "a %s cannot stand in a SHAPE", argument_kind_name(kind));
+    }
+}
+
+static enum healcl_status read_shape(const cJSON *list, struct argument *argument,
+                                     struct healcl_error *error)
+{
+    if (!cJSON_IsArray(list))
+        REFUSE(error, "'value' is %s, not a list", value_kind(list));
+    argument->shape.count = 0;
+    for (const cJSON *object = list->child; object; object = object->next) {
+        uint32_t i = argument->shape.count;
+        if (i == INDEX_ITEMS_MAX)
+            REFUSE(error, "a SHAPE of more than %d items", INDEX_ITEMS_MAX);
+        enum healcl_status status = read_item(object, &argument->shape.items[i], error);
+        if (status != HEALCL_OK) {
+            error_prefix(error, "item %" PRIu32 ": ", i + 1);
+            return status;
+        }
+        argument->shape.count++;
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_argument(struct entry_reader *reader, const cJSON *object,
+                                        struct argument *argument, struct healcl_error *error)
+{
+    const cJSON *value;
+    TRY(open_argument(object, &argument->kind, &value, error));
+    switch (argument->kind) {
+    case ARGUMENT_DEVICE_TENSOR: return read_device_tensor(reader, value, argument, error);
+    case ARGUMENT_HOST_TENSOR: return read_host_tensor(reader, value, argument, error);
+    case ARGUMENT_SHAPE: return read_shape(value, argument, error);
+    case ARGUMENT_INT: return read_int(value, &argument->integer, error);
+    case ARGUMENT_NONE: return check_empty(value, "NoneType", error);
+    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "value", &argument->dtype, error);
+    case ARGUMENT_SLICE: return read_slice(value, &argument->slice, error);
+    case ARGUMENT_ELLIPSIS: break;
+    }
+    return check_empty(value, "ellipsis", error);
+}
+
+/* ---------------------------------------------------------------- operations */
+
+static enum healcl_status read_arguments(struct entry_reader *reader, const cJSON *list,
+                                         struct healcl_error *error)
+{
+    struct entry *entry = &reader->entry;
+    if (!cJSON_IsArray(list))
+        REFUSE(error, "'args' is %s, not a list", value_kind(list));
+    for (const cJSON *object = list->child; object; object = object->next) {
+        uint32_t i = entry->argument_count++;
+        if (i >= ENTRY_ARGUMENTS_MAX)
+            continue;
+        enum healcl_status status = read_argument(reader, object, &entry->arguments[i], error);
+        if (status != HEALCL_OK) {
+            error_prefix(error, "argument %" PRIu32 ": ", i + 1);
+            return status;
+        }
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_operation(struct entry_reader *reader, const cJSON *object,
+                                         struct healcl_error *error)
+{
+    struct entry *entry = &reader->entry;
+    const cJSON *name, *arguments, *out;
+    entry->kind = ENTRY_OPERATION;
+    TRY(value_member(object, "name", &name, error));
+    TRY(value_text(name, "name", &entry->name, error));
+    reader->operation = entry->name;
+    TRY(value_check_tag(object, "DeviceOp", error));
+    TRY(value_member(object, "args", &arguments, error));
+    TRY(read_arguments(reader, arguments, error));
+    TRY(value_member(object, "out", &out, error));
+    if (value_is_nothing(out))
+        return HEALCL_OK;
+    enum healcl_status status = read_argument(reader, out, &entry->out, error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "out: ");
+    return status;
+}
+
+/* ---------------------------------------------------------------- entries */
+
+static enum healcl_status read_free(struct entry_reader *reader, const cJSON *object,
+                                    struct healcl_error *error)
+{
+    const cJSON *name;
+    reader->entry.kind = ENTRY_FREE;
+    TRY(value_member(object, "tensor_name", &name, error));
+    return read_name(reader, name, "tensor_name", &reader->entry.name, error);
+}
+
+static enum healcl_status read_segment_start(struct entry *entry, const cJSON *name,
+                                             struct healcl_error *error)
+{
+    entry->kind = ENTRY_SEGMENT_START;
+    entry->name = "";
+    return value_is_nothing(name) ? HEALCL_OK
+                                  : value_text(name, "the segment's name", &entry->name, error);
+}
+
+static enum healcl_status refuse_kind(const char *kind, struct healcl_error *error)
+{
+    REFUSE(error, "unknown kind of entry '%.80s'", kind);
+}
+
+/* The tagged spelling: [KIND, PAYLOAD]. */
+static enum healcl_status read_pair(struct entry_reader *reader, const cJSON *pair,
+                                    struct healcl_error *error)
+{
+    const cJSON *constant = pair->child;
+    const cJSON *payload = constant ? constant->next : NULL;
+    if (!constant || (payload && payload->next))
+        REFUSE(error, "an entry is a list of a kind and a payload, not of %d items",
+               cJSON_GetArraySize(pair));
+    if (cJSON_IsNull(constant)) {
+        if (!value_is_nothing(payload))
+            REFUSE(error, "the payload of an entry without kind is %s, not null",
+                   value_kind(payload));
+        reader->entry.kind = ENTRY_NOTHING;
+        return HEALCL_OK;
+    }
+
+    const char *kind;
+    TRY(value_constant(constant, "ExecutionTranscriptOpType", "the kind of entry", &kind, error));
+    if (strcmp(kind, "DEVICE_OP") == 0)
+        return read_operation(reader, payload, error);
+    if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0) {
+        TRY(value_check_tag(payload, "FreeDeviceTensor", error));
+        return read_free(reader, payload, error);
+    }
+    if (strcmp(kind, "SEGMENT_START") == 0)
+        return read_segment_start(&reader->entry, payload, error);
+    if (strcmp(kind, "SEGMENT_END") != 0)
+        return refuse_kind(kind, error);
+    if (!value_is_nothing(payload))
+        REFUSE(error, "the payload of SEGMENT_END is %s, not null", value_kind(payload));
+    reader->entry.kind = ENTRY_SEGMENT_END;
+    return HEALCL_OK;
+}
+
+/* The plain spelling: {"type": KIND, ...}. */
+static enum healcl_status read_object(struct entry_reader *reader, const cJSON *object,
+                                      struct healcl_error *error)
+{
+    const cJSON *operation, *type, *name;
+    const char *kind;
+    TRY(value_member(object, "op", &operation, error));
+    if (value_text_or_null(operation)) {
+        reader->operation = value_text_or_null(operation);
+        REFUSE(error, "the form with 'op', 'args' and 'output' side by side is not supported");
+    }
+    TRY(value_member(object, "type", &type, error));
+    TRY(value_text(type, "type", &kind, error));
+    if (strcmp(kind, "DEVICE_OP") == 0)
+        return read_operation(reader, operation, error);
+    if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0)
+        return read_free(reader, object, error);
+    if (strcmp(kind, "SEGMENT_START") == 0) {
+        TRY(value_member(object, "name", &name, error));
+        return read_segment_start(&reader->entry, name, error);
+    }
+    if (strcmp(kind, "SEGMENT_END") != 0)
+        return refuse_kind(kind, error);
+    reader->entry.kind = ENTRY_SEGMENT_END;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the reader */
+
+static enum healcl_status reserve_names(struct entry_reader *reader, size_t size,
+                                        struct healcl_error *error)
+{
+    reader->names_used = 0;
+    if (size <= reader->names_capacity)
+        return HEALCL_OK;
+    char *names = realloc(reader->names, size);
+    if (!names)
+        NO_MEMORY(error);
+    reader->names = names;
+    reader->names_capacity = size;
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_entry(struct entry_reader *reader, const char *text, size_t length,
+                                     struct healcl_error *error)
+{
+    struct entry *entry = &reader->entry;
+    TRY(reserve_names(reader, length + 1, error));
+    /* The scanner has checked the text, so memory is all that can fail; the terminator is part of
+     * what is parsed, and must be where parsing ends. */
+    reader->tree = cJSON_ParseWithLengthOpts(text, length + 1, NULL, true);
+    if (!reader->tree)
+        NO_MEMORY(error);
+    entry->name = "";
+    entry->argument_count = 0;
+    entry->out.kind = ARGUMENT_NONE;
+    if (cJSON_IsArray(reader->tree))
+        return read_pair(reader, reader->tree, error);
+    if (cJSON_IsObject(reader->tree))
+        return read_object(reader, reader->tree, error);
+    REFUSE(error, "an entry is a list or an object, not %s", value_kind(reader->tree));
+}
+
+enum healcl_status entry_reader_open(const struct source *source, struct entry_reader **reader,
+                                     struct healcl_error *error)
+{
+    *reader = calloc(1, sizeof **reader);
+    if (!*reader)
+        NO_MEMORY(error);
+    scanner_init(&(*reader)->scanner, source);
+    return HEALCL_OK;
+}
+
+void entry_reader_close(struct entry_reader *reader)
+{
+    if (!reader)
+        return;
+    scanner_release(&reader->scanner);
+    cJSON_Delete(reader->tree);
+    free(reader->names);
+    free(reader);
+}
+
+/* Drops the current entry and reads the next one; *found is false at the end. */
+static enum healcl_status advance(struct entry_reader *reader, bool *found,
+                                  struct healcl_error *error)
+{
+    const char *text;
+    size_t length;
+    cJSON_Delete(reader->tree);
+    reader->tree = NULL;
+    reader->operation = NULL;
+    TRY(scanner_next(&reader->scanner, &text, &length, error));
+    *found = text != NULL;
+    if (!*found)
+        return HEALCL_OK;
+    reader->entry.index = reader->scanner.entry_count - 1;
+    return read_entry(reader, text, length, error);
+}
+
+enum healcl_status entry_reader_next(struct entry_reader *reader, const struct entry **entry,
+                                     struct healcl_error *error)
+{
+    bool found;
+    *entry = NULL;
+    if (reader->failed)
+        REFUSE(error, "the transcript has been refused before");
+    enum healcl_status status = advance(reader, &found, error);
+    if (status == HEALCL_OK) {
+        *entry = found ? &reader->entry : NULL;
+        return HEALCL_OK;
+    }
+    reader->failed = true;
+    if (reader->operation)
+        error_prefix(error, "entry %zu (%.80s): ", reader->scanner.entry_count - 1,
+                     reader->operation);
+    else if (reader->scanner.in_entry)
+        error_prefix(error, "entry %zu: ", reader->scanner.entry_count - 1);
+    return status;
+}

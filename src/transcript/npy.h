@@ -1,0 +1,38 @@
+/* The header of a .npy file, versions 1.0 to 3.0 (NumPy's numpy.lib.format). */
+#ifndef HEALCL_TRANSCRIPT_NPY_H
+#define HEALCL_TRANSCRIPT_NPY_H
+
+#include "core/dtype.h"
+#include "core/layout.h"
+#include "core/status.h"
+
+enum {
+    NPY_PREFIX_SIZE = 12,  /* magic, version and header length, at most */
+    NPY_HEADER_MAX = 65536 /* of the text behind them; longer ones are refused */
+};
+
+struct npy_header {
+    enum dtype dtype;
+    bool big_endian; /* false for one-byte elements */
+    bool fortran_order;
+    struct layout layout; /* the shape, in C order */
+};
+
+/*
+ * Reads magic, version and header length from the first length bytes of a file (all of it, or at
+ * least NPY_PREFIX_SIZE); sets the position of the header text and that of the first element.
+ */
+MUST_CHECK enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
+                                              uint32_t *header_offset, uint32_t *data_offset,
+                                              struct healcl_error *error);
+
+/*
+ * Reads the header text, a Python dict literal with exactly the keys 'descr', 'fortran_order' and
+ * 'shape' in any order. Refuses dtypes other than <i8 >i8 <i4 >i4 |i1 <i1 >i1 by name, ranks above
+ * MAX_RANK and shapes beyond 2^63-1 bytes.
+ */
+MUST_CHECK enum healcl_status npy_read_header(const char *text, size_t length,
+                                              struct npy_header *header,
+                                              struct healcl_error *error);
+
+#endif

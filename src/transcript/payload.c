@@ -1,0 +1,344 @@
+#include "transcript/payload.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "transcript/base64.h"
+#include "transcript/escape.h"
+#include "transcript/npy.h"
+
+/* Elements that are converted at a time. */
+enum { BLOCK_ELEMENTS = 2048 };
+
+/* ---------------------------------------------------------------- bytes */
+
+/* Decodes up to groups groups of four characters; returns how many there were. */
+static size_t decode_groups(struct payload_cursor *cursor, size_t groups, unsigned char *bytes)
+{
+    if (!cursor->payload->escaped) {
+        if (groups > cursor->left / 4)
+            groups = cursor->left / 4;
+        base64_decode(cursor->next, groups, bytes);
+        cursor->next += groups * 4;
+        cursor->left -= groups * 4;
+        return groups;
+    }
+    char characters[4096];
+    size_t capacity = groups < sizeof characters / 4 ? groups * 4 : sizeof characters;
+    size_t count = escape_resolve(&cursor->next, &cursor->left, characters, capacity);
+    base64_decode(characters, count / 4, bytes);
+    return count / 4;
+}
+
+/* The next count bytes of the .npy file. Zeros beyond its end, which checked payloads never
+ * reach: only a file that changes under its mapping does. */
+static void read_bytes(struct payload_cursor *cursor, size_t count, unsigned char *bytes)
+{
+    while (count > 0) {
+        if (cursor->held_count > 0) {
+            *bytes++ = cursor->held[3 - cursor->held_count--];
+            count--;
+            continue;
+        }
+        size_t groups = count / 3;
+        bool whole = groups > 0;
+        groups = decode_groups(cursor, whole ? groups : 1, whole ? bytes : cursor->held);
+        if (groups == 0) {
+            memset(bytes, 0, count);
+            return;
+        }
+        if (whole) {
+            bytes += groups * 3;
+            count -= groups * 3;
+        } else {
+            cursor->held_count = 3;
+        }
+    }
+}
+
+/* Moves a new cursor to a byte of the .npy file. */
+static void seek(struct payload_cursor *cursor, uint64_t byte)
+{
+    unsigned char skipped[3072];
+    if (!cursor->payload->escaped) {
+        uint64_t groups = byte / 3;
+        if (groups > cursor->left / 4)
+            groups = cursor->left / 4;
+        cursor->next += groups * 4;
+        cursor->left -= (size_t)groups * 4;
+        byte %= 3;
+    }
+    for (size_t count; byte > 0; byte -= count) {
+        count = byte < sizeof skipped ? (size_t)byte : sizeof skipped;
+        read_bytes(cursor, count, skipped);
+    }
+}
+
+static struct payload_cursor cursor_at(const struct payload *payload, uint64_t byte)
+{
+    struct payload_cursor cursor = {
+        .payload = payload, .next = payload->base64, .left = payload->base64_length};
+    seek(&cursor, byte);
+    return cursor;
+}
+
+/* ---------------------------------------------------------------- elements */
+
+static bool host_is_big_endian(void)
+{
+    const uint16_t one = 1;
+    unsigned char first;
+    memcpy(&first, &one, 1);
+    return first == 0;
+}
+
+static bool needs_swap(const struct payload *payload)
+{
+    return payload->dtype != DTYPE_INT8 && payload->big_endian != host_is_big_endian();
+}
+
+static void widen_32(const unsigned char *bytes, bool swap, size_t count, int64_t *values)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, bytes + 4 * i, sizeof bits);
+        if (swap)
+            bits = __builtin_bswap32(bits);
+        values[i] = (int32_t)bits;
+    }
+}
+
+static void widen_64(const unsigned char *bytes, bool swap, size_t count, int64_t *values)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, bytes + 8 * i, sizeof bits);
+        if (swap)
+            bits = __builtin_bswap64(bits);
+        values[i] = (int64_t)bits;
+    }
+}
+
+/* count elements, at most BLOCK_ELEMENTS, in file order. */
+static void read_block(struct payload_cursor *cursor, size_t count, int64_t *values)
+{
+    const struct payload *payload = cursor->payload;
+    unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];
+    read_bytes(cursor, count * dtype_size(payload->dtype), bytes);
+    switch (payload->dtype) {
+    case DTYPE_INT8:
+        for (size_t i = 0; i < count; i++)
+            values[i] = (signed char)bytes[i];
+        return;
+    case DTYPE_INT32: widen_32(bytes, needs_swap(payload), count, values); return;
+    case DTYPE_INT64: widen_64(bytes, needs_swap(payload), count, values); return;
+    }
+}
+
+void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload)
+{
+    *cursor = cursor_at(payload, payload->data_offset);
+}
+
+void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values)
+{
+    while (count > 0) {
+        size_t part = count < BLOCK_ELEMENTS ? (size_t)count : BLOCK_ELEMENTS;
+        read_block(cursor, part, values);
+        values += part;
+        count -= (int64_t)part;
+    }
+}
+
+/* ---------------------------------------------------------------- parsing */
+
+static enum healcl_status read_npy(const struct payload *payload, uint64_t decoded,
+                                   uint32_t *data_offset, struct npy_header *header,
+                                   struct healcl_error *error)
+{
+    unsigned char prefix[NPY_PREFIX_SIZE];
+    char text[NPY_HEADER_MAX];
+    uint32_t header_offset;
+    size_t prefix_length = decoded < sizeof prefix ? (size_t)decoded : sizeof prefix;
+    struct payload_cursor cursor = cursor_at(payload, 0);
+    read_bytes(&cursor, prefix_length, prefix);
+    TRY(npy_read_prefix(prefix, prefix_length, &header_offset, data_offset, error));
+    if (*data_offset > decoded)
+        REFUSE(error, "the .npy file ends within its header");
+    size_t header_length = *data_offset - header_offset;
+    cursor = cursor_at(payload, header_offset);
+    read_bytes(&cursor, header_length, (unsigned char *)text);
+    return npy_read_header(text, header_length, header, error);
+}
+
+/* Whether C and Fortran order put elements at different places. */
+static bool orders_differ(const struct layout *layout)
+{
+    int longer_axes = 0;
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        longer_axes += layout->shape[axis] > 1;
+    return longer_axes > 1 && layout_elements(layout) > 0;
+}
+
+enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
+                                 struct payload *payload, struct healcl_error *error)
+{
+    uint64_t decoded;
+    struct npy_header header = {.big_endian = false};
+    *payload = (struct payload){.base64 = base64, .base64_length = length, .escaped = escaped};
+    TRY(base64_check(base64, length, escaped, &decoded, error));
+    TRY(read_npy(payload, decoded, &payload->data_offset, &header, error));
+
+    /* layout_init has seen to it that this product does not overflow. */
+    uint64_t needed = (uint64_t)layout_elements(&header.layout) * dtype_size(header.dtype);
+    uint64_t given = decoded - payload->data_offset;
+    if (given != needed) {
+        char shape[SHAPE_TEXT_SIZE];
+        REFUSE(error, "the .npy data are %" PRIu64 " bytes long, but %" PRIu64 " by shape %s of %s",
+               given, needed, layout_shape_text(&header.layout, shape), dtype_name(header.dtype));
+    }
+    payload->dtype = header.dtype;
+    payload->big_endian = header.big_endian;
+    payload->fortran_order = header.fortran_order && orders_differ(&header.layout);
+    payload->layout = header.layout;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- reading */
+
+/* Where values go: elements of an array of dtype, stride apart. */
+struct target {
+    const struct payload *payload;
+    enum dtype dtype;
+    void *array;
+    int64_t first; /* the C-order position of the array's first element in the payload */
+};
+
+static enum healcl_status refuse_value(const struct target *target, int64_t value, int64_t position,
+                                       struct healcl_error *error)
+{
+    char index[SHAPE_TEXT_SIZE];
+    REFUSE(error, "value %" PRId64 " at %s does not fit %s", value,
+           layout_index_text(&target->payload->layout, target->first + position, index),
+           dtype_name(target->dtype));
+}
+
+/* Stores values at the array's positions position, position + stride, ... */
+static enum healcl_status store(const struct target *target, const int64_t *values, size_t count,
+                                int64_t position, int64_t stride, struct healcl_error *error)
+{
+    int8_t *array_8 = target->array;
+    int32_t *array_32 = target->array;
+    int64_t *array_64 = target->array;
+    switch (target->dtype) {
+    case DTYPE_INT8:
+        for (size_t i = 0; i < count; i++, position += stride) {
+            if (values[i] < INT8_MIN || values[i] > INT8_MAX)
+                return refuse_value(target, values[i], position, error);
+            array_8[position] = (int8_t)values[i];
+        }
+        break;
+    case DTYPE_INT32:
+        for (size_t i = 0; i < count; i++, position += stride) {
+            if (values[i] < INT32_MIN || values[i] > INT32_MAX)
+                return refuse_value(target, values[i], position, error);
+            array_32[position] = (int32_t)values[i];
+        }
+        break;
+    case DTYPE_INT64:
+        for (size_t i = 0; i < count; i++, position += stride)
+            array_64[position] = values[i];
+        break;
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_c_order(const struct target *target, int64_t count,
+                                       struct healcl_error *error)
+{
+    const struct payload *payload = target->payload;
+    size_t item_size = dtype_size(payload->dtype);
+    struct payload_cursor cursor =
+        cursor_at(payload, payload->data_offset + (uint64_t)target->first * item_size);
+    if (target->dtype == payload->dtype && !needs_swap(payload)) {
+        read_bytes(&cursor, (size_t)count * item_size, target->array);
+        return HEALCL_OK;
+    }
+    int64_t values[BLOCK_ELEMENTS];
+    for (int64_t done = 0; done < count;) {
+        size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
+        read_block(&cursor, part, values);
+        TRY(store(target, values, part, done, 1, error));
+        done += (int64_t)part;
+    }
+    return HEALCL_OK;
+}
+
+/* The axes in file order, slowest first, those of size 1 left out. */
+static struct layout file_order(const struct layout *layout)
+{
+    struct layout reversed = {.rank = 0};
+    for (uint32_t axis = layout->rank; axis-- > 0;)
+        if (layout->shape[axis] > 1) {
+            reversed.shape[reversed.rank] = layout->shape[axis];
+            reversed.stride[reversed.rank] = layout->stride[axis];
+            reversed.rank++;
+        }
+    return reversed;
+}
+
+/* Walks the file's order; each run along its fastest axis goes out at that axis's stride. */
+static enum healcl_status read_fortran_order(const struct target *target,
+                                             struct healcl_error *error)
+{
+    struct layout outer = file_order(&target->payload->layout);
+    outer.rank--; /* at least two axes are longer than 1: see payload_parse */
+    int64_t run = outer.shape[outer.rank], stride = outer.stride[outer.rank];
+    int64_t left = layout_elements(&target->payload->layout);
+
+    struct payload_cursor cursor;
+    payload_cursor_init(&cursor, target->payload);
+    int64_t values[BLOCK_ELEMENTS];
+    size_t used = 0, have = 0; /* of values */
+    struct walk walk;
+    const struct layout *layouts[] = {&outer};
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk))
+        for (int64_t done = 0; done < run;) {
+            if (used == have) {
+                have = left < BLOCK_ELEMENTS ? (size_t)left : BLOCK_ELEMENTS;
+                used = 0;
+                read_block(&cursor, have, values);
+                left -= (int64_t)have;
+            }
+            size_t part = have - used;
+            if (run - done < (int64_t)part)
+                part = (size_t)(run - done);
+            TRY(store(target, values + used, part, walk.position[0] + done * stride, stride,
+                      error));
+            used += part;
+            done += (int64_t)part;
+        }
+    return HEALCL_OK;
+}
+
+enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
+                                struct healcl_error *error)
+{
+    struct target target = {.payload = payload, .dtype = dtype, .array = array};
+    if (payload->fortran_order)
+        return read_fortran_order(&target, error);
+    return read_c_order(&target, layout_elements(&payload->layout), error);
+}
+
+enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
+                                     int64_t count, void *array, struct healcl_error *error)
+{
+    int64_t elements = layout_elements(&payload->layout);
+    if (payload->fortran_order)
+        REFUSE(error, "a payload in Fortran order cannot be read in parts");
+    if (first < 0 || count < 0 || first > elements || count > elements - first)
+        REFUSE(error, "%" PRId64 " elements from %" PRId64 " are not all among %" PRId64, count,
+               first, elements);
+    struct target target = {.payload = payload, .dtype = dtype, .array = array, .first = first};
+    return read_c_order(&target, count, error);
+}

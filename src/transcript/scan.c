@@ -1,0 +1,518 @@
+#include "transcript/scan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transcript/escape.h"
+
+/* Pages are given back in steps, as each step is a system call. */
+enum { FORGET_STEP = 16 * 1024 * 1024 };
+
+/* What lies between the quotes of a string: bytes [begin, end) of the file. */
+struct span {
+    size_t begin, end;
+    bool escaped;
+};
+
+/* ---------------------------------------------------------------- bytes and messages */
+
+/* The next byte, or -1 at the end of the file. */
+static int peek(const struct scanner *scanner)
+{
+    if (scanner->at >= scanner->source->length)
+        return -1;
+    return (unsigned char)scanner->source->text[scanner->at];
+}
+
+static void skip_space(struct scanner *scanner)
+{
+    for (int c = peek(scanner); c == ' ' || c == '\n' || c == '\r' || c == '\t'; c = peek(scanner))
+        scanner->at++;
+}
+
+static enum healcl_status not_json(const struct scanner *scanner, const char *what,
+                                   struct healcl_error *error)
+{
+    REFUSE(error, "not JSON at byte %zu: %s", scanner->at, what);
+}
+
+/* Refuses the next byte, where something else had to be. */
+static enum healcl_status unexpected(const struct scanner *scanner, const char *expected,
+                                     struct healcl_error *error)
+{
+    int c = peek(scanner);
+    if (c < 0)
+        REFUSE(error, "not JSON at byte %zu: the file ends where %s is expected", scanner->at,
+               expected);
+    if (c > ' ' && c < 0x7f)
+        REFUSE(error, "not JSON at byte %zu: %s is expected, not '%c'", scanner->at, expected, c);
+    REFUSE(error, "not JSON at byte %zu: %s is expected, not byte 0x%02x", scanner->at, expected,
+           (unsigned)c);
+}
+
+/* ---------------------------------------------------------------- the rewritten text */
+
+static enum healcl_status reserve(struct scanner *scanner, size_t size, struct healcl_error *error)
+{
+    if (size <= scanner->capacity)
+        return HEALCL_OK;
+    size_t capacity = scanner->capacity > 0 ? scanner->capacity : 4096;
+    while (capacity < size)
+        capacity *= 2;
+    char *text = realloc(scanner->text, capacity);
+    if (!text)
+        NO_MEMORY(error);
+    scanner->text = text;
+    scanner->capacity = capacity;
+    return HEALCL_OK;
+}
+
+/* Only entries are rewritten; what is skipped at the top level goes nowhere. */
+static enum healcl_status append(struct scanner *scanner, const char *bytes, size_t length,
+                                 struct healcl_error *error)
+{
+    if (!scanner->in_entry)
+        return HEALCL_OK;
+    if (length > SCAN_TEXT_MAX - scanner->length)
+        REFUSE(error, "the text beside base64 is longer than %d bytes", SCAN_TEXT_MAX);
+    TRY(reserve(scanner, scanner->length + length + 1, error));
+    memcpy(scanner->text + scanner->length, bytes, length);
+    scanner->length += length;
+    scanner->text[scanner->length] = 0;
+    return HEALCL_OK;
+}
+
+static enum healcl_status append_text(struct scanner *scanner, const char *text,
+                                      struct healcl_error *error)
+{
+    return append(scanner, text, strlen(text), error);
+}
+
+/* A string of the file, its escapes left as they are, between opening and a quote. */
+static enum healcl_status append_span(struct scanner *scanner, const char *opening,
+                                      const struct span *span, struct healcl_error *error)
+{
+    TRY(append_text(scanner, opening, error));
+    TRY(append(scanner, scanner->source->text + span->begin, span->end - span->begin, error));
+    return append_text(scanner, "\"", error);
+}
+
+/* ---------------------------------------------------------------- strings */
+
+/* Whether bytes need a closer look: escapes, control characters, anything beyond ASCII. */
+static bool needs_care(const char *text, size_t length)
+{
+    enum { BLOCK = 128 }; /* a constant trip count: GCC makes vector code of it at -O2 too */
+    const unsigned char *c = (const unsigned char *)text;
+    unsigned char care = 0;
+    size_t i = 0;
+    for (; length - i >= BLOCK && !care; i += BLOCK)
+        for (size_t j = 0; j < BLOCK; j++)
+            care |= (unsigned char)((c[i + j] == '\\') | (c[i + j] < ' ') | (c[i + j] >> 7));
+    for (; i < length && !care; i++)
+        care = (unsigned char)((c[i] == '\\') | (c[i] < ' ') | (c[i] >> 7));
+    return care;
+}
+
+/* Steps over text of which needs_care is false, quickly. *closed: the closing quote came. */
+static void skip_plain(struct scanner *scanner, bool *closed)
+{
+    enum { BLOCK = 16 * 1024 }; /* stays in the first cache between the two looks at it */
+    *closed = false;
+    while (scanner->at < scanner->source->length) {
+        const char *next = scanner->source->text + scanner->at;
+        size_t left = scanner->source->length - scanner->at;
+        size_t length = left < BLOCK ? left : BLOCK;
+        const char *quote = memchr(next, '"', length);
+        if (quote)
+            length = (size_t)(quote - next);
+        if (needs_care(next, length))
+            return;
+        scanner->at += length;
+        *closed = quote != NULL;
+        if (*closed)
+            return;
+    }
+}
+
+/* The four hexadecimal digits at the scanner. */
+static enum healcl_status scan_code(struct scanner *scanner, unsigned *code,
+                                    struct healcl_error *error)
+{
+    *code = 0;
+    for (int i = 0; i < 4; i++, scanner->at++) {
+        int c = peek(scanner);
+        if (c >= '0' && c <= '9')
+            *code = *code * 16 + (unsigned)(c - '0');
+        else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
+            *code = *code * 16 + (unsigned)((c | 0x20) - 'a' + 10);
+        else
+            return unexpected(scanner, "a hexadecimal digit", error);
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status scan_escape(struct scanner *scanner, struct healcl_error *error)
+{
+    unsigned code;
+    scanner->at++; /* the backslash */
+    int c = peek(scanner);
+    if (c <= 0 || !strchr("\"\\/bfnrtu", c))
+        return unexpected(scanner, "an escape", error);
+    scanner->at++;
+    if (c != 'u')
+        return HEALCL_OK;
+    TRY(scan_code(scanner, &code, error));
+    /* C strings end at it: two names that differ behind it would be taken for one. */
+    if (code == 0)
+        return not_json(scanner, "\\u0000 is not supported", error);
+    if (code >= 0xdc00 && code <= 0xdfff)
+        return not_json(scanner, "half a surrogate pair", error);
+    if (code < 0xd800 || code > 0xdbff)
+        return HEALCL_OK;
+    for (const char *expected = "\\u"; *expected; expected++, scanner->at++)
+        if (peek(scanner) != *expected)
+            return not_json(scanner, "half a surrogate pair", error);
+    TRY(scan_code(scanner, &code, error));
+    if (code < 0xdc00 || code > 0xdfff)
+        return not_json(scanner, "half a surrogate pair", error);
+    return HEALCL_OK;
+}
+
+/* One character beyond ASCII. The ranges are those of the Unicode standard, table 3-7. */
+static enum healcl_status scan_utf8(struct scanner *scanner, struct healcl_error *error)
+{
+    int first = peek(scanner);
+    int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+    int low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+    int high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+    if (first < 0xc2 || first > 0xf4)
+        return not_json(scanner, "not UTF-8", error);
+    scanner->at++;
+    for (; more > 0; more--, scanner->at++, low = 0x80, high = 0xbf) {
+        int c = peek(scanner);
+        if (c < low || c > high)
+            return not_json(scanner, "not UTF-8", error);
+    }
+    return HEALCL_OK;
+}
+
+/* A string from its opening quote to behind its closing one. */
+static enum healcl_status scan_string(struct scanner *scanner, struct span *span,
+                                      struct healcl_error *error)
+{
+    bool closed;
+    scanner->at++;
+    *span = (struct span){.begin = scanner->at};
+    skip_plain(scanner, &closed);
+    while (!closed) {
+        int c = peek(scanner);
+        if (c < 0)
+            return not_json(scanner, "the file ends within a string", error);
+        if (c < ' ')
+            return not_json(scanner, "a control character within a string", error);
+        if (c == '\\') {
+            span->escaped = true;
+            TRY(scan_escape(scanner, error));
+        } else if (c >= 0x80) {
+            TRY(scan_utf8(scanner, error));
+        } else {
+            closed = c == '"';
+            scanner->at += !closed;
+        }
+    }
+    span->end = scanner->at;
+    scanner->at++;
+    return HEALCL_OK;
+}
+
+/* Whether a string says word, which is ASCII and shorter than 32. */
+static bool span_is(const struct scanner *scanner, const struct span *span, const char *word)
+{
+    char characters[32];
+    const char *next = scanner->source->text + span->begin;
+    size_t left = span->end - span->begin;
+    size_t length = escape_resolve(&next, &left, characters, sizeof characters);
+    return left == 0 && length == strlen(word) && memcmp(characters, word, length) == 0;
+}
+
+/* ---------------------------------------------------------------- values */
+
+static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is_data,
+                                     struct healcl_error *error);
+
+static enum healcl_status scan_digits(struct scanner *scanner, struct healcl_error *error)
+{
+    int c = peek(scanner);
+    if (c < '0' || c > '9')
+        return unexpected(scanner, "a digit", error);
+    for (; c >= '0' && c <= '9'; c = peek(scanner))
+        scanner->at++;
+    return HEALCL_OK;
+}
+
+static enum healcl_status scan_number(struct scanner *scanner, struct healcl_error *error)
+{
+    struct span span = {.begin = scanner->at};
+    if (peek(scanner) == '-')
+        scanner->at++;
+    if (peek(scanner) == '0')
+        scanner->at++; /* a digit behind it is refused as what it is: no comma */
+    else
+        TRY(scan_digits(scanner, error));
+    if (peek(scanner) == '.') {
+        scanner->at++;
+        TRY(scan_digits(scanner, error));
+    }
+    if (peek(scanner) == 'e' || peek(scanner) == 'E') {
+        scanner->at++;
+        if (peek(scanner) == '+' || peek(scanner) == '-')
+            scanner->at++;
+        TRY(scan_digits(scanner, error));
+    }
+    span.end = scanner->at;
+    return append_span(scanner, "\"#", &span, error);
+}
+
+static enum healcl_status scan_literal(struct scanner *scanner, const char *word,
+                                       struct healcl_error *error)
+{
+    for (const char *expected = word; *expected; expected++, scanner->at++)
+        if (peek(scanner) != *expected)
+            return unexpected(scanner, word, error);
+    return append_text(scanner, word, error);
+}
+
+static enum healcl_status scan_string_value(struct scanner *scanner, bool is_data,
+                                            struct healcl_error *error)
+{
+    struct span span;
+    TRY(scan_string(scanner, &span, error));
+    if (!is_data)
+        return append_span(scanner, "\"$", &span, error);
+    char reference[64];
+    snprintf(reference, sizeof reference, "\"@%zu,%zu%s\"", span.begin, span.end - span.begin,
+             span.escaped ? ",e" : "");
+    return append_text(scanner, reference, error);
+}
+
+/* Between the items of a list or object: whether one more follows, else steps over close. */
+static enum healcl_status next_item(struct scanner *scanner, bool first, char close, bool *more,
+                                    struct healcl_error *error)
+{
+    skip_space(scanner);
+    *more = peek(scanner) != close;
+    if (!*more) {
+        scanner->at++;
+        return HEALCL_OK;
+    }
+    if (first)
+        return HEALCL_OK;
+    if (peek(scanner) != ',')
+        return unexpected(scanner, close == ']' ? "',' or ']'" : "',' or '}'", error);
+    scanner->at++;
+    skip_space(scanner);
+    if (peek(scanner) == close)
+        return not_json(scanner, "nothing follows the ',' before it", error);
+    return HEALCL_OK;
+}
+
+static enum healcl_status scan_list(struct scanner *scanner, int depth, struct healcl_error *error)
+{
+    bool more;
+    scanner->at++;
+    TRY(append_text(scanner, "[", error));
+    for (bool first = true;; first = false) {
+        TRY(next_item(scanner, first, ']', &more, error));
+        if (!more)
+            return append_text(scanner, "]", error);
+        if (!first)
+            TRY(append_text(scanner, ",", error));
+        TRY(scan_value(scanner, depth, false, error));
+    }
+}
+
+/* A key and the ':' behind it. */
+static enum healcl_status scan_key(struct scanner *scanner, struct span *key,
+                                   struct healcl_error *error)
+{
+    if (peek(scanner) != '"')
+        return unexpected(scanner, "a key", error);
+    TRY(scan_string(scanner, key, error));
+    skip_space(scanner);
+    if (peek(scanner) != ':')
+        return unexpected(scanner, "':'", error);
+    scanner->at++;
+    return HEALCL_OK;
+}
+
+static enum healcl_status scan_object(struct scanner *scanner, int depth,
+                                      struct healcl_error *error)
+{
+    bool more;
+    scanner->at++;
+    TRY(append_text(scanner, "{", error));
+    for (bool first = true;; first = false) {
+        struct span key;
+        TRY(next_item(scanner, first, '}', &more, error));
+        if (!more)
+            return append_text(scanner, "}", error);
+        TRY(scan_key(scanner, &key, error));
+        TRY(append_span(scanner, first ? "\"" : ",\"", &key, error));
+        TRY(append_text(scanner, ":", error));
+        TRY(scan_value(scanner, depth, span_is(scanner, &key, "data"), error));
+    }
+}
+
+/* Scans and rewrites one value; depth counts the lists and objects around it. The recursion is
+ * bounded by SCAN_DEPTH_MAX. */
+static enum healcl_status scan_value(struct scanner *scanner, int depth, bool is_data,
+                                     struct healcl_error *error)
+{
+    skip_space(scanner);
+    int c = peek(scanner);
+    if ((c == '{' || c == '[') && depth == SCAN_DEPTH_MAX)
+        REFUSE(error, "lists and objects nest deeper than %d at byte %zu", SCAN_DEPTH_MAX,
+               scanner->at);
+    switch (c) {
+    case '{': return scan_object(scanner, depth + 1, error);
+    case '[': return scan_list(scanner, depth + 1, error);
+    case '"': return scan_string_value(scanner, is_data, error);
+    case 't': return scan_literal(scanner, "true", error);
+    case 'f': return scan_literal(scanner, "false", error);
+    case 'n': return scan_literal(scanner, "null", error);
+    default: break;
+    }
+    if (c != '-' && (c < '0' || c > '9'))
+        return unexpected(scanner, "a value", error);
+    return scan_number(scanner, error);
+}
+
+/* ---------------------------------------------------------------- the top level */
+
+static enum healcl_status refuse_top(struct healcl_error *error)
+{
+    REFUSE(error, "the top level is neither an ExecutionTranscript nor a list");
+}
+
+static enum healcl_status check_tag(struct scanner *scanner, struct healcl_error *error)
+{
+    struct span tag;
+    if (scanner->has_tag)
+        REFUSE(error, "the key '__type__' appears twice at the top level");
+    scanner->has_tag = true;
+    if (peek(scanner) != '"')
+        return refuse_top(error);
+    TRY(scan_string(scanner, &tag, error));
+    return span_is(scanner, &tag, "ExecutionTranscript") ? HEALCL_OK : refuse_top(error);
+}
+
+static enum healcl_status enter_list(struct scanner *scanner, struct healcl_error *error)
+{
+    if (scanner->has_list)
+        REFUSE(error, "the key 'transcript' appears twice at the top level");
+    scanner->has_list = true;
+    if (peek(scanner) != '[')
+        REFUSE(error, "the value of 'transcript' is not a list");
+    scanner->at++;
+    scanner->place = SCAN_LIST;
+    return HEALCL_OK;
+}
+
+static enum healcl_status end_file(struct scanner *scanner, struct healcl_error *error)
+{
+    skip_space(scanner);
+    if (peek(scanner) >= 0)
+        return unexpected(scanner, "the end of the file", error);
+    scanner->place = SCAN_END;
+    return HEALCL_OK;
+}
+
+/* Reads keys of the top-level object up to its list or, with the list behind, to its end. */
+static enum healcl_status scan_top_keys(struct scanner *scanner, bool first,
+                                        struct healcl_error *error)
+{
+    for (;; first = false) {
+        bool more;
+        struct span key;
+        TRY(next_item(scanner, first, '}', &more, error));
+        if (!more)
+            break;
+        TRY(scan_key(scanner, &key, error));
+        skip_space(scanner);
+        if (span_is(scanner, &key, "transcript"))
+            return enter_list(scanner, error);
+        if (span_is(scanner, &key, "__type__"))
+            TRY(check_tag(scanner, error));
+        else
+            TRY(scan_value(scanner, 1, false, error));
+    }
+    if (!scanner->has_tag || !scanner->has_list)
+        return refuse_top(error);
+    return end_file(scanner, error);
+}
+
+static enum healcl_status scan_top(struct scanner *scanner, struct healcl_error *error)
+{
+    if (scanner->source->length == 0)
+        REFUSE(error, "the file is empty");
+    skip_space(scanner);
+    int c = peek(scanner);
+    if (c == '[')
+        return enter_list(scanner, error);
+    if (c == '{') {
+        scanner->at++;
+        scanner->in_object = true;
+        return scan_top_keys(scanner, true, error);
+    }
+    TRY(scan_value(scanner, 0, false, error));
+    return refuse_top(error);
+}
+
+/* What has been handed out need not stay in memory. */
+static void forget_passed(struct scanner *scanner)
+{
+    size_t passed = scanner->at - scanner->forgotten;
+    if (passed < FORGET_STEP)
+        return;
+    source_forget(scanner->source, scanner->source->text + scanner->forgotten, passed);
+    scanner->forgotten = scanner->at;
+}
+
+void scanner_init(struct scanner *scanner, const struct source *source)
+{
+    *scanner = (struct scanner){.source = source};
+}
+
+void scanner_release(struct scanner *scanner)
+{
+    free(scanner->text);
+    *scanner = (struct scanner){.source = NULL};
+}
+
+enum healcl_status scanner_next(struct scanner *scanner, const char **text, size_t *length,
+                                struct healcl_error *error)
+{
+    *text = NULL;
+    *length = 0;
+    scanner->in_entry = false;
+    forget_passed(scanner);
+    if (scanner->place == SCAN_START)
+        TRY(scan_top(scanner, error));
+    if (scanner->place == SCAN_END)
+        return HEALCL_OK;
+
+    bool more;
+    TRY(next_item(scanner, scanner->entry_count == 0, ']', &more, error));
+    if (!more)
+        /* Behind the list in_object still tells how the file goes on. */
+        return scanner->in_object ? scan_top_keys(scanner, false, error) : end_file(scanner, error);
+    scanner->entry_count++;
+    scanner->in_entry = true;
+    scanner->length = 0;
+    TRY(scan_value(scanner, scanner->in_object ? 2 : 1, false, error));
+    *text = scanner->text;
+    *length = scanner->length;
+    return HEALCL_OK;
+}

@@ -1,0 +1,75 @@
+#include "transcript/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A longer path is cut in messages, so that the reason behind it still fits. */
+#define PATH_FORMAT "'%.480s'"
+
+static enum healcl_status map_file(struct source *source, int file, const char *path,
+                                   struct healcl_error *error)
+{
+    struct stat about;
+    if (fstat(file, &about) != 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+    if (S_ISDIR(about.st_mode))
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EISDIR));
+    if (!S_ISREG(about.st_mode))
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": not a regular file", path);
+    if (about.st_size == 0)
+        return HEALCL_OK;
+    if ((uintmax_t)about.st_size > SIZE_MAX)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EFBIG));
+
+    size_t length = (size_t)about.st_size;
+    void *text = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
+    if (text == MAP_FAILED)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+    /* Only advice: a system that does not take it reads the file all the same. */
+    (void)madvise(text, length, MADV_SEQUENTIAL);
+    *source = (struct source){.text = text, .length = length, .mapped = true};
+    return HEALCL_OK;
+}
+
+enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
+{
+    *source = (struct source){.text = NULL};
+    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+    enum healcl_status status = map_file(source, file, path, error);
+    close(file);
+    return status;
+}
+
+void source_close(struct source *source)
+{
+    if (source->mapped)
+        (void)munmap((void *)(uintptr_t)source->text, source->length);
+    *source = (struct source){.text = NULL};
+}
+
+void source_forget(const struct source *source, const char *begin, size_t length)
+{
+    /* In memory that is no mapped file the pages would come back as zeros. */
+    if (!source->mapped)
+        return;
+    long page_size = sysconf(_SC_PAGESIZE);
+    if (page_size <= 0)
+        return;
+    uintptr_t page = (uintptr_t)page_size;
+    uintptr_t first = (uintptr_t)begin;
+    uintptr_t end = first + length;
+    /* The last page of the mapping goes too, though the file may end within it. */
+    uintptr_t file_end = (uintptr_t)source->text + source->length;
+    end = end == file_end ? end : end / page * page;
+    first = (first + page - 1) / page * page;
+    if (first < end)
+        (void)madvise((void *)first, end - first, MADV_DONTNEED);
+}
