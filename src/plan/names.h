@@ -1,0 +1,29 @@
+/* The names that are bound while planning: inf_name → tensor. */
+#ifndef HEALCL_PLAN_NAMES_H
+#define HEALCL_PLAN_NAMES_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+struct tensor;
+
+struct names {
+    void *root; /* of a tsearch(3) tree */
+    size_t count;
+};
+
+/* The tensor a name is bound to, or NULL. */
+struct tensor *names_find(const struct names *names, const char *name);
+
+/* Binds a name, which is copied. *previous becomes the tensor it was bound to before, or NULL. */
+MUST_CHECK enum healcl_status names_bind(struct names *names, const char *name,
+                                         struct tensor *tensor, struct tensor **previous,
+                                         struct healcl_error *error);
+
+/* Removes a name. Returns the tensor it was bound to, or NULL where it was not bound. */
+struct tensor *names_remove(struct names *names, const char *name);
+
+void names_clear(struct names *names);
+
+#endif

@@ -1,0 +1,379 @@
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/planner.h"
+#include "transcript/entry.h"
+
+uint64_t storage_bytes(const struct storage *storage)
+{
+    return (uint64_t)storage->elements * dtype_size(storage->dtype);
+}
+
+const char *step_input_name(const struct step *step, int i)
+{
+    return step->form->parameters[step->parameter[i]].name;
+}
+
+/* ---------------------------------------------------------------- growing the plan */
+
+/* Makes room for one more element of an array that doubles when it is full. */
+MUST_CHECK static enum healcl_status grow(void **array, size_t count, size_t *capacity,
+                                          size_t item_size, struct healcl_error *error)
+{
+    if (count < *capacity)
+        return HEALCL_OK;
+    size_t wanted = *capacity ? *capacity * 2 : 64;
+    void *larger = realloc(*array, wanted * item_size);
+    if (!larger)
+        NO_MEMORY(error);
+    *array = larger;
+    *capacity = wanted;
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
+                                    struct healcl_error *error)
+{
+    struct plan *plan = planner->plan;
+    void *steps = plan->steps;
+    TRY(grow(&steps, plan->step_count, &planner->step_capacity, sizeof *plan->steps, error));
+    plan->steps = steps;
+    plan->steps[plan->step_count++] = *step;
+    planner->segment->step_count++;
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_view(struct planner *planner, struct storage *storage,
+                                const struct layout *layout, struct tensor **tensor,
+                                struct healcl_error *error)
+{
+    struct tensor *view = arena_alloc(planner->plan->arena, sizeof *view);
+    if (!view)
+        NO_MEMORY(error);
+    view->storage = storage;
+    view->layout = *layout;
+    *tensor = view;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum dtype dtype,
+                                                 int64_t elements, size_t entry, const char *maker,
+                                                 struct storage **result,
+                                                 struct healcl_error *error)
+{
+    struct plan *plan = planner->plan;
+    void *storages = plan->storages;
+    TRY(grow(&storages, plan->storage_count, &planner->storage_capacity, sizeof *plan->storages,
+             error));
+    plan->storages = storages;
+    struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
+    if (!storage || plan->storage_count >= UINT32_MAX)
+        NO_MEMORY(error);
+    *storage = (struct storage){.id = (uint32_t)plan->storage_count,
+                                .dtype = dtype,
+                                .elements = elements,
+                                .entry = entry,
+                                .maker = maker};
+    plan->storages[plan->storage_count++] = storage;
+    *result = storage;
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
+                                      const int64_t *shape, struct tensor **tensor,
+                                      struct healcl_error *error)
+{
+    struct planner *planner = call->planner;
+    struct layout layout;
+    TRY(layout_init(&layout, rank, shape, dtype_size(dtype), error));
+    uint64_t bytes = (uint64_t)layout_elements(&layout) * dtype_size(dtype);
+    char text[SHAPE_TEXT_SIZE];
+    if (bytes > planner->memory_limit)
+        REFUSE(error, "shape %s takes %" PRIu64 " bytes, above the limit of %" PRIu64,
+               layout_shape_text(&layout, text), bytes, planner->memory_limit);
+    if (bytes > planner->memory_limit - planner->bytes_live)
+        REFUSE(error,
+               "shape %s takes %" PRIu64 " bytes beside %" PRIu64
+               " in use, above the limit of %" PRIu64,
+               layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
+    struct storage *storage;
+    TRY(add_storage(planner, dtype, layout_elements(&layout), call->entry->index, call->name,
+                    &storage, error));
+    planner->bytes_live += bytes;
+    if (planner->bytes_live > planner->plan->bytes_peak)
+        planner->plan->bytes_peak = planner->bytes_live;
+    return planner_view(planner, storage, &layout, tensor, error);
+}
+
+enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
+                                   const char *name, const struct tensor *tensor,
+                                   struct healcl_error *error)
+{
+    planner->bytes_live -= storage_bytes(tensor->storage);
+    struct step step = {.kind = STEP_RELEASE, .entry = entry->index, .name = name, .in = {tensor}};
+    return planner_add_step(planner, &step, error);
+}
+
+enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
+                                    struct healcl_error *error)
+{
+    /* The same few scalars come again and again; a far one is simply stored once more. */
+    enum { LOOK_BACK = 64 };
+    struct plan *plan = planner->plan;
+    size_t count = plan->constants.count, place = count;
+    for (size_t i = count > LOOK_BACK ? count - LOOK_BACK : 0; i < count; i++)
+        if (plan->constants.values[i] == value)
+            place = i;
+    if (place == count) {
+        void *values = plan->constants.values;
+        TRY(grow(&values, count, &planner->constant_capacity, sizeof value, error));
+        plan->constants.values = values;
+        plan->constants.values[plan->constants.count++] = value;
+        plan->constants.storage->elements++;
+    }
+    struct layout layout = {.offset = (int64_t)place};
+    return planner_view(planner, plan->constants.storage, &layout, tensor, error);
+}
+
+/* ---------------------------------------------------------------- names and lifetimes */
+
+/* One name less for the tensor's storage. */
+MUST_CHECK static enum healcl_status drop_reference(struct planner *planner,
+                                                    const struct entry *entry, const char *name,
+                                                    struct tensor *tensor,
+                                                    struct healcl_error *error)
+{
+    if (--tensor->storage->references > 0)
+        return HEALCL_OK;
+    return planner_release(planner, entry, name, tensor, error);
+}
+
+MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const struct entry *entry,
+                                               const char *operation, const char *name,
+                                               struct tensor *tensor, struct healcl_error *error)
+{
+    struct tensor *previous;
+    TRY(names_bind(&planner->names, name, tensor, &previous, error));
+    tensor->storage->references++;
+    if (tensor != previous)
+        planner->plan->tensors++;
+    return previous ? drop_reference(planner, entry, operation, previous, error) : HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status free_name(struct planner *planner, const struct entry *entry,
+                                               const char *operation, const char *name,
+                                               struct healcl_error *error)
+{
+    struct tensor *tensor = names_remove(&planner->names, name);
+    if (!tensor)
+        REFUSE(error, "no tensor is bound to the name %s", name);
+    return drop_reference(planner, entry, operation, tensor, error);
+}
+
+/* ---------------------------------------------------------------- segments */
+
+MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const char *name,
+                                                  bool is_named, struct healcl_error *error)
+{
+    struct plan *plan = planner->plan;
+    void *segments = plan->segments;
+    TRY(grow(&segments, plan->segment_count, &planner->segment_capacity, sizeof *plan->segments,
+             error));
+    plan->segments = segments;
+    char *copy = arena_strdup(plan->arena, name);
+    if (!copy)
+        NO_MEMORY(error);
+    planner->segment = &plan->segments[plan->segment_count++];
+    *planner->segment = (struct segment){.name = copy, .first_step = plan->step_count};
+    planner->segment_is_named = is_named;
+    return HEALCL_OK;
+}
+
+/* What stands outside of any segment forms an unnamed one. */
+MUST_CHECK static enum healcl_status need_segment(struct planner *planner,
+                                                  struct healcl_error *error)
+{
+    return planner->segment ? HEALCL_OK : open_segment(planner, "", false, error);
+}
+
+/* ---------------------------------------------------------------- entries */
+
+MUST_CHECK static enum healcl_status check_named_dtype(const struct argument *argument,
+                                                       const struct tensor *tensor,
+                                                       struct healcl_error *error)
+{
+    if (argument->tensor.has_dtype && argument->tensor.dtype != tensor->storage->dtype)
+        REFUSE(error, "the pointer says %s, but the tensor is %s",
+               dtype_name(argument->tensor.dtype), dtype_name(tensor->storage->dtype));
+    return HEALCL_OK;
+}
+
+/* Checks one argument as far as it can be without knowing the operation. */
+MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_t i,
+                                                      struct healcl_error *error)
+{
+    const struct argument *argument = &call->entry->arguments[i];
+    enum parameter_kind kind = call->form->parameters[i].kind;
+    if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
+        struct tensor *tensor = names_find(&call->planner->names, argument->tensor.name);
+        if (!tensor)
+            REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
+        TRY(check_named_dtype(argument, tensor, error));
+        call->tensors[i] = tensor;
+    }
+    if (kind == PARAMETER_MODULUS && argument->integer < 1)
+        REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
+    if (kind == PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
+        REFUSE(error, "flag %" PRId64 " is neither 0 nor 1", argument->integer);
+    if (kind == PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
+        REFUSE(error, "the output overlaps itself (stride 0 on an axis longer than 1)");
+    return HEALCL_OK;
+}
+
+/* Gives the operation's result the name that its `out` says. */
+MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
+{
+    const struct argument *out = &call->entry->out;
+    enum operation_result result = operations[call->form->operation].result;
+    if (result == RESULT_NONE || (result == RESULT_ALIAS && out->kind == ARGUMENT_NONE))
+        return HEALCL_OK;
+    enum argument_kind wanted =
+        result == RESULT_HOST ? ARGUMENT_HOST_TENSOR : ARGUMENT_DEVICE_TENSOR;
+    if (result == RESULT_HOST && out->kind == ARGUMENT_NONE)
+        return HEALCL_OK;
+    if (out->kind != wanted)
+        REFUSE(error, "out: must be %s, not %s", argument_kind_name(wanted),
+               argument_kind_name(out->kind));
+    if (result == RESULT_HOST)
+        return HEALCL_OK;
+    enum healcl_status status = check_named_dtype(out, call->result, error);
+    if (status != HEALCL_OK) {
+        error_prefix(error, "out: ");
+        return status;
+    }
+    if (result == RESULT_ALIAS &&
+        names_find(&call->planner->names, out->tensor.name) == call->result)
+        return HEALCL_OK;
+    return bind_name(call->planner, call->entry, call->name, out->tensor.name, call->result, error);
+}
+
+MUST_CHECK static enum healcl_status
+plan_operation(struct planner *planner, const struct entry *entry, struct healcl_error *error)
+{
+    struct call call = {.planner = planner, .entry = entry};
+    TRY(form_of_entry(entry, &call.form, error));
+    call.name = entry->name[0] == '_' ? call.form->underscore_name : call.form->name;
+    for (uint32_t i = 0; i < call.form->parameter_count; i++) {
+        enum healcl_status status = resolve_argument(&call, i, error);
+        if (status != HEALCL_OK) {
+            error_prefix(error, "argument '%s': ", call.form->parameters[i].name);
+            return status;
+        }
+    }
+    planner->segment->counts[call.form->operation]++;
+    planner->segment->operations++;
+    if (call.form->operation == OPERATION_FREE_DEVICE_TENSOR)
+        return free_name(planner, entry, call.name, entry->arguments[0].tensor.name, error);
+    TRY(infer(&call, error));
+    return bind_result(&call, error);
+}
+
+MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const struct entry *entry,
+                                                struct healcl_error *error)
+{
+    switch (entry->kind) {
+    case ENTRY_NOTHING: return HEALCL_OK;
+    case ENTRY_SEGMENT_START:
+        if (planner->segment && planner->segment_is_named)
+            REFUSE(error, "segment '%s' starts inside of segment '%s'", entry->name,
+                   planner->segment->name);
+        return open_segment(planner, entry->name, true, error);
+    case ENTRY_SEGMENT_END:
+        if (!planner->segment || !planner->segment_is_named)
+            REFUSE(error, "a segment ends, but none is open");
+        planner->segment = NULL;
+        return HEALCL_OK;
+    case ENTRY_FREE:
+        TRY(need_segment(planner, error));
+        planner->segment->frees++;
+        return free_name(planner, entry, "free_device_tensor", entry->name, error);
+    case ENTRY_OPERATION:
+        TRY(need_segment(planner, error));
+        return plan_operation(planner, entry, error);
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status
+plan_entries(struct planner *planner, struct entry_reader *reader, struct healcl_error *error)
+{
+    for (;;) {
+        const struct entry *entry;
+        TRY(entry_reader_next(reader, &entry, error));
+        if (!entry)
+            break;
+        planner->plan->entries++;
+        enum healcl_status status = plan_entry(planner, entry, error);
+        if (status != HEALCL_OK) {
+            if (entry->kind == ENTRY_OPERATION)
+                error_prefix(error, "entry %zu (%s): ", entry->index, entry->name);
+            else
+                error_prefix(error, "entry %zu: ", entry->index);
+            return status;
+        }
+    }
+    if (planner->segment && planner->segment_is_named)
+        REFUSE(error, "segment '%s' never ends", planner->segment->name);
+    for (size_t i = 0; i < planner->plan->segment_count; i++) {
+        planner->plan->bytes_up += planner->plan->segments[i].bytes_up;
+        planner->plan->bytes_down += planner->plan->segments[i].bytes_down;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status
+plan_source(struct planner *planner, const struct source *source, struct healcl_error *error)
+{
+    planner->plan->arena = arena_create();
+    if (!planner->plan->arena)
+        NO_MEMORY(error);
+    TRY(add_storage(planner, DTYPE_INT64, 0, 0, "constants", &planner->plan->constants.storage,
+                    error));
+    struct entry_reader *reader;
+    TRY(entry_reader_open(source, &reader, error));
+    enum healcl_status status = plan_entries(planner, reader, error);
+    entry_reader_close(reader);
+    return status;
+}
+
+enum healcl_status plan_create(const struct source *source, uint64_t memory_limit,
+                               struct plan **plan, struct healcl_error *error)
+{
+    struct planner planner = {.memory_limit = memory_limit};
+    planner.plan = calloc(1, sizeof *planner.plan);
+    if (!planner.plan)
+        NO_MEMORY(error);
+    enum healcl_status status = plan_source(&planner, source, error);
+    names_clear(&planner.names);
+    if (status != HEALCL_OK) {
+        plan_free(planner.plan);
+        return status;
+    }
+    *plan = planner.plan;
+    return HEALCL_OK;
+}
+
+void plan_free(struct plan *plan)
+{
+    if (!plan)
+        return;
+    free(plan->steps);
+    free(plan->segments);
+    free(plan->storages);
+    free(plan->constants.values);
+    arena_free(plan->arena);
+    free(plan);
+}

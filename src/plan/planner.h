@@ -1,0 +1,55 @@
+/* What plan.c (entries, names, lifetimes) and infer.c (one operation) share. */
+#ifndef HEALCL_PLAN_PLANNER_H
+#define HEALCL_PLAN_PLANNER_H
+
+#include "core/arena.h"
+#include "plan/names.h"
+#include "plan/plan.h"
+
+struct planner {
+    struct plan *plan;
+    struct names names;
+    uint64_t memory_limit;
+    uint64_t bytes_live;
+    size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;
+    struct segment *segment; /* the open one, or NULL */
+    bool segment_is_named;
+};
+
+/* One operation entry while it is planned. */
+struct call {
+    struct planner *planner;
+    const struct entry *entry;
+    const struct form *form;
+    const char *name;                       /* of the operation as written; lives with the plan */
+    struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
+    struct tensor *result;                  /* of RESULT_NEW and RESULT_ALIAS operations */
+};
+
+/* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
+ * adds its steps to the plan and sets call->result. */
+MUST_CHECK enum healcl_status infer(struct call *call, struct healcl_error *error);
+
+/* A new storage of the layout's elements; it counts as live until its last name is dropped. */
+MUST_CHECK enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
+                                                 const int64_t *shape, struct tensor **tensor,
+                                                 struct healcl_error *error);
+
+/* A view of a storage. */
+MUST_CHECK enum healcl_status planner_view(struct planner *planner, struct storage *storage,
+                                           const struct layout *layout, struct tensor **tensor,
+                                           struct healcl_error *error);
+
+/* A scalar operand, as a tensor of rank 0. */
+MUST_CHECK enum healcl_status planner_constant(struct planner *planner, int64_t value,
+                                               struct tensor **tensor, struct healcl_error *error);
+
+MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
+                                               struct healcl_error *error);
+
+/* Ends a storage that no name views. */
+MUST_CHECK enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
+                                              const char *name, const struct tensor *tensor,
+                                              struct healcl_error *error);
+
+#endif
