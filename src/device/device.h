@@ -19,7 +19,9 @@ struct device_info {
     uint32_t platform_index, device_index; /* as in the selector "0:1" */
     cl_platform_id platform_id;
     cl_device_id device_id;
-    char platform[128], name[256], vendor[128], driver[128];
+    cl_int fault; /* of the query that failed and left the rest unknown, else CL_SUCCESS */
+    char platform[128], platform_version[128];
+    char name[256], vendor[128], driver[128];
     char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
     char c_version[128]; /* of OpenCL C */
     cl_device_type type;
@@ -27,7 +29,7 @@ struct device_info {
     uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
     uint64_t max_allocation_bytes;
     uint64_t local_memory_bytes;
-    size_t max_work_group_size;
+    size_t max_work_group_size; /* in one dimension */
     size_t max_parameter_bytes;
     bool available, compiler_available, little_endian, unified_memory;
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
@@ -37,11 +39,13 @@ struct device_info {
 const char *device_type_name(cl_device_type type);
 
 /* All devices of all platforms, in the order of their indices. No devices at all is not an error:
- * *count is 0. The list is freed with free(). */
+ * *count is 0. A platform that cannot list its devices is one only where no other can. The list
+ * is freed with free(). */
 MUST_CHECK enum healcl_status device_list(const struct opencl *cl, struct device_info **list,
                                           size_t *count, struct healcl_error *error);
 
-/* Index in list of the device that selector names (see healcl_device_open). */
+/* Index in list of the best usable device that selector names (see healcl_device_open; NULL and ""
+ * read HEALCL_DEVICE). */
 MUST_CHECK enum healcl_status device_select(const struct device_info *list, size_t count,
                                             const char *selector, size_t *index,
                                             struct healcl_error *error);
@@ -51,11 +55,12 @@ const char *device_unusable(const struct device_info *info);
 
 /* ---------------------------------------------------------------- an opened device */
 
-/* How kernels are shaped on a device. Measured tunables, defaults by the kind of device. */
+/* How kernels are shaped on a device. Measured tunables, defaults by the kind of device; the
+ * environment's HEALCL_TUNING="local_size=64,elements_per_item=4" overrides some of them. */
 struct device_tuning {
-    uint32_t local_size;           /* work-items in a work-group of elementwise kernels */
+    uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
     uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
-    uint32_t transform_local_size; /* work-items that share one transform */
+    uint32_t transform_local_size; /* work-items that share one transform: 2^k */
 };
 
 enum { BUFFER_CHUNKS_MAX = 4 };
@@ -66,6 +71,7 @@ enum { BUFFER_CHUNKS_MAX = 4 };
 struct buffer {
     uint64_t bytes;
     uint32_t chunk_count;
+    uint64_t last_bytes; /* allocated for the last chunk */
     cl_mem chunks[BUFFER_CHUNKS_MAX];
 };
 
@@ -76,15 +82,24 @@ struct healcl_device {
     cl_context context;
     cl_command_queue compute, transfer;
     bool profiling;       /* the compute queue takes times */
-    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes */
-    uint64_t bytes_live;  /* in buffers, the pool included */
-    uint64_t bytes_peak;
-    uint64_t compile_nanoseconds;
-    struct program *programs;      /* built so far */
-    struct pooled *pool;           /* buffers to use again */
+    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes; the environment's
+                             HEALCL_CHUNK_BYTES makes it smaller */
+    uint64_t bytes_live;  /* allocated: in buffers and in the pool */
+    uint64_t bytes_peak;  /* of bytes_live */
+    uint64_t bytes_pooled;
+    uint64_t used_peak;           /* of bytes_live - bytes_pooled */
+    uint64_t compile_nanoseconds; /* spent building programs and making kernels */
+    char *cache_directory;        /* of program binaries, or NULL */
+    struct program_source *added; /* beside cl/ */
+    struct program *programs;     /* built so far, the last one used first */
+    struct pooled *pool;          /* chunks to use again, the one released last at the end */
+    size_t pool_count, pool_capacity;
+    uint64_t epoch;                /* how often the compute queue has been waited for */
     cl_event upload;               /* the last upload, until the compute queue waits for it */
-    struct launch_record *records; /* profiled launches whose times are not read yet */
+    uint32_t unflushed;            /* launches since the compute queue was flushed */
+    struct launch_record *records; /* profiled launches whose times are not taken yet */
     size_t record_count, record_capacity;
+    size_t records_read; /* those of them whose time is known and whose event is released */
 };
 
 /* cl outlives the device. Otherwise as healcl_device_open. */
@@ -92,7 +107,7 @@ MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *s
                                           struct healcl_device **device,
                                           struct healcl_error *error);
 
-/* Makes the compute queue take times from now on, or not. Waits for the queue. */
+/* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. */
 MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                                    struct healcl_error *error);
 
@@ -105,16 +120,19 @@ MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,
 /* The largest buffer: BUFFER_CHUNKS_MAX * chunk_bytes. */
 uint64_t device_buffer_limit(const struct healcl_device *device);
 
-/* A buffer of at least bytes (0 counts as 1) with undefined contents: from the pool if one of that
- * size was released, else new. When the device has no room, the pool is emptied and it is tried
- * again. fresh: not from the pool; needed for uploads, which do not wait for the compute queue.
- * Owned by the caller until device_buffer_release. */
+/* A buffer of at least bytes (0 counts as 1) with undefined contents: from the pool if one of about
+ * that size was released, else new. fresh: not one that work on the compute queue may still use;
+ * needed for uploads, which do not wait for that queue. Owned by the caller until
+ * device_buffer_release.
+ * When the device has no room, the pool is emptied, the compute queue finished, and it is tried
+ * again. Errors: HEALCL_REFUSED above device_buffer_limit, HEALCL_DEVICE. */
 MUST_CHECK enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes,
                                                     bool fresh, struct buffer *buffer,
                                                     struct healcl_error *error);
 
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
- * empty one is ignored. */
+ * empty one is ignored. The pool lets go of what was released first, so that what is allocated
+ * stays near the most that was ever in use at one time. */
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer);
 
 /* Frees all pooled buffers. */
@@ -122,8 +140,9 @@ void device_pool_empty(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- transfers */
 
-/* Maps chunk of a fresh buffer for writing all of it; every byte is to be written. Does not wait
- * for the compute queue. */
+/* Maps chunk of a fresh buffer for writing all of it, that is min(chunk_bytes, bytes - chunk *
+ * chunk_bytes) bytes; every one is to be written. Does not wait for the compute queue. Each map is
+ * followed by its end, also where an error happens in between. */
 MUST_CHECK enum healcl_status device_upload_map(struct healcl_device *device,
                                                 const struct buffer *buffer, uint32_t chunk,
                                                 void **memory, struct healcl_error *error);
@@ -138,7 +157,8 @@ MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
                                            uint64_t bytes, const void *data,
                                            struct healcl_error *error);
 
-/* Waits for the compute queue and maps [offset, offset + bytes) of a chunk for reading. */
+/* Waits for the compute queue and maps [offset, offset + bytes) of a chunk for reading. bytes is
+ * not 0. */
 MUST_CHECK enum healcl_status device_download_map(struct healcl_device *device,
                                                   const struct buffer *buffer, uint32_t chunk,
                                                   uint64_t offset, uint64_t bytes, void **memory,
@@ -157,6 +177,12 @@ struct launch_argument {
     const void *value;           /* of size bytes, by value */
     size_t size;
 };
+
+/* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
+ * cl/ of the same name. Programs that are built already stay. name and source outlive the device.
+ */
+MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                                 const char *source, struct healcl_error *error);
 
 /*
  * One kernel launch. The program is cl/<program>.cl behind cl/base.h and cl/arithmetic.h, built
@@ -178,13 +204,15 @@ MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,
                                              const struct launch *launch,
                                              struct healcl_error *error);
 
-/* Enqueues a launch on the compute queue (building first if need be); never waits. */
+/* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
+ * device has no room: then as device_buffer_acquire. */
 MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             const struct launch *launch,
                                             struct healcl_error *error);
 
-/* Sums up the times of all profiled launches since the last call: calls add(context, tag,
- * nanoseconds) for each and releases their events. The queue has been waited for. */
+/* Hands out the times of all profiled launches since the last call: add(context, tag, nanoseconds)
+ * for each, in their order. A driver that takes no times gives 0. Waits for the last of them. Where
+ * it fails, the times are lost. */
 MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
                                                 void (*add)(void *context, uint32_t tag,
                                                             uint64_t nanoseconds),

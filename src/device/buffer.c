@@ -1,0 +1,211 @@
+/* Device memory: chunks that are allocated, pooled and used again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+enum {
+    SMALL_BYTES_MIN = 256,
+    LARGE_STEP = 1 << 16, /* larger sizes are multiples of it, smaller ones powers of two */
+    SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
+    SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
+};
+
+bool is_out_of_memory(cl_int code)
+{
+    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+           code == CL_OUT_OF_HOST_MEMORY;
+}
+
+uint64_t device_buffer_limit(const struct healcl_device *device)
+{
+    return BUFFER_CHUNKS_MAX * device->chunk_bytes;
+}
+
+uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buffer *buffer,
+                            uint32_t chunk)
+{
+    uint64_t start = chunk * device->chunk_bytes;
+    uint64_t left = buffer->bytes > start ? buffer->bytes - start : 1;
+    return left < device->chunk_bytes ? left : device->chunk_bytes;
+}
+
+/* Few distinct sizes, so that chunks fit again. Never above chunk_bytes for one that is not. */
+static uint64_t round_bytes(uint64_t bytes)
+{
+    if (bytes > LARGE_STEP)
+        return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
+    uint64_t rounded = SMALL_BYTES_MIN;
+    while (rounded < bytes)
+        rounded *= 2;
+    return rounded;
+}
+
+/* ---------------------------------------------------------------- pool */
+
+static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+{
+    (void)device->cl->clReleaseMemObject(memory);
+    device->bytes_live -= bytes;
+}
+
+/* Lets go of what was released first until at most bytes are allocated, or nothing is pooled. */
+static void trim_pool(struct healcl_device *device, uint64_t bytes)
+{
+    size_t count = 0;
+    for (; count < device->pool_count && device->bytes_live > bytes; count++) {
+        const struct pooled *oldest = &device->pool[count];
+        device->bytes_pooled -= oldest->bytes;
+        release_memory(device, oldest->memory, oldest->bytes);
+    }
+    if (count == 0)
+        return;
+    device->pool_count -= count;
+    memmove(device->pool, device->pool + count, device->pool_count * sizeof *device->pool);
+}
+
+void device_pool_empty(struct healcl_device *device)
+{
+    trim_pool(device, 0);
+}
+
+/* What may be allocated, the pool included: the most that was ever in use at one time, which the
+ * device has proved to hold, and some of what it says it has beyond that. */
+static uint64_t allocation_target(const struct healcl_device *device)
+{
+    uint64_t spare = device->info.global_memory_bytes >> SPARE_SHIFT;
+    return device->used_peak + (device->used_peak < spare ? device->used_peak : spare);
+}
+
+static void note_use(struct healcl_device *device)
+{
+    uint64_t used = device->bytes_live - device->bytes_pooled;
+    if (device->used_peak < used)
+        device->used_peak = used;
+    if (device->bytes_peak < device->bytes_live)
+        device->bytes_peak = device->bytes_live;
+}
+
+/* Takes the chunk that fits best, the latest of them, out of the pool. */
+static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, cl_mem *memory,
+                        uint64_t *allocated)
+{
+    struct pooled *best = NULL;
+    for (size_t i = device->pool_count; i-- > 0;) {
+        struct pooled *pooled = &device->pool[i];
+        bool idle = pooled->epoch < device->epoch;
+        if (pooled->bytes < bytes || pooled->bytes > bytes + (bytes >> SLACK_SHIFT) ||
+            (fresh && !idle))
+            continue;
+        if (!best || pooled->bytes < best->bytes)
+            best = pooled;
+        if (best->bytes == bytes)
+            break;
+    }
+    if (!best)
+        return false;
+    *memory = best->memory;
+    *allocated = best->bytes;
+    device->bytes_pooled -= best->bytes;
+    size_t after = device->pool_count - (size_t)(best - device->pool) - 1;
+    memmove(best, best + 1, after * sizeof *best);
+    device->pool_count--;
+    return true;
+}
+
+static void release_chunk(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+{
+    if (device->pool_count == device->pool_capacity) {
+        size_t capacity = device->pool_capacity ? 2 * device->pool_capacity : 64;
+        struct pooled *pool = realloc(device->pool, capacity * sizeof *pool);
+        if (!pool) {
+            release_memory(device, memory, bytes);
+            return;
+        }
+        device->pool = pool;
+        device->pool_capacity = capacity;
+    }
+    device->pool[device->pool_count++] = (struct pooled){memory, bytes, device->epoch};
+    device->bytes_pooled += bytes;
+    trim_pool(device, allocation_target(device));
+}
+
+/* ---------------------------------------------------------------- chunks */
+
+static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, cl_mem *memory,
+                                       struct healcl_error *error)
+{
+    uint64_t target = allocation_target(device);
+    trim_pool(device, target > bytes ? target - bytes : 0);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        *memory = device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes,
+                                             NULL, &code);
+        if (code == CL_SUCCESS) {
+            device->bytes_live += bytes;
+            return HEALCL_OK;
+        }
+        if (!is_out_of_memory(code))
+            break;
+        device_make_room(device);
+    }
+    *memory = NULL;
+    opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
+    error_prefix(error,
+                 "no room for %llu bytes beside %llu bytes in use: ", (unsigned long long)bytes,
+                 (unsigned long long)device->bytes_live);
+    return HEALCL_DEVICE;
+}
+
+static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t bytes, bool fresh,
+                                        cl_mem *memory, uint64_t *allocated,
+                                        struct healcl_error *error)
+{
+    *allocated = round_bytes(bytes);
+    if (!take_pooled(device, *allocated, fresh, memory, allocated))
+        TRY(create_chunk(device, *allocated, memory, error));
+    note_use(device);
+    return HEALCL_OK;
+}
+
+void device_make_room(struct healcl_device *device)
+{
+    device_pool_empty(device);
+    if (device->cl->clFinish(device->compute) == CL_SUCCESS)
+        device_note_idle(device);
+}
+
+/* ---------------------------------------------------------------- buffers */
+
+enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
+                                         struct buffer *buffer, struct healcl_error *error)
+{
+    memset(buffer, 0, sizeof *buffer);
+    if (bytes > device_buffer_limit(device))
+        REFUSE(error, "%llu bytes are more than the %llu that device %s can hold in one tensor",
+               (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
+               device->info.name);
+    struct buffer acquired = {.bytes = bytes};
+    do {
+        uint32_t chunk = acquired.chunk_count;
+        enum healcl_status status =
+            acquire_chunk(device, buffer_chunk_bytes(device, &acquired, chunk), fresh,
+                          &acquired.chunks[chunk], &acquired.last_bytes, error);
+        if (status != HEALCL_OK) {
+            acquired.last_bytes = device->chunk_bytes;
+            device_buffer_release(device, &acquired);
+            return status;
+        }
+        acquired.chunk_count++;
+    } while (acquired.chunk_count * device->chunk_bytes < bytes);
+    *buffer = acquired;
+    return HEALCL_OK;
+}
+
+void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
+{
+    for (uint32_t i = 0; i < buffer->chunk_count; i++)
+        release_chunk(device, buffer->chunks[i],
+                      i + 1 < buffer->chunk_count ? device->chunk_bytes : buffer->last_bytes);
+    memset(buffer, 0, sizeof *buffer);
+}

@@ -1,0 +1,250 @@
+/* Opening and closing a device, and what it is tuned to. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+enum {
+    CHUNK_BYTES_MIN = 4096,
+    LOCAL_SIZE_GPU = 256,        /* every driver's work-group limit holds at least that, or says */
+    ELEMENTS_PER_ITEM_CPU = 1024 /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
+};
+
+static uint64_t power_of_two_below(uint64_t value)
+{
+    uint64_t power = 1;
+    while (power <= value / 2)
+        power *= 2;
+    return power;
+}
+
+static bool is_power_of_two(uint64_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* Reads digits up to end, without sign or blanks. */
+static bool parse_number(const char *text, const char **end, uint64_t *value)
+{
+    if (*text < '0' || *text > '9')
+        return false;
+    char *stop = NULL;
+    errno = 0;
+    *value = strtoull(text, &stop, 10);
+    *end = stop;
+    return errno == 0;
+}
+
+/* ---------------------------------------------------------------- tuning */
+
+/* A CPU runs the work-items of a group one after the other and wants few fat ones; everything else
+ * wants as many thin ones as it can get. */
+static struct device_tuning default_tuning(const struct device_info *info)
+{
+    if (info->type & CL_DEVICE_TYPE_CPU)
+        return (struct device_tuning){1, ELEMENTS_PER_ITEM_CPU, 1};
+    uint64_t most =
+        info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
+    uint32_t local_size = (uint32_t)power_of_two_below(most);
+    return (struct device_tuning){local_size, 1, local_size};
+}
+
+/* One "name=value" of HEALCL_TUNING; *text moves behind it. */
+static bool parse_tunable(const char **text, uint64_t max_work_group_size,
+                          struct device_tuning *tuning)
+{
+    const struct {
+        const char *name;
+        uint32_t *value;
+        uint64_t most;
+        bool power;
+    } tunables[] = {
+        {"local_size=", &tuning->local_size, max_work_group_size, true},
+        {"elements_per_item=", &tuning->elements_per_item, 1 << 20, false},
+        {"transform_local_size=", &tuning->transform_local_size, max_work_group_size, true},
+    };
+    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++) {
+        size_t length = strlen(tunables[i].name);
+        if (strncmp(*text, tunables[i].name, length) != 0)
+            continue;
+        uint64_t value = 0;
+        if (!parse_number(*text + length, text, &value) || value == 0 || value > tunables[i].most ||
+            value > UINT32_MAX || (tunables[i].power && !is_power_of_two(value)))
+            return false;
+        *tunables[i].value = (uint32_t)value;
+        return true;
+    }
+    return false;
+}
+
+static enum healcl_status read_tuning(struct healcl_device *device, struct healcl_error *error)
+{
+    device->tuning = default_tuning(&device->info);
+    const char *given = getenv("HEALCL_TUNING");
+    const char *text = given;
+    while (text && *text) {
+        bool good = parse_tunable(&text, device->info.max_work_group_size, &device->tuning);
+        if (good && *text == ',' && text[1])
+            text++;
+        else if (!good || *text)
+            FAIL(error, HEALCL_USAGE,
+                 "HEALCL_TUNING is '%.200s', not like local_size=64,elements_per_item=4,"
+                 "transform_local_size=64 (local sizes are powers of two up to %zu)",
+                 given, device->info.max_work_group_size);
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
+{
+    uint64_t most = power_of_two_below(device->info.max_allocation_bytes);
+    device->chunk_bytes = most;
+    const char *text = getenv("HEALCL_CHUNK_BYTES");
+    if (!text || !*text)
+        return HEALCL_OK;
+    uint64_t value = 0;
+    const char *end = text;
+    if (!parse_number(text, &end, &value) || *end || !is_power_of_two(value) ||
+        value < CHUNK_BYTES_MIN || value > most)
+        FAIL(error, HEALCL_USAGE,
+             "HEALCL_CHUNK_BYTES is '%.80s', not a power of two from %d to %llu", text,
+             CHUNK_BYTES_MIN, (unsigned long long)most);
+    device->chunk_bytes = value;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- open and close */
+
+static enum healcl_status create_queue(struct healcl_device *device, bool profiling,
+                                       cl_command_queue *queue, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id,
+                                              profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    if (code != CL_SUCCESS)
+        *queue = NULL;
+    TRY_CL(error, "clCreateCommandQueue", code);
+    return HEALCL_OK;
+}
+
+static enum healcl_status open_context(struct healcl_device *device, struct healcl_error *error)
+{
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)device->info.platform_id, 0};
+    cl_int code = CL_SUCCESS;
+    device->context =
+        device->cl->clCreateContext(properties, 1, &device->info.device_id, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        device->context = NULL;
+    TRY_CL(error, "clCreateContext", code);
+    TRY(create_queue(device, false, &device->compute, error));
+    TRY(create_queue(device, false, &device->transfer, error));
+    return HEALCL_OK;
+}
+
+static enum healcl_status choose(const struct opencl *cl, const char *selector,
+                                 struct device_info *info, struct healcl_error *error)
+{
+    struct device_info *list = NULL;
+    size_t count = 0, index = 0;
+    TRY(device_list(cl, &list, &count, error));
+    enum healcl_status status = device_select(list, count, selector, &index, error);
+    if (status == HEALCL_OK)
+        *info = list[index];
+    free(list);
+    return status;
+}
+
+static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
+{
+    TRY(read_tuning(device, error));
+    TRY(read_chunk_bytes(device, error));
+    TRY(open_context(device, error));
+    device->cache_directory = binary_directory();
+    return HEALCL_OK;
+}
+
+enum healcl_status device_open(const struct opencl *cl, const char *selector,
+                               struct healcl_device **device, struct healcl_error *error)
+{
+    *device = NULL;
+    struct device_info info;
+    TRY(choose(cl, selector, &info, error));
+    struct healcl_device *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        NO_MEMORY(error);
+    opened->cl = cl;
+    opened->info = info;
+    enum healcl_status status = open_chosen(opened, error);
+    if (status != HEALCL_OK) {
+        error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index, info.name);
+        healcl_device_close(opened);
+        return status;
+    }
+    *device = opened;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
+                                      struct healcl_error *error)
+{
+    return device_open(&opencl_loader, selector, device, error);
+}
+
+void healcl_device_close(struct healcl_device *device)
+{
+    if (!device)
+        return;
+    const struct opencl *cl = device->cl;
+    /* Nothing that fails here can be helped: what is owned is given back anyway. */
+    if (device->compute)
+        (void)cl->clFinish(device->compute);
+    if (device->transfer)
+        (void)cl->clFinish(device->transfer);
+    device_records_drop(device);
+    free(device->records);
+    if (device->upload)
+        (void)cl->clReleaseEvent(device->upload);
+    device_pool_empty(device);
+    free(device->pool);
+    device_programs_free(device);
+    if (device->transfer)
+        (void)cl->clReleaseCommandQueue(device->transfer);
+    if (device->compute)
+        (void)cl->clReleaseCommandQueue(device->compute);
+    if (device->context)
+        (void)cl->clReleaseContext(device->context);
+    free(device->cache_directory);
+    free(device);
+}
+
+/* ---------------------------------------------------------------- queues */
+
+void device_note_idle(struct healcl_device *device)
+{
+    device->epoch++;
+    device->unflushed = 0;
+}
+
+enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
+{
+    TRY_CL(error, "clFinish", device->cl->clFinish(device->transfer));
+    TRY_CL(error, "clFinish", device->cl->clFinish(device->compute));
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error)
+{
+    if (profiling == device->profiling)
+        return HEALCL_OK;
+    TRY(device_finish(device, error));
+    cl_command_queue queue = NULL;
+    TRY(create_queue(device, profiling, &queue, error));
+    (void)device->cl->clReleaseCommandQueue(device->compute);
+    device->compute = queue;
+    device->profiling = profiling;
+    return HEALCL_OK;
+}

@@ -1,0 +1,97 @@
+/* What the files of this folder share. */
+#ifndef HEALCL_DEVICE_INTERNAL_H
+#define HEALCL_DEVICE_INTERNAL_H
+
+#include "device/device.h"
+
+/* ---------------------------------------------------------------- device.c */
+
+/* The compute queue has nothing left to do: pooled buffers are idle from now on. */
+void device_note_idle(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- buffer.c */
+
+struct pooled {
+    cl_mem memory;
+    uint64_t bytes;
+    uint64_t epoch; /* of the device when it was released */
+};
+
+/* Bytes of the data in a chunk, less than what is allocated for it. */
+uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buffer *buffer,
+                            uint32_t chunk);
+
+/* Whether a call failed for lack of memory on the device. */
+bool is_out_of_memory(cl_int code);
+
+/* Frees what the pool holds and waits for the compute queue, so that the driver has it back. */
+void device_make_room(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- transfer.c */
+
+/* Makes later work on the compute queue wait for the uploads so far. */
+MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
+                                                   struct healcl_error *error);
+
+/* ---------------------------------------------------------------- program.c */
+
+struct kernel {
+    struct kernel *next;
+    cl_kernel id;
+    char *name;
+};
+
+struct program {
+    struct program *next;
+    uint64_t hash; /* of the four fields that follow */
+    char *name, *options;
+    uint32_t chunks;
+    size_t local_size;
+    cl_program id;
+    struct kernel *kernels;
+};
+
+struct program_source {
+    struct program_source *next;
+    const char *name, *text;
+};
+
+/* Kernel arguments that a `buffer` argument of a launch becomes: 1 or BUFFER_CHUNKS_MAX. */
+uint32_t launch_chunks(const struct launch *launch);
+
+/* The kernel of a launch, built if need be; owned by the device. */
+MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
+                                            const struct launch *launch, cl_kernel *kernel,
+                                            struct healcl_error *error);
+
+void device_programs_free(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- binary.c */
+
+enum { BINARY_KEY_SIZE = 33 };
+
+/* Where binaries are kept, or NULL for nowhere: HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME,
+ * else in ~/.cache. Freed with free(). */
+char *binary_directory(void);
+
+/* Names a binary by all that it depends on, in hexadecimal. */
+void binary_key(const struct device_info *info, size_t text_count, const char *const *texts,
+                const char *options, char key[BINARY_KEY_SIZE]);
+
+/* A program that is built already, or NULL: then the source is to be built. */
+cl_program binary_load(struct healcl_device *device, const char *key, const char *options);
+
+/* Keeps the binary of a built program. That it cannot be kept is no error. */
+void binary_save(struct healcl_device *device, const char *key, cl_program program);
+
+/* ---------------------------------------------------------------- launch.c */
+
+struct launch_record {
+    cl_event event; /* NULL once nanoseconds are known */
+    uint32_t tag;
+    uint64_t nanoseconds;
+};
+
+void device_records_drop(struct healcl_device *device);
+
+#endif

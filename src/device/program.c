@@ -1,0 +1,314 @@
+/* Programs and kernels: found by name, built once, kept with the device. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+#include "device/internal.h"
+
+/* ---------------------------------------------------------------- sources */
+
+/* The files of cl/, embedded by the build. */
+extern const char healcl_cl_base_h[], healcl_cl_arithmetic_h[];
+#define PROGRAM(name) extern const char healcl_cl_##name[];
+#include "device/programs.def"
+#undef PROGRAM
+
+static const struct {
+    const char *name, *text;
+} embedded[] = {
+#define PROGRAM(name) {#name, healcl_cl_##name},
+#include "device/programs.def"
+#undef PROGRAM
+};
+
+static const char *find_source(const struct healcl_device *device, const char *name)
+{
+    for (const struct program_source *source = device->added; source; source = source->next)
+        if (strcmp(source->name, name) == 0)
+            return source->text;
+    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
+        if (strcmp(embedded[i].name, name) == 0)
+            return embedded[i].text;
+    return NULL;
+}
+
+enum healcl_status device_add_program(struct healcl_device *device, const char *name,
+                                      const char *text, struct healcl_error *error)
+{
+    struct program_source *source = calloc(1, sizeof *source);
+    if (!source)
+        NO_MEMORY(error);
+    *source = (struct program_source){device->added, name, text};
+    device->added = source;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- building */
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    if (clock_gettime(CLOCK_MONOTONIC, &time) != 0)
+        return 0;
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* The error of a failed build, with what the compiler said. */
+static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
+                                      cl_program id, const char *options, cl_int code,
+                                      struct healcl_error *error)
+{
+    ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
+          device->info.name, opencl_error_name(code));
+    if (!error)
+        return HEALCL_DEVICE;
+    error->opencl_code = code;
+    size_t bytes = 0;
+    cl_int queried = device->cl->clGetProgramBuildInfo(id, device->info.device_id,
+                                                       CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes);
+    if (queried != CL_SUCCESS)
+        return HEALCL_DEVICE;
+    static const char head[] = "built with ";
+    size_t start = sizeof head - 1 + strlen(options) + 1;
+    char *detail = calloc(1, start + bytes + 1);
+    if (!detail)
+        return HEALCL_DEVICE;
+    snprintf(detail, start + 1, "%s%s\n", head, options);
+    queried = device->cl->clGetProgramBuildInfo(id, device->info.device_id, CL_PROGRAM_BUILD_LOG,
+                                                bytes, detail + start, NULL);
+    if (queried != CL_SUCCESS) {
+        free(detail);
+        return HEALCL_DEVICE;
+    }
+    error->detail = detail;
+    return HEALCL_DEVICE;
+}
+
+enum { TEXT_COUNT = 6 };
+
+static enum healcl_status build_source(struct healcl_device *device, const struct program *program,
+                                       const char *texts[TEXT_COUNT], const char *options,
+                                       cl_program *built, struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    cl_program id = cl->clCreateProgramWithSource(device->context, TEXT_COUNT, texts, NULL, &code);
+    TRY_CL(error, "clCreateProgramWithSource", code);
+    code = cl->clBuildProgram(id, 1, &device->info.device_id, options, NULL, NULL);
+    if (code != CL_SUCCESS) {
+        build_error(device, program, id, options, code, error);
+        (void)cl->clReleaseProgram(id);
+        return HEALCL_DEVICE;
+    }
+    *built = id;
+    return HEALCL_OK;
+}
+
+static uint32_t log2_of(uint64_t power)
+{
+    uint32_t shift = 0;
+    while (power >> shift > 1)
+        shift++;
+    return shift;
+}
+
+static enum healcl_status build(struct healcl_device *device, struct program *program,
+                                struct healcl_error *error)
+{
+    const char *source = find_source(device, program->name);
+    if (!source)
+        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", program->name);
+    char options[LAUNCH_OPTIONS_SIZE + 128];
+    snprintf(options, sizeof options,
+             "-cl-std=CL1.2 -D CHUNKS=%u -D CHUNK_SHIFT=%u -D LOCAL_SIZE=%zu %s", program->chunks,
+             log2_of(device->chunk_bytes), program->local_size, program->options);
+    char line[128]; /* so that the compiler's messages name our files */
+    snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
+    const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base.h\"\n",
+                                     healcl_cl_base_h,
+                                     "\n#line 1 \"cl/arithmetic.h\"\n",
+                                     healcl_cl_arithmetic_h,
+                                     line,
+                                     source};
+    if (!device->cache_directory)
+        return build_source(device, program, texts, options, &program->id, error);
+    char key[BINARY_KEY_SIZE];
+    binary_key(&device->info, TEXT_COUNT, texts, options, key);
+    program->id = binary_load(device, key, options);
+    if (program->id)
+        return HEALCL_OK;
+    TRY(build_source(device, program, texts, options, &program->id, error));
+    binary_save(device, key, program->id);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- what is built */
+
+static void kernel_free(struct healcl_device *device, struct kernel *kernel)
+{
+    if (kernel->id)
+        (void)device->cl->clReleaseKernel(kernel->id);
+    free(kernel->name);
+    free(kernel);
+}
+
+static void program_free(struct healcl_device *device, struct program *program)
+{
+    while (program->kernels) {
+        struct kernel *kernel = program->kernels;
+        program->kernels = kernel->next;
+        kernel_free(device, kernel);
+    }
+    if (program->id)
+        (void)device->cl->clReleaseProgram(program->id);
+    free(program->name);
+    free(program->options);
+    free(program);
+}
+
+void device_programs_free(struct healcl_device *device)
+{
+    while (device->programs) {
+        struct program *program = device->programs;
+        device->programs = program->next;
+        program_free(device, program);
+    }
+    while (device->added) {
+        struct program_source *source = device->added;
+        device->added = source->next;
+        free(source);
+    }
+}
+
+uint32_t launch_chunks(const struct launch *launch)
+{
+    for (uint32_t i = 0; i < launch->argument_count; i++)
+        if (launch->arguments[i].buffer && launch->arguments[i].buffer->chunk_count > 1)
+            return BUFFER_CHUNKS_MAX;
+    return 1;
+}
+
+static uint64_t program_hash(const struct launch *launch, uint32_t chunks)
+{
+    uint64_t seed = launch->local_size * 2 * BUFFER_CHUNKS_MAX + chunks;
+    seed = XXH3_64bits_withSeed(launch->program, strlen(launch->program), seed);
+    return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
+}
+
+static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
+                       uint64_t hash)
+{
+    return program->hash == hash && program->chunks == chunks &&
+           program->local_size == launch->local_size &&
+           strcmp(program->name, launch->program) == 0 &&
+           strcmp(program->options, launch->options) == 0;
+}
+
+/* Moves the program to the front of the list: the next launch often wants the same one. */
+static struct program *find_program(struct healcl_device *device, const struct launch *launch,
+                                    uint32_t chunks, uint64_t hash)
+{
+    for (struct program **link = &device->programs; *link; link = &(*link)->next) {
+        struct program *program = *link;
+        if (!is_program(program, launch, chunks, hash))
+            continue;
+        *link = program->next;
+        program->next = device->programs;
+        device->programs = program;
+        return program;
+    }
+    return NULL;
+}
+
+static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t chunks, uint64_t hash, struct healcl_error *error)
+{
+    struct program *program = calloc(1, sizeof *program);
+    if (!program)
+        NO_MEMORY(error);
+    program->hash = hash;
+    program->name = strdup(launch->program);
+    program->options = strdup(launch->options);
+    program->chunks = chunks;
+    program->local_size = launch->local_size;
+    enum healcl_status status = program->name && program->options
+                                    ? build(device, program, error)
+                                    : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status != HEALCL_OK) {
+        program_free(device, program);
+        return status;
+    }
+    program->next = device->programs;
+    device->programs = program;
+    return HEALCL_OK;
+}
+
+static struct kernel *find_kernel(struct program *program, const char *name)
+{
+    struct kernel *kernel = program->kernels;
+    while (kernel && strcmp(kernel->name, name) != 0)
+        kernel = kernel->next;
+    return kernel;
+}
+
+static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
+                                     const char *name, struct healcl_error *error)
+{
+    struct kernel *kernel = calloc(1, sizeof *kernel);
+    if (!kernel)
+        NO_MEMORY(error);
+    kernel->name = strdup(name);
+    if (!kernel->name) {
+        kernel_free(device, kernel);
+        NO_MEMORY(error);
+    }
+    cl_int code = CL_SUCCESS;
+    kernel->id = device->cl->clCreateKernel(program->id, name, &code);
+    if (code != CL_SUCCESS) {
+        kernel->id = NULL;
+        kernel_free(device, kernel);
+        opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
+        return HEALCL_DEVICE;
+    }
+    kernel->next = program->kernels;
+    program->kernels = kernel;
+    return HEALCL_OK;
+}
+
+/* Builds what is missing; the wanted program is then the first one. */
+static enum healcl_status make_kernel(struct healcl_device *device, const struct launch *launch,
+                                      uint32_t chunks, uint64_t hash, struct healcl_error *error)
+{
+    if (!find_program(device, launch, chunks, hash))
+        TRY(add_program(device, launch, chunks, hash, error));
+    return add_kernel(device, device->programs, launch->kernel, error);
+}
+
+enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
+                                 cl_kernel *kernel, struct healcl_error *error)
+{
+    *kernel = NULL;
+    uint32_t chunks = launch_chunks(launch);
+    uint64_t hash = program_hash(launch, chunks);
+    struct program *program = find_program(device, launch, chunks, hash);
+    struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
+    if (!found) {
+        uint64_t start = now();
+        enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
+        device->compile_nanoseconds += now() - start;
+        TRY(status);
+        found = device->programs->kernels;
+    }
+    *kernel = found->id;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_prepare(struct healcl_device *device, const struct launch *launch,
+                                  struct healcl_error *error)
+{
+    cl_kernel kernel = NULL;
+    return device_kernel(device, launch, &kernel, error);
+}

@@ -1,0 +1,391 @@
+/* What devices there are, which of them can be used, and which one a selector names. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "device/device.h"
+
+enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
+
+const char *device_type_name(cl_device_type type)
+{
+    if (type & CL_DEVICE_TYPE_GPU)
+        return "gpu";
+    if (type & CL_DEVICE_TYPE_ACCELERATOR)
+        return "accelerator";
+    if (type & CL_DEVICE_TYPE_CPU)
+        return "cpu";
+    return "other";
+}
+
+/* ---------------------------------------------------------------- queries */
+
+enum { TEXT_MAX = 2048 };
+
+/* Copies what a driver calls itself, without the blanks that some put around it. */
+static void copy_text(char *field, size_t size, const char *text)
+{
+    while (isspace((unsigned char)*text))
+        text++;
+    size_t length = strnlen(text, size - 1);
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    memcpy(field, text, length);
+    field[length] = 0;
+}
+
+static cl_int platform_text(const struct opencl *cl, cl_platform_id platform, cl_platform_info what,
+                            char *field, size_t size)
+{
+    char text[TEXT_MAX] = "";
+    cl_int code = cl->clGetPlatformInfo(platform, what, sizeof text - 1, text, NULL);
+    if (code == CL_SUCCESS)
+        copy_text(field, size, text);
+    return code;
+}
+
+struct query {
+    cl_device_info what;
+    enum { QUERY_TEXT, QUERY_NUMBER, QUERY_FLAG } kind;
+    size_t offset, size; /* of the field in struct device_info */
+};
+
+#define FIELD(name) offsetof(struct device_info, name), sizeof(((struct device_info *)0)->name)
+
+static const struct query queries[] = {
+    {CL_DEVICE_NAME, QUERY_TEXT, FIELD(name)},
+    {CL_DEVICE_VENDOR, QUERY_TEXT, FIELD(vendor)},
+    {CL_DRIVER_VERSION, QUERY_TEXT, FIELD(driver)},
+    {CL_DEVICE_VERSION, QUERY_TEXT, FIELD(version)},
+    {CL_DEVICE_OPENCL_C_VERSION, QUERY_TEXT, FIELD(c_version)},
+    {CL_DEVICE_TYPE, QUERY_NUMBER, FIELD(type)},
+    {CL_DEVICE_MAX_COMPUTE_UNITS, QUERY_NUMBER, FIELD(compute_units)},
+    {CL_DEVICE_MAX_CLOCK_FREQUENCY, QUERY_NUMBER, FIELD(clock_mhz)},
+    {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
+    {CL_DEVICE_GLOBAL_MEM_SIZE, QUERY_NUMBER, FIELD(global_memory_bytes)},
+    {CL_DEVICE_MAX_MEM_ALLOC_SIZE, QUERY_NUMBER, FIELD(max_allocation_bytes)},
+    {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
+    {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
+    {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
+    {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
+    {CL_DEVICE_COMPILER_AVAILABLE, QUERY_FLAG, FIELD(compiler_available)},
+    {CL_DEVICE_ENDIAN_LITTLE, QUERY_FLAG, FIELD(little_endian)},
+    {CL_DEVICE_HOST_UNIFIED_MEMORY, QUERY_FLAG, FIELD(unified_memory)},
+};
+
+static cl_int query(const struct opencl *cl, struct device_info *info, const struct query *row)
+{
+    char *field = (char *)info + row->offset;
+    char text[TEXT_MAX] = "";
+    cl_bool flag = CL_FALSE;
+    cl_int code = CL_SUCCESS;
+    switch (row->kind) {
+    case QUERY_TEXT:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof text - 1, text, NULL);
+        copy_text(field, row->size, text);
+        break;
+    case QUERY_NUMBER:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, row->size, field, NULL);
+        break;
+    case QUERY_FLAG:
+        code = cl->clGetDeviceInfo(info->device_id, row->what, sizeof flag, &flag, NULL);
+        *(bool *)(void *)field = flag != CL_FALSE;
+        break;
+    }
+    return code;
+}
+
+/* Work-groups have one dimension here, whose own limit may be lower than that of the whole. */
+static cl_int query_first_work_item_size(const struct opencl *cl, struct device_info *info)
+{
+    size_t bytes = 0;
+    cl_int code =
+        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, 0, NULL, &bytes);
+    if (code != CL_SUCCESS)
+        return code;
+    size_t *sizes = calloc(1, bytes + sizeof *sizes);
+    if (!sizes)
+        return CL_OUT_OF_HOST_MEMORY;
+    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, bytes, sizes, NULL);
+    if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
+        info->max_work_group_size = sizes[0];
+    free(sizes);
+    return code;
+}
+
+/* Only the embedded profile may lack 64-bit integers, and names an extension if it has them. */
+static cl_int query_long(const struct opencl *cl, struct device_info *info)
+{
+    char profile[TEXT_MAX] = "";
+    cl_int code =
+        cl->clGetDeviceInfo(info->device_id, CL_DEVICE_PROFILE, sizeof profile - 1, profile, NULL);
+    info->long_supported = code == CL_SUCCESS && strcmp(profile, "FULL_PROFILE") == 0;
+    if (code != CL_SUCCESS || info->long_supported)
+        return code;
+    size_t bytes = 0;
+    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, 0, NULL, &bytes);
+    if (code != CL_SUCCESS)
+        return code;
+    char *extensions = calloc(1, bytes + 1);
+    if (!extensions)
+        return CL_OUT_OF_HOST_MEMORY;
+    code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, bytes, extensions, NULL);
+    info->long_supported = code == CL_SUCCESS && strstr(extensions, "cles_khr_int64") != NULL;
+    free(extensions);
+    return code;
+}
+
+static cl_int query_device(const struct opencl *cl, struct device_info *info)
+{
+    cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
+                                sizeof info->platform);
+    if (code == CL_SUCCESS)
+        code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
+                             sizeof info->platform_version);
+    for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
+        code = query(cl, info, &queries[i]);
+    if (code == CL_SUCCESS)
+        code = query_first_work_item_size(cl, info);
+    if (code == CL_SUCCESS)
+        code = query_long(cl, info);
+    return code;
+}
+
+/* ---------------------------------------------------------------- the list */
+
+/* Appends the devices of one platform. *code is that of clGetDeviceIDs. */
+static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
+                                        uint32_t platform_index, struct device_info **list,
+                                        size_t *count, cl_int *code, struct healcl_error *error)
+{
+    cl_uint found = 0;
+    *code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+    if (*code != CL_SUCCESS || found == 0)
+        return HEALCL_OK;
+    cl_device_id *ids = calloc(found, sizeof *ids);
+    if (!ids)
+        NO_MEMORY(error);
+    *code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
+    if (*code != CL_SUCCESS) {
+        free(ids);
+        return HEALCL_OK;
+    }
+    struct device_info *longer = realloc(*list, (*count + found) * sizeof **list);
+    if (!longer) {
+        free(ids);
+        NO_MEMORY(error);
+    }
+    *list = longer;
+    for (cl_uint i = 0; i < found; i++) {
+        struct device_info *info = &longer[(*count)++];
+        memset(info, 0, sizeof *info);
+        info->platform_index = platform_index;
+        info->device_index = i;
+        info->platform_id = platform;
+        info->device_id = ids[i];
+        info->fault = query_device(cl, info);
+    }
+    free(ids);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
+                               struct healcl_error *error)
+{
+    *list = NULL;
+    *count = 0;
+    cl_uint found = 0;
+    cl_int code = cl->clGetPlatformIDs(0, NULL, &found);
+    if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))
+        return HEALCL_OK;
+    TRY_CL(error, "clGetPlatformIDs", code);
+    cl_platform_id *platforms = calloc(found, sizeof *platforms);
+    if (!platforms)
+        NO_MEMORY(error);
+    struct device_info *devices = NULL;
+    size_t device_count = 0;
+    enum healcl_status status = HEALCL_OK;
+    cl_int fault = CL_SUCCESS; /* of the first platform that does not list its devices */
+    code = cl->clGetPlatformIDs(found, platforms, NULL);
+    if (code != CL_SUCCESS)
+        status = opencl_error(error, code, "clGetPlatformIDs", __FILE__, __LINE__);
+    for (cl_uint i = 0; status == HEALCL_OK && i < found; i++) {
+        status = list_platform(cl, platforms[i], i, &devices, &device_count, &code, error);
+        if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND && fault == CL_SUCCESS)
+            fault = code;
+    }
+    free(platforms);
+    /* A broken platform must not keep the others from being used. */
+    if (status == HEALCL_OK && device_count == 0 && fault != CL_SUCCESS)
+        status = opencl_error(error, fault, "clGetDeviceIDs", __FILE__, __LINE__);
+    if (status != HEALCL_OK) {
+        free(devices);
+        return status;
+    }
+    *list = devices;
+    *count = device_count;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- predicates */
+
+static bool host_is_little_endian(void)
+{
+    const uint16_t one = 1;
+    return *(const unsigned char *)&one == 1;
+}
+
+static bool has_opencl_1_2(const struct device_info *info)
+{
+    unsigned major = 0, minor = 0;
+    if (sscanf(info->version, "OpenCL %3u.%3u", &major, &minor) != 2)
+        return false;
+    return major > 1 || (major == 1 && minor >= 2);
+}
+
+const char *device_unusable(const struct device_info *info)
+{
+    if (info->fault != CL_SUCCESS)
+        return "it does not answer queries";
+    if (!info->available)
+        return "it is not available";
+    if (!info->compiler_available)
+        return "it has no compiler";
+    if (!has_opencl_1_2(info))
+        return "it has no OpenCL 1.2";
+    if (!info->long_supported)
+        return "it has no 64-bit integers";
+    if (info->little_endian != host_is_little_endian())
+        return "its byte order is not that of the host";
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- selection */
+
+static bool contains(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (; *text; text++)
+        if (strncasecmp(text, part, length) == 0)
+            return true;
+    return false;
+}
+
+/* "0:1" */
+static bool parse_indices(const char *selector, unsigned long *platform, unsigned long *device)
+{
+    if (!isdigit((unsigned char)*selector))
+        return false;
+    char *end = NULL;
+    *platform = strtoul(selector, &end, 10);
+    if (*end != ':' || !isdigit((unsigned char)end[1]))
+        return false;
+    *device = strtoul(end + 1, &end, 10);
+    return *end == 0;
+}
+
+static bool matches(const struct device_info *info, const char *selector)
+{
+    if (!selector)
+        return true;
+    static const struct {
+        const char *word;
+        cl_device_type type;
+    } types[] = {
+        {"cpu", CL_DEVICE_TYPE_CPU},
+        {"gpu", CL_DEVICE_TYPE_GPU},
+        {"acc", CL_DEVICE_TYPE_ACCELERATOR},
+        {"accelerator", CL_DEVICE_TYPE_ACCELERATOR},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcasecmp(selector, types[i].word) == 0)
+            return (info->type & types[i].type) != 0;
+    unsigned long platform, device;
+    if (parse_indices(selector, &platform, &device))
+        return info->platform_index == platform && info->device_index == device;
+    return contains(info->platform, selector) || contains(info->name, selector);
+}
+
+static int type_rank(cl_device_type type)
+{
+    if (type & CL_DEVICE_TYPE_GPU)
+        return 3;
+    if (type & CL_DEVICE_TYPE_ACCELERATOR)
+        return 2;
+    if (type & CL_DEVICE_TYPE_CPU)
+        return 1;
+    return 0;
+}
+
+static bool is_better(const struct device_info *a, const struct device_info *b)
+{
+    int rank_a = type_rank(a->type), rank_b = type_rank(b->type);
+    if (rank_a != rank_b)
+        return rank_a > rank_b;
+    return (uint64_t)a->compute_units * a->clock_mhz > (uint64_t)b->compute_units * b->clock_mhz;
+}
+
+enum { DEVICES_TEXT_SIZE = 400 };
+
+/* "there is 0:0 name" or "there are 0:0 name, 1:0 name (it has no compiler)", cut off where it
+ * does not fit. */
+static const char *devices_text(const struct device_info *list, size_t count,
+                                char text[DEVICES_TEXT_SIZE])
+{
+    size_t length = (size_t)snprintf(text, DEVICES_TEXT_SIZE, "there %s", count > 1 ? "are" : "is");
+    for (size_t i = 0; i < count; i++) {
+        const char *fault = device_unusable(&list[i]);
+        char item[DEVICES_TEXT_SIZE];
+        int needed = snprintf(item, sizeof item, "%s %u:%u %s%s%s%s", i > 0 ? "," : "",
+                              list[i].platform_index, list[i].device_index, list[i].name,
+                              fault ? " (" : "", fault ? fault : "", fault ? ")" : "");
+        if (needed < 0 || length + (size_t)needed + sizeof ", ..." > DEVICES_TEXT_SIZE) {
+            snprintf(text + length, DEVICES_TEXT_SIZE - length, "%s ...", i > 0 ? "," : "");
+            break;
+        }
+        memcpy(text + length, item, (size_t)needed + 1);
+        length += (size_t)needed;
+    }
+    return text;
+}
+
+enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
+                                 size_t *index, struct healcl_error *error)
+{
+    const char *origin = "";
+    if (selector && !*selector)
+        selector = NULL;
+    if (!selector) {
+        selector = getenv("HEALCL_DEVICE");
+        if (selector && !*selector)
+            selector = NULL;
+        origin = " (from HEALCL_DEVICE)";
+    }
+    if (count == 0)
+        FAIL(error, HEALCL_DEVICE,
+             "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "
+             "for CPUs)");
+    const struct device_info *best = NULL, *unusable = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!matches(&list[i], selector))
+            continue;
+        if (device_unusable(&list[i]))
+            unusable = unusable ? unusable : &list[i];
+        else if (!best || is_better(&list[i], best))
+            best = &list[i];
+    }
+    char text[DEVICES_TEXT_SIZE];
+    if (best) {
+        *index = (size_t)(best - list);
+        return HEALCL_OK;
+    }
+    if (unusable && selector)
+        FAIL(error, HEALCL_USAGE, "device %u:%u %s cannot be used: %s", unusable->platform_index,
+             unusable->device_index, unusable->name, device_unusable(unusable));
+    if (unusable)
+        FAIL(error, HEALCL_USAGE, "no device can be used; %s", devices_text(list, count, text));
+    FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,
+         devices_text(list, count, text));
+}

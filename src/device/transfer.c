@@ -1,0 +1,134 @@
+/* Data between host and device. */
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---------------------------------------------------------------- mapping */
+
+static enum healcl_status map(struct healcl_device *device, cl_command_queue queue, cl_mem memory,
+                              cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
+                              struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
+                                          (size_t)bytes, 0, NULL, NULL, &code);
+        if (code == CL_SUCCESS)
+            return HEALCL_OK;
+        if (!is_out_of_memory(code) || device->pool_count == 0)
+            break;
+        device_make_room(device);
+    }
+    *address = NULL;
+    opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
+    error_prefix(error,
+                 "a buffer's %llu bytes (%llu bytes are in use): ", (unsigned long long)bytes,
+                 (unsigned long long)(device->bytes_live - device->bytes_pooled));
+    return HEALCL_DEVICE;
+}
+
+/* ---------------------------------------------------------------- uploads */
+
+enum healcl_status device_upload_map(struct healcl_device *device, const struct buffer *buffer,
+                                     uint32_t chunk, void **memory, struct healcl_error *error)
+{
+    return map(device, device->transfer, buffer->chunks[chunk], CL_MAP_WRITE_INVALIDATE_REGION, 0,
+               buffer_chunk_bytes(device, buffer, chunk), memory, error);
+}
+
+enum healcl_status device_upload_end(struct healcl_device *device, const struct buffer *buffer,
+                                     uint32_t chunk, void *memory, struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_event event = NULL;
+    TRY_CL(error, "clEnqueueUnmapMemObject",
+           cl->clEnqueueUnmapMemObject(device->transfer, buffer->chunks[chunk], memory, 0, NULL,
+                                       &event));
+    /* The transfer queue is in order: to wait for the last upload is to wait for all. */
+    if (device->upload)
+        (void)cl->clReleaseEvent(device->upload);
+    device->upload = event;
+    TRY_CL(error, "clFlush", cl->clFlush(device->transfer));
+    return HEALCL_OK;
+}
+
+enum healcl_status device_await_uploads(struct healcl_device *device, struct healcl_error *error)
+{
+    if (!device->upload)
+        return HEALCL_OK;
+    const struct opencl *cl = device->cl;
+    TRY_CL(error, "clEnqueueBarrierWithWaitList",
+           cl->clEnqueueBarrierWithWaitList(device->compute, 1, &device->upload, NULL));
+    (void)cl->clReleaseEvent(device->upload);
+    device->upload = NULL;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- small writes */
+
+/* Copies a staging buffer's bytes to where they belong, chunk by chunk. */
+static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
+                                  const struct buffer *buffer, uint64_t offset, uint64_t bytes,
+                                  struct healcl_error *error)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        uint32_t chunk = (uint32_t)((offset + done) / device->chunk_bytes);
+        uint64_t start = (offset + done) % device->chunk_bytes;
+        uint64_t part = device->chunk_bytes - start;
+        if (part > bytes - done)
+            part = bytes - done;
+        TRY_CL(error, "clEnqueueCopyBuffer",
+               device->cl->clEnqueueCopyBuffer(device->compute, staging, buffer->chunks[chunk],
+                                               (size_t)done, (size_t)start, (size_t)part, 0, NULL,
+                                               NULL));
+        done += part;
+    }
+    return HEALCL_OK;
+}
+
+/* clEnqueueWriteBuffer would need the data to outlive the call, or wait for the queue. A buffer
+ * made from the data has copied them when it returns, and lives until the copy has run. */
+enum healcl_status device_write(struct healcl_device *device, const struct buffer *buffer,
+                                uint64_t offset, uint64_t bytes, const void *data,
+                                struct healcl_error *error)
+{
+    if (bytes == 0)
+        return HEALCL_OK;
+    TRY(device_await_uploads(device, error));
+    cl_int code = CL_SUCCESS;
+    /* The interface takes a void *, but only reads with this flag. */
+    union {
+        const void *read;
+        void *taken;
+    } host = {.read = data};
+    cl_mem staging = device->cl->clCreateBuffer(
+        device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, (size_t)bytes, host.taken, &code);
+    TRY_CL(error, "clCreateBuffer", code);
+    enum healcl_status status = copy_to(device, staging, buffer, offset, bytes, error);
+    (void)device->cl->clReleaseMemObject(staging);
+    return status;
+}
+
+/* ---------------------------------------------------------------- downloads */
+
+enum healcl_status device_download_map(struct healcl_device *device, const struct buffer *buffer,
+                                       uint32_t chunk, uint64_t offset, uint64_t bytes,
+                                       void **memory, struct healcl_error *error)
+{
+    *memory = NULL;
+    TRY(device_await_uploads(device, error));
+    TRY(map(device, device->compute, buffer->chunks[chunk], CL_MAP_READ, offset, bytes, memory,
+            error));
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_download_end(struct healcl_device *device, const struct buffer *buffer,
+                                       uint32_t chunk, void *memory, struct healcl_error *error)
+{
+    TRY_CL(error, "clEnqueueUnmapMemObject",
+           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->chunks[chunk], memory, 0,
+                                               NULL, NULL));
+    return HEALCL_OK;
+}

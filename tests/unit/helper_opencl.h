@@ -1,0 +1,37 @@
+/*
+ * OpenCL as tests want it: the loader's functions, with every call counted, every object's life
+ * followed, and one call (or every one from it on) made to fail.
+ */
+#ifndef HEALCL_TESTS_HELPER_OPENCL_H
+#define HEALCL_TESTS_HELPER_OPENCL_H
+
+#include "device/opencl.h"
+
+enum opencl_call {
+#define HELPER_CALL(function) CALL_##function,
+    OPENCL_FUNCTIONS(HELPER_CALL)
+#undef HELPER_CALL
+        CALL_COUNT
+};
+
+struct helper_opencl {
+    /* The calls that can fail are numbered from 1; those that release something always work. */
+    uint64_t fail_at; /* 0: none */
+    bool fail_after;  /* also every call after that one, as when a device is lost */
+    cl_int fail_code;
+    uint64_t calls;     /* so far, of those that can fail */
+    const char *failed; /* the first function that was made to fail, or NULL */
+    uint64_t count[CALL_COUNT];
+    long contexts, queues, programs, kernels, buffers, events, maps; /* alive */
+};
+
+extern struct helper_opencl helper;
+extern const struct opencl helper_opencl;
+
+/* Forgets everything; nothing fails. */
+void helper_reset(void);
+
+/* Whether no object is alive. Prints what is. */
+bool helper_balanced(void);
+
+#endif
