@@ -136,9 +136,9 @@ static enum healcl_status check_coprime(const struct step *step, const int64_t *
         for (int64_t j = i + 1; j < k && q[i] > 1; j++)
             if (greatest_common_divisor(q[i], q[j]) != 1)
                 REFUSE(error,
-                       "argument '%s': %" PRId64 " at [%" PRId64 "] and %" PRId64 " at [%" PRId64
+                       "argument '%s': the moduli at [%" PRId64 "] and [%" PRId64
                        "] are not coprime",
-                       step_input_name(step, 1), q[i], i, q[j], j);
+                       step_input_name(step, 1), i, j);
     return HEALCL_OK;
 }
 

@@ -1,0 +1,185 @@
+/*
+ * Exact arithmetic modulo q for every q in [1, 2^63). The ranges of values stand in the comments.
+ * Compiled for the device, and for the host by its unit test, which brings mul_hi and clz.
+ *
+ * Division by a modulus is that of N. Möller and T. Granlund, "Improved division by invariant
+ * integers", IEEE Transactions on Computers 60 (2011), algorithm 4: two multiplications and two
+ * corrections with a reciprocal that is worked out once.
+ */
+#ifndef HEALCL_CL_ARITHMETIC_H
+#define HEALCL_CL_ARITHMETIC_H
+
+/* |x|, in [0, 2^63] */
+static inline ulong magnitude(long x)
+{
+    return x < 0 ? 0 - (ulong)x : (ulong)x;
+}
+
+/* Quotient and remainder of high*2^64 + low, high < m.normalized, by m.normalized. */
+static inline ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remainder)
+{
+    ulong product_low = m.reciprocal * high;
+    ulong quotient = mul_hi(m.reciprocal, high) + high;
+    ulong fraction = product_low + low;
+    quotient += (fraction < product_low) + 1;
+    ulong rest = low - quotient * m.normalized;
+    if (rest > fraction) {
+        quotient--;
+        rest += m.normalized;
+    }
+    if (rest >= m.normalized) {
+        quotient++;
+        rest -= m.normalized;
+    }
+    *remainder = rest;
+    return quotient;
+}
+
+/* high*2^64 + low mod q, high in [0, q) */
+static inline ulong reduce_wide_below(ulong high, ulong low, struct modulus m)
+{
+    ulong rest;
+    divide_wide(high << m.shift | low >> (64 - m.shift), low << m.shift, m, &rest);
+    return rest >> m.shift;
+}
+
+/* x mod q, for any x */
+static inline ulong reduce(ulong x, struct modulus m)
+{
+    return reduce_wide_below(0, x, m);
+}
+
+/* x mod q in [0, q), for any x of either sign */
+static inline ulong reduce_signed(long x, struct modulus m)
+{
+    ulong rest = reduce(magnitude(x), m);
+    return x < 0 && rest != 0 ? m.value - rest : rest;
+}
+
+/* a*b mod q; a in [0, q), any b */
+static inline ulong multiply_mod(ulong a, ulong b, struct modulus m)
+{
+    ulong rest, scaled = a << m.shift;
+    divide_wide(mul_hi(scaled, b), scaled * b, m, &rest);
+    return rest >> m.shift;
+}
+
+/* a+b mod q; a and b in [0, q) */
+static inline ulong add_mod(ulong a, ulong b, ulong q)
+{
+    ulong sum = a + b;
+    return sum >= q ? sum - q : sum;
+}
+
+/* a-b mod q; a and b in [0, q) */
+static inline ulong subtract_mod(ulong a, ulong b, ulong q)
+{
+    return a >= b ? a - b : a - b + q;
+}
+
+/* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */
+static inline ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
+{
+    ulong rest = x * w.factor - mul_hi(x, w.quotient) * q;
+    return rest >= q ? rest - q : rest;
+}
+
+/* Quotient of high*2^64 + low by divisor; high < divisor, divisor in [2^63, 2^64). Digit by digit
+ * in base 2^32: D. Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D. Slow; only for
+ * what is worked out once. */
+static inline ulong divide_slowly(ulong high, ulong low, ulong divisor)
+{
+    ulong divisor_high = divisor >> 32, divisor_low = divisor & 0xffffffffUL;
+    ulong digits[2];
+    ulong rest = high;
+    for (int i = 0; i < 2; i++) {
+        ulong next = i == 0 ? low >> 32 : low & 0xffffffffUL;
+        ulong digit = rest / divisor_high, left = rest % divisor_high;
+        while (digit > 0xffffffffUL || digit * divisor_low > (left << 32 | next)) {
+            digit--;
+            left += divisor_high;
+            if (left > 0xffffffffUL)
+                break;
+        }
+        rest = (rest << 32 | next) - digit * divisor;
+        digits[i] = digit;
+    }
+    return digits[0] << 32 | digits[1];
+}
+
+/* value in [1, 2^63) */
+static inline struct modulus make_modulus(ulong value)
+{
+    struct modulus m;
+    m.value = value;
+    m.shift = clz(value);
+    m.normalized = value << m.shift;
+    m.reciprocal = divide_slowly(~m.normalized, ~(ulong)0, m.normalized);
+    return m;
+}
+
+/* factor in [0, q) */
+static inline struct twiddle make_twiddle(ulong factor, struct modulus m)
+{
+    struct twiddle w;
+    ulong rest;
+    w.factor = factor;
+    w.quotient = divide_wide(factor << m.shift, 0, m, &rest);
+    return w;
+}
+
+/* A signed integer of 192 bits in two's complement: sums of up to 2^65 products of int64. */
+struct wide {
+    ulong low, middle;
+    long high;
+};
+
+static inline struct wide wide_zero(void)
+{
+    struct wide sum;
+    sum.low = 0;
+    sum.middle = 0;
+    sum.high = 0;
+    return sum;
+}
+
+/* sum + a*b, exactly */
+static inline struct wide wide_add_product(struct wide sum, long a, long b)
+{
+    ulong low = (ulong)a * (ulong)b;
+    long middle = mul_hi(a, b);
+    sum.low += low;
+    ulong carry = sum.low < low;
+    ulong before = sum.middle;
+    sum.middle += (ulong)middle;
+    sum.high += (middle < 0 ? -1L : 0L) + (sum.middle < before ? 1L : 0L);
+    before = sum.middle;
+    sum.middle += carry;
+    sum.high += sum.middle < before ? 1L : 0L;
+    return sum;
+}
+
+/* sum + a, exactly */
+static inline struct wide wide_add(struct wide sum, long a)
+{
+    return wide_add_product(sum, a, 1);
+}
+
+/* sum mod q, in [0, q) */
+static inline ulong wide_reduce(struct wide sum, struct modulus m)
+{
+    bool negative = sum.high < 0;
+    if (negative) { /* 0 - sum */
+        sum.low = 0 - sum.low;
+        ulong borrow = sum.low != 0;
+        ulong middle = 0 - sum.middle - borrow;
+        sum.high = -sum.high - (long)(sum.middle != 0 || borrow != 0);
+        sum.middle = middle;
+    }
+    ulong rest = reduce((ulong)sum.high, m);
+    rest = reduce_wide_below(rest, sum.middle, m);
+    rest = reduce_wide_below(rest, sum.low, m);
+    return negative && rest != 0 ? m.value - rest : rest;
+}
+
+#endif

@@ -1,0 +1,121 @@
+/*
+ * What is worked out once from a tensor and kept until the tensor is written: checks and tables.
+ * IN: the tensor's type, int or long. In every space operand 0 is the tensor.
+ */
+#ifndef IN
+#error "IN is not given"
+#endif
+
+#define EACH_VALUE(space, in)                                                                      \
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))               \
+        for (ulong i = 0; i < run.length; i++)
+#define VALUE(space, in) ((long)AT(in, POSITION(space, run, 0, i)))
+
+/* After a check has reported under this key: notes the value it found. One work-item. */
+KERNEL note_value(struct space space, BUFFER(const IN, in), volatile global struct status *status)
+{
+    if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
+        return;
+    space.first = status->index;
+    struct run run = run_first(&space);
+    status->value = AT(in, run.position[0]);
+}
+
+/* Reports elements below 1. */
+KERNEL check_moduli(struct space space, BUFFER(const IN, in), volatile global struct status *status)
+{
+    EACH_VALUE(space, in)
+    if (VALUE(space, in) < 1)
+        report(status, space.key, run.linear + i);
+}
+
+/* Reports elements outside of [first, size). */
+KERNEL check_indices(struct space space, BUFFER(const IN, in), volatile global struct status *status,
+                     long first, long size)
+{
+    EACH_VALUE(space, in)
+    if (VALUE(space, in) < first || VALUE(space, in) >= size)
+        report(status, space.key, run.linear + i);
+}
+
+/* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
+KERNEL moduli(struct space space, BUFFER(const IN, in), global struct modulus *table,
+              volatile global struct status *status)
+{
+    EACH_VALUE(space, in)
+    {
+        long value = VALUE(space, in);
+        if (value < 1)
+            report(status, space.key, run.linear + i);
+        table[run.linear + i] = make_modulus((ulong)max(value, 1L));
+    }
+}
+
+/* table[j,i] = element (j, i) reduced modulo q[j], with its quotient. The space is [k,n]. */
+KERNEL twiddles(struct space space, BUFFER(const IN, in), global const struct modulus *q,
+                global struct twiddle *table)
+{
+    EACH_VALUE(space, in)
+    {
+        struct modulus modulus = q[run.index[0]];
+        table[run.linear + i] = make_twiddle(reduce_signed(VALUE(space, in), modulus), modulus);
+    }
+}
+
+/* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
+ * n is the space's number of elements, at most 2^31. */
+KERNEL permutation_first(struct space space, BUFFER(const IN, in), volatile global uint *first)
+{
+    EACH_VALUE(space, in)
+    {
+        long value = VALUE(space, in);
+        if (value >= 0 && value < space.shape[0])
+            atomic_min(&first[value], (uint)(run.linear + i));
+    }
+}
+
+/* table[i] = perm[i]. Reports values outside of the axis and those that came before; they then
+ * count as i, so that what uses the table stays inside. */
+KERNEL permutation(struct space space, BUFFER(const IN, in), global const uint *first,
+                   global uint *table, volatile global struct status *status)
+{
+    EACH_VALUE(space, in)
+    {
+        long value = VALUE(space, in);
+        uint place = (uint)(run.linear + i);
+        bool good = value >= 0 && value < space.shape[0];
+        good = good && first[good ? value : 0] == place;
+        if (!good)
+            report(status, space.key, place);
+        table[place] = good ? (uint)value : place;
+    }
+}
+
+/* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
+ * [k,k]; extended Euclid with coefficients modulo q[j]. */
+KERNEL crt_inverses(struct space space, global const struct modulus *q, uint k,
+                    global struct twiddle *table, volatile global struct status *status)
+{
+    EACH_VALUE(space, q)
+    {
+        ulong row = (run.linear + i) / k, column = (run.linear + i) % k;
+        if (row >= column)
+            continue;
+        struct modulus modulus = q[column];
+        ulong old_rest = modulus.value, rest = reduce(q[row].value, modulus);
+        ulong old_factor = 0, factor = 1 % modulus.value;
+        while (rest != 0) {
+            ulong quotient = old_rest / rest;
+            ulong next_rest = old_rest - quotient * rest;
+            ulong next_factor = subtract_mod(
+                old_factor, multiply_mod(reduce(quotient, modulus), factor, modulus), modulus.value);
+            old_rest = rest;
+            rest = next_rest;
+            old_factor = factor;
+            factor = next_factor;
+        }
+        if (old_rest != 1)
+            report(status, space.key, run.linear + i);
+        table[run.linear + i] = make_twiddle(old_factor, modulus);
+    }
+}

@@ -1,0 +1,22 @@
+/* Gathers. ELEMENT, INDEX: int or long. */
+#if !defined(ELEMENT) || !defined(INDEX)
+#error "ELEMENT and INDEX must be given"
+#endif
+
+/*
+ * out[c] = a[c with c[axis] := idx[c]]. Operands: out, a, idx, where a has stride 0 on the axis,
+ * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
+ * of the axis have been reported by a check before; nothing is read for them.
+ */
+KERNEL gather(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+              BUFFER(const INDEX, idx), long size, long stride)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++) {
+            long index = AT(idx, POSITION(space, run, 2, i));
+            index += index < 0 ? size : 0;
+            bool inside = index >= 0 && index < size;
+            long at = POSITION(space, run, 1, i) + (inside ? index * stride : 0);
+            AT(out, POSITION(space, run, 0, i)) = inside ? AT(a, at) : 0;
+        }
+}

@@ -1,0 +1,20 @@
+/* Copies and fills. ELEMENT: char, int or long. */
+#ifndef ELEMENT
+#error "ELEMENT is not given"
+#endif
+
+/* Operands: out, in. */
+KERNEL copy(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++)
+            AT(out, POSITION(space, run, 0, i)) = AT(in, POSITION(space, run, 1, i));
+}
+
+/* Operand: out. */
+KERNEL fill(struct space space, BUFFER(ELEMENT, out), long value)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++)
+            AT(out, POSITION(space, run, 0, i)) = (ELEMENT)value;
+}

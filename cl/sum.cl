@@ -1,0 +1,43 @@
+/* Sums modulo q. ELEMENT: int or long. */
+#ifndef ELEMENT
+#error "ELEMENT is not given"
+#endif
+
+/* out = sum of a over count elements, stride apart, mod q. Operands: out, a, q. */
+KERNEL axis_modsum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+                   global const struct modulus *q, long count, long stride)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++) {
+            long at = POSITION(space, run, 1, i);
+            struct wide sum = wide_zero();
+            for (long j = 0; j < count; j++, at += stride)
+                sum = wide_add(sum, AT(a, at));
+            AT(out, POSITION(space, run, 0, i)) =
+                (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
+        }
+}
+
+/*
+ * out[r,j,m] += sum over i of a[r,i,j,l]*b[i,j,m], mod q[j], with m = perm[l], or l where
+ * use_perm is 0. The space is [reps,k,n] with l last; operands: out, a, b, q. The strides of out
+ * and b along n are given apart, since there they go by m.
+ */
+KERNEL modmul_axis_sum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+                       BUFFER(const ELEMENT, b), global const struct modulus *q,
+                       global const uint *perm, uint use_perm, long count, long a_stride,
+                       long b_stride, long out_n_stride, long b_n_stride)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++) {
+            long l = run.index[space.rank - 1] + (long)i;
+            long m = use_perm ? (long)perm[l] : l;
+            long out_at = POSITION(space, run, 0, i) + m * out_n_stride;
+            long a_at = POSITION(space, run, 1, i);
+            long b_at = POSITION(space, run, 2, i) + m * b_n_stride;
+            struct wide sum = wide_add(wide_zero(), AT(out, out_at));
+            for (long j = 0; j < count; j++, a_at += a_stride, b_at += b_stride)
+                sum = wide_add_product(sum, AT(a, a_at), AT(b, b_at));
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 3, i)]);
+        }
+}

@@ -1,0 +1,91 @@
+/* The executor that needs no OpenCL: the host reference, a step at a time. */
+#include <stdlib.h>
+
+#include "reference/reference.h"
+#include "run/run.h"
+
+struct reference_executor {
+    struct executor base;
+    const struct plan *plan;
+    struct reference *reference;
+};
+
+/* Hands a result to the sink; *spent grows by the time that the sink takes. */
+MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
+                                             const struct step *step,
+                                             const struct result_sink *sink, uint64_t *spent,
+                                             struct healcl_error *error)
+{
+    const struct tensor *tensor = step->in[0];
+    size_t bytes = (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype);
+    void *packed = malloc(bytes ? bytes : 1);
+    if (!packed)
+        NO_MEMORY(error);
+    enum healcl_status status = HEALCL_OK;
+    if (bytes)
+        status = reference_read(self->reference, tensor, packed, error);
+    uint64_t start = monotonic_nanoseconds();
+    if (status == HEALCL_OK)
+        status = sink->take(sink->context, step, packed, error);
+    *spent += monotonic_nanoseconds() - start;
+    free(packed);
+    return status;
+}
+
+static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
+                                      const struct result_sink *sink, struct segment_result *result,
+                                      struct healcl_error *error)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
+    for (size_t i = 0; i < segment->step_count; i++) {
+        const struct step *step = &self->plan->steps[segment->first_step + i];
+        uint64_t start = monotonic_nanoseconds();
+        enum healcl_status status = step->kind == STEP_DOWNLOAD
+                                        ? deliver(self, step, sink, &sink_time, error)
+                                        : reference_step(self->reference, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix_step(error, step);
+            return status;
+        }
+        if (step->form)
+            result->operation_nanoseconds[step->form->operation] += monotonic_nanoseconds() - start;
+    }
+    result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
+    self->base.dropped_digits = self->reference->dropped_digits;
+    return HEALCL_OK;
+}
+
+static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    reference_free(self->reference);
+    self->reference = NULL;
+    self->base.dropped_digits = 0;
+    return reference_create(self->plan, &self->reference, error);
+}
+
+static void destroy(struct executor *executor)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    reference_free(self->reference);
+    free(self);
+}
+
+enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
+                                             struct healcl_error *error)
+{
+    static const struct executor_class class = {run_segment, reset, destroy};
+    struct reference_executor *self = calloc(1, sizeof *self);
+    if (!self)
+        NO_MEMORY(error);
+    self->base.class = &class;
+    self->plan = plan;
+    enum healcl_status status = reference_create(plan, &self->reference, error);
+    if (status != HEALCL_OK) {
+        destroy(&self->base);
+        return status;
+    }
+    *result = &self->base;
+    return HEALCL_OK;
+}

@@ -1,0 +1,63 @@
+/*
+ * Running a plan: what the two executors (device and host reference) share.
+ *
+ * An executor works through a plan a segment at a time and hands every result to a sink. Results
+ * come in the order of the transcript, at the latest when their segment ends.
+ */
+#ifndef HEALCL_RUN_RUN_H
+#define HEALCL_RUN_RUN_H
+
+#include "core/status.h"
+#include "plan/plan.h"
+
+/* Takes results. data: the elements of step->in[0] in C order, packed, in its dtype; only during
+ * the call. */
+struct result_sink {
+    void *context;
+    enum healcl_status (*take)(void *context, const struct step *step, const void *data,
+                               struct healcl_error *error);
+};
+
+/* What an executor learned of one segment. */
+struct segment_result {
+    uint64_t nanoseconds; /* host's clock, without the time that the sink took */
+    uint64_t operation_nanoseconds[OPERATION_COUNT]; /* on the device; 0 where not profiled */
+};
+
+struct executor;
+
+/* Called before a step is enqueued or executed; see healcl_observer. */
+typedef void step_observer(void *context, size_t step);
+
+struct executor_class {
+    /* Runs the steps of one segment. Refusals name argument and index, and error->entry through
+     * the prefix "entry 17 (_modmul_ttt): ". */
+    enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
+                                      const struct result_sink *sink, struct segment_result *result,
+                                      struct healcl_error *error);
+    /* Forgets all tensors, so that the plan can run again. */
+    enum healcl_status (*reset)(struct executor *executor, struct healcl_error *error);
+    void (*destroy)(struct executor *executor);
+};
+
+struct executor {
+    const struct executor_class *class;
+    uint64_t dropped_digits; /* since the last reset */
+};
+
+/* Both refer to the plan as long as they live. */
+MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *device,
+                                                     const struct plan *plan, bool profile,
+                                                     struct executor **executor,
+                                                     struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
+                                                        struct executor **executor,
+                                                        struct healcl_error *error);
+
+/* Nanoseconds of a clock that never goes back. */
+uint64_t monotonic_nanoseconds(void);
+
+/* Puts "entry 17 (_modmul_ttt): " in front of an error of a step. */
+void error_prefix_step(struct healcl_error *error, const struct step *step);
+
+#endif
