@@ -3,8 +3,8 @@
 
 import numpy as np
 
-from heal_oracle import Arg, Pointer
-from transcript_builder import INT64_MAX, INT64_MIN, Handle, Ring, Rng, ntt_primes
+from random_program import RandomProgram
+from transcript_builder import INT64_MAX, INT64_MIN, Handle, Ring, ntt_primes
 
 INT32_MAX = 2**31 - 1
 WORKLOADS = {}  # name -> (function, options of Transcript)
@@ -982,3 +982,15 @@ def segments(t):
 def nothing(t):
     """no entries at all"""
 
+
+
+def random_workload(seed):
+    def function(t):
+        RandomProgram(t).run(40)
+
+    function.__doc__ = "a random program of 40 steps: random operations, layouts and overlaps"
+    workload("random_%d" % seed)(function)
+
+
+for _seed in (1, 2):
+    random_workload(_seed)

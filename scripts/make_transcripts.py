@@ -11,7 +11,7 @@ import os
 import sys
 
 import heal_oracle
-from bad_transcripts import write_bad
+from bad_transcripts import bad_files
 from bundled_workloads import WORKLOADS
 from random_program import RandomProgram
 from stress_transcripts import write_int8_huge, write_large
@@ -66,17 +66,29 @@ def bundled_files(names):
 
 
 def check_files(files, folder):
-    """Compares with what lies in a folder, and the folder with these; -> exit status."""
+    """Compares with what lies in a folder; -> exit status."""
     status = 0
     for name, text in files.items():
+        path = os.path.join(folder, name)
         try:
-            with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+            with open(path, encoding="utf-8", newline="") as file:
                 same = file.read() == text
         except OSError:
             same = False
         if not same:
-            print("%s differs from what the generator writes" % os.path.join(folder, name))
+            print("%s differs from what the generator writes" % path)
             status = 1
+    whole_folder = {"README.md", "expected.txt"} & set(files)
+    for name in sorted(set(os.listdir(folder)) - set(files)) if whole_folder else ():
+        print("%s is not what the generator writes" % os.path.join(folder, name))
+        status = 1
+    return status
+
+
+def run_on_oracle(files):
+    """Every transcript verifies, whatever undefined memory holds; -> exit status."""
+    status = 0
+    for name, text in files.items():
         for garbage in (0x5B, 0xA4) if name.endswith(".json") else ():
             verdict = heal_oracle.run_text(text, heal_oracle.Machine(garbage))
             if verdict[0]:
@@ -105,9 +117,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
                                      epilog="Without options: all bundled transcripts.")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--check", action="store_true",
-                      help="make the bundled transcripts again, run them on the oracle, and fail if "
-                           "a file differs")
     kind.add_argument("--large", nargs=2, metavar=("BYTES", "FILE"),
                       help="write a transcript of about that size, with little memory")
     kind.add_argument("--int8-huge", metavar="FILE",
@@ -116,6 +125,9 @@ def main():
                       help="write a random program; the same seed gives the same file")
     kind.add_argument("--bad", metavar="DIR",
                       help="write the transcripts that must be refused or differ, and expected.txt")
+    parser.add_argument("--check", action="store_true",
+                        help="write nothing: make the bundled (or bad) transcripts again, run them "
+                             "on the oracle, and fail if a file differs")
     parser.add_argument("--operations", type=int, default=100, metavar="N",
                         help="the number of steps of a random program (default 100)")
     parser.add_argument("--only", action="append", choices=sorted(WORKLOADS), metavar="NAME",
@@ -130,11 +142,15 @@ def main():
     if options.random:
         return write_random(int(options.random[0]), options.operations, options.random[1])
     if options.bad:
-        return write_bad(options.bad)
-    files = bundled_files(options.only or WORKLOADS)
+        files, status = bad_files()
+        folder = options.bad
+    else:
+        files, folder = bundled_files(options.only or WORKLOADS), options.output
+        status = run_on_oracle(files)
     if options.check:
-        return check_files(files, options.output)
-    return write_files(files, options.output)
+        return check_files(files, folder) or status
+    write_files(files, folder)
+    return status
 
 
 if __name__ == "__main__":
