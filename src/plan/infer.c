@@ -285,6 +285,10 @@ MUST_CHECK static enum healcl_status infer_device_to_host(struct call *call,
     struct plan *plan = call->planner->plan;
     struct step step = new_step(call, STEP_DOWNLOAD, NULL);
     TRY(set_input(call, &step, 0, "t", NULL, error));
+    step.tensor_name =
+        arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
+    if (!step.tensor_name)
+        NO_MEMORY(error);
     const struct argument *out = &call->entry->out;
     if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present) {
         struct payload *copy = arena_alloc(plan->arena, sizeof *copy);

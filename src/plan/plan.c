@@ -99,7 +99,7 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                "shape %s takes %" PRIu64 " bytes beside %" PRIu64
                " in use, above the limit of %" PRIu64,
                layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
-    struct storage *storage;
+    struct storage *storage = NULL;
     TRY(add_storage(planner, dtype, layout_elements(&layout), call->entry->index, call->name,
                     &storage, error));
     planner->bytes_live += bytes;

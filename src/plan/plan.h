@@ -85,6 +85,7 @@ struct step {
     uint8_t parameter[STEP_INPUTS]; /* which parameter of form an input is, for messages */
     int64_t value[2];
     const struct payload *payload;
+    const char *tensor_name; /* STEP_DOWNLOAD: as in the transcript, a string in double quotes */
 };
 
 struct segment {
