@@ -445,6 +445,16 @@ def layout(t):
     t.download(solid)
     t.download(wide)
     t.check("reshape", t.op("expand", t.op("unsqueeze", wide, 0), 0, 4), [2, 10])
+    for view in (["reshape", [3, 8]], ["flatten", 1, 2], ["unsqueeze", 1], ["squeeze", 2],
+                 ["moveaxis", 0, 3], ["get_slice", [Ellipsis, slice(0, 4, 3)]], ["new_reference"],
+                 ["contiguous"], ["expand", 2, 3]):
+        parent = t.upload(t.rng.extremes((3, 2, 1, 4)))
+        child = t.op(view[0], parent, *view[1:])
+        t.op("set_const_val", t.op("get_slice", parent, index(1)), 17)
+        t.download(child)
+        picks = index(0, 0, 2) if view[0] == "expand" else index(Ellipsis, 1)
+        t.op("set_const_val", t.op("get_slice", child, picks), -18)
+        t.download(parent)
     for dtype in ("int8", "int32"):
         small = t.upload(t.rng.extremes((3, 2, 4), dtype))
         turned = t.op("moveaxis", small, 2, 0)

@@ -36,10 +36,10 @@ Not bundled, because large or endless:
 
 | command | what it writes |
 |---|---|
-| `make_transcripts.py --random SEED [--operations N] FILE` | a random program over every operation and argument form |
+| `make_transcripts.py --random SEED [--operations N] [--elements N] FILE` | a random program over every operation and argument form |
 | `make_transcripts.py --large BYTES FILE` | uploads, frees, downloads and some arithmetic, of about that size |
 | `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
-| `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt` |
+| `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt`: file, exit status, entry counted from 0, operation; `-` where there is none |
 """
 
 
@@ -104,11 +104,11 @@ def write_files(files, folder):
             file.write(text)
 
 
-def write_random(seed, operations, path):
+def write_random(seed, operations, elements, path):
     """A random program; the seed also decides the spelling and the kind of names."""
     transcript = Transcript(seed, plain=seed % 5 == 3, string_names=seed % 7 == 2,
                             dtypes=seed % 10 != 3)
-    RandomProgram(transcript).run(operations)
+    RandomProgram(transcript, elements).run(operations)
     with open(path, "w", encoding="utf-8", newline="") as file:
         file.write(transcript.text())
 
@@ -116,12 +116,14 @@ def write_random(seed, operations, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
                                      epilog="Without options: all bundled transcripts.")
+    parser.add_argument("file", nargs="?", metavar="FILE",
+                        help="what --large, --int8-huge and --random write")
     kind = parser.add_mutually_exclusive_group()
-    kind.add_argument("--large", nargs=2, metavar=("BYTES", "FILE"),
+    kind.add_argument("--large", type=int, metavar="BYTES",
                       help="write a transcript of about that size, with little memory")
-    kind.add_argument("--int8-huge", metavar="FILE",
+    kind.add_argument("--int8-huge", action="store_true",
                       help="write one with an int8 tensor of more than 2^31 elements")
-    kind.add_argument("--random", nargs=2, metavar=("SEED", "FILE"),
+    kind.add_argument("--random", type=int, metavar="SEED",
                       help="write a random program; the same seed gives the same file")
     kind.add_argument("--bad", metavar="DIR",
                       help="write the transcripts that must be refused or differ, and expected.txt")
@@ -130,17 +132,23 @@ def main():
                              "on the oracle, and fail if a file differs")
     parser.add_argument("--operations", type=int, default=100, metavar="N",
                         help="the number of steps of a random program (default 100)")
+    parser.add_argument("--elements", type=int, default=300, metavar="N",
+                        help="how many elements the operands of a random program have at most, "
+                             "about (default 300)")
     parser.add_argument("--only", action="append", choices=sorted(WORKLOADS), metavar="NAME",
                         help="only this bundled transcript; may be repeated")
     parser.add_argument("--output", default=TRANSCRIPTS, metavar="DIR",
                         help="the folder of the bundled transcripts (default transcripts/)")
     options = parser.parse_args()
-    if options.large:
-        return write_large(int(options.large[0]), options.large[1])
+    writes_one = options.large is not None or options.int8_huge or options.random is not None
+    if writes_one != (options.file is not None):
+        parser.error("FILE goes with --large, --int8-huge and --random")
+    if options.large is not None:
+        return write_large(options.large, options.file)
     if options.int8_huge:
-        return write_int8_huge(options.int8_huge)
-    if options.random:
-        return write_random(int(options.random[0]), options.operations, options.random[1])
+        return write_int8_huge(options.file)
+    if options.random is not None:
+        return write_random(options.random, options.operations, options.elements, options.file)
     if options.bad:
         files, status = bad_files()
         folder = options.bad

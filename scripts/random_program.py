@@ -12,7 +12,6 @@ from transcript_builder import INT64_MAX, Handle, Ring, ntt_primes
 
 DTYPES = ("int8", "int32", "int64")
 WIDE = ("int32", "int64", "int64")
-MAX_ELEMENTS = 300
 POOL_SIZE = 24
 
 
@@ -23,8 +22,10 @@ def extent(shape):
 class RandomProgram:
     """Appends random operations to a Transcript. All pooled tensors are defined."""
 
-    def __init__(self, transcript):
+    def __init__(self, transcript, elements=300):
         self.t, self.rng = transcript, transcript.rng
+        self.elements = elements  # how many an operand has at most, about
+        self.longest = max(9, int(elements**0.5) // 2)  # axis
         self.pool = []  # names that are bound, newest last
         self.segment_open = False
 
@@ -91,15 +92,18 @@ class RandomProgram:
 
     # Values and shapes
 
-    def shape(self, lowest=0, highest=5, limit=MAX_ELEMENTS):
-        """A random shape of rank lowest..highest; rarely empty, rarely of high rank."""
-        rng = self.rng
+    def shape(self, lowest=0, highest=5, share=1):
+        """A random shape of rank lowest..highest; rarely empty, rarely of high rank. It has at
+        most 1/share of the usual elements."""
+        rng, limit = self.rng, self.elements // share
         rank = rng.between(lowest, highest)
+        if rank >= 2 and rng.chance(15):
+            return (rng.between(2, 5 if rank < 4 else 3),) * rank
         if rng.chance(4):
             rank = rng.between(9, 14)
         sizes = []
         for _ in range(rank):
-            most = max(1, min(9, limit // max(1, extent(sizes))))
+            most = max(1, min(self.longest, limit // max(1, extent(sizes))))
             size = 1 if rng.chance(30) or rank > 8 and rng.chance(60) else rng.between(1, most)
             sizes.append(size)
         if rank and rng.chance(2):
@@ -149,7 +153,7 @@ class RandomProgram:
         rng = self.rng
         if depth is None:
             depth = rng.choice((0, 0, 1, 1, 2, 3))
-        if depth == 0 or values.size > 4 * MAX_ELEMENTS:
+        if depth == 0 or values.size > 4 * self.elements:
             return self.upload(np.ascontiguousarray(values).reshape(values.shape))
         disguise = rng.choice((self.sliced, self.sliced, self.sliced, self.moved, self.moved,
                                self.reshaped, self.unsqueezed, self.squeezed, self.flattened,
@@ -171,7 +175,7 @@ class RandomProgram:
             start, step, tail = rng.choice((0, 0, 1, 2)), rng.choice((1, 1, 1, 2, 3)), rng.between(0, 2)
             sizes.append(start + max(size - 1, 0) * step + min(size, 1) + tail)
             picks.append((start, start + max(size - 1, 0) * step + min(size, 1), step))
-        if extent(sizes) > 4 * MAX_ELEMENTS:
+        if extent(sizes) > 4 * self.elements:
             return None
         inner = self.values(sizes, values.dtype)
         inner[tuple(slice(*pick) for pick in picks)] = values
@@ -262,12 +266,17 @@ class RandomProgram:
     # Operands and outputs
 
     def draw(self, shape, dtype, bounds=None):
-        """-> Handle of a defined tensor: a window of a pooled one, an expanded one, or new."""
+        """-> Handle of a defined tensor: a window of a pooled one or of a larger new one that
+        an output may overlap, an expanded one, or a new one in any layout."""
         rng = self.rng
         if bounds is None and rng.chance(45):
             window = self.window(shape, dtype, self.pool)
             if window:
                 return window
+        if bounds is None and 0 < len(shape) < 6 and extent(shape) and rng.chance(25):
+            margins = [size + rng.choice((0, 1, 1, 2)) for size in shape]
+            parent = self.upload(self.values(margins, dtype))
+            return self.window(shape, dtype, [parent])
         wide = [axis for axis, size in enumerate(shape) if size > 1]
         if wide and rng.chance(20):
             axis = rng.choice(wide)
@@ -305,28 +314,43 @@ class RandomProgram:
                                   for stride, size in zip(array.strides, array.shape))
 
     def output(self, shape, dtype, inputs, accumulates=False):
-        """-> Handle of an output: empty, an input, a window near an input, or any other."""
+        """-> Handle of an output: empty, an input, an input with its axes moved, a window that
+        overlaps an input, or any other."""
         rng, shape = self.rng, tuple(shape)
-        inputs = [handle for handle in inputs if isinstance(handle, Handle)]
-        if rng.chance(30):
-            same = [handle for handle in inputs if self.t.array(handle).shape == shape
-                    and self.t.array(handle).dtype == dtype and not self.overlaps_itself(handle)]
-            if same:
-                return rng.choice(same)
-        if rng.chance(40):
-            near = [handle for handle in self.pool
-                    if any(np.may_share_memory(self.t.array(handle), self.t.array(other))
-                           for other in inputs)]
-            near = [handle for handle in near or self.pool if not self.overlaps_itself(handle)]
-            found = self.window(shape, dtype, near)
-            if found:
-                return found
-        if rng.chance(50) and not accumulates:
-            return self.keep(self.t.empty(shape, dtype))
-        found = self.place(self.values(shape, dtype))
-        if self.overlaps_itself(found):
-            found = self.keep(self.t.zeros(shape, dtype))
+        inputs = [handle for handle in inputs if isinstance(handle, Handle)
+                  and self.t.array(handle).dtype == dtype and not self.overlaps_itself(handle)]
+        way = rng.choice(("same", "turned", "near", "near", "any window", "empty", "empty", "new"))
+        found = None
+        if way == "same":
+            same = [handle for handle in inputs if self.t.array(handle).shape == shape]
+            found = rng.choice(same) if same else None
+        elif way == "turned":
+            found = self.turned(shape, inputs)
+        elif way == "near":
+            found = self.window(shape, dtype, self.near(shape, inputs))
+        elif way == "any window":
+            found = self.window(shape, dtype, [handle for handle in self.pool
+                                               if not self.overlaps_itself(handle)])
+        elif way == "empty" and not accumulates:
+            found = self.keep(self.t.empty(shape, dtype))
+        if found is None:
+            found = self.place(self.values(shape, dtype))
         return found
+
+    def near(self, shape, inputs):
+        """Pooled tensors that share memory with an input and have another shape than `shape`."""
+        arrays = [self.t.array(handle) for handle in inputs]
+        return [handle for handle in self.pool
+                if self.t.array(handle).shape != shape and not self.overlaps_itself(handle)
+                and any(np.may_share_memory(self.t.array(handle), array) for array in arrays)]
+
+    def turned(self, shape, inputs):
+        """An input with an axis moved, if that gives `shape`, or None."""
+        found = [(handle, source, target) for handle in inputs
+                 for source in range(len(shape)) for target in range(len(shape))
+                 if source != target and self.t.array(handle).ndim == len(shape)
+                 and np.moveaxis(self.t.array(handle), source, target).shape == shape]
+        return self.call("moveaxis", *self.rng.choice(found)) if found else None
 
     def finish(self, out, *inputs):
         """Now and then looks at a result at once; frees some of the inputs."""
@@ -441,7 +465,7 @@ class RandomProgram:
 
     def step_modmul_axis_sum(self):
         rng, dtype = self.rng, self.rng.choice(WIDE)
-        reps, s, k, n = (rng.between(1, most) for most in (3, 5, 3, 9))
+        reps, s, k, n = (rng.between(1, most) for most in (3, 5, 3, self.longest))
         axis = rng.choice((-1, -3, 3, 1, -1, -3))
         last = axis in (-1, 3)
         a = self.draw((reps, s, k, n) if last else (reps, n, s, k), dtype)
@@ -476,6 +500,8 @@ class RandomProgram:
     def step_transform(self):
         rng, dtype = self.rng, self.rng.choice(WIDE)
         n = rng.choice((1, 2, 4, 4, 8, 8, 16, 16, 32))
+        if rng.chance(40):
+            n = max(n, 1 << (self.elements // 8).bit_length() - 1)
         k, l, r = (rng.between(1, 3) for _ in range(3))
         inverse, tile = rng.chance(40), rng.chance(40)
         form = rng.choice((10, 11) if inverse else (11, 11, 11, 10, 8))
@@ -503,7 +529,7 @@ class RandomProgram:
 
     def step_digits(self):
         rng, source = self.rng, self.rng.choice(WIDE)
-        shape = self.shape(0, 4, 60)
+        shape = self.shape(0, 4, 5)
         base_bits = rng.choice((1, 2, 3, 4, 4, 7, 8, 13, 16, 31, 32, 33, 63, 64))
         needed = -(-8 * np.dtype(source).itemsize // base_bits)
         g_exp = rng.choice((needed, needed + 1, max(1, needed - 1), rng.between(1, 8)))
@@ -525,7 +551,7 @@ class RandomProgram:
 
     def step_digits_full_q(self):
         rng, dtype = self.rng, self.rng.choice(WIDE)
-        l, r, k = rng.between(1, 3), rng.between(1, 6), rng.choice((1, 2, 2, 3, 4, 6, 9))
+        l, r, k = rng.between(1, 3), rng.between(1, self.longest), rng.choice((1, 2, 2, 3, 4, 6, 9))
         moduli = self.coprime_moduli(k, dtype)
         base_bits = rng.choice((1, 4, 4, 5, 8, 16, 31, 32, 60, 63, 64))
         needed = -(-math.prod(moduli).bit_length() // base_bits)
@@ -569,7 +595,7 @@ class RandomProgram:
 
     def step_pad_or_repeat(self):
         rng, dtype = self.rng, self.rng.choice(WIDE)
-        shape = self.shape(1, 5, 200)
+        shape = self.shape(1, 5, 2)
         axis, pads = rng.between(0, len(shape) - 1), rng.chance(50)
         amount = rng.between(0, 4) if pads else rng.between(1, 4)
         new = shape[axis] + amount if pads else shape[axis] * amount
