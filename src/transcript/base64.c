@@ -62,7 +62,9 @@ static enum healcl_status check_length(uint64_t characters, unsigned padding, ui
 static enum healcl_status check_plain(const char *text, size_t length, uint64_t *decoded,
                                       struct healcl_error *error)
 {
-    unsigned padding = length < 2 ? 0 : count_padding(text[length - 2], text[length - 1]);
+    unsigned padding = 0;
+    if (length > 0)
+        padding = count_padding(length > 1 ? text[length - 2] : 0, text[length - 1]);
     size_t bad = find_bad(text, length - padding);
     if (bad < length - padding)
         return refuse_character(text[bad], bad, error);

@@ -82,11 +82,11 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     TRY(value_check_tag(value, "DeviceTensorPointer", error));
     TRY(value_member(value, "inf_name", &name, error));
     TRY(value_member(value, "dtype", &dtype, error));
-    TRY(read_name(reader, name, "inf_name", &argument->tensor.name, error));
+    TRY(read_name(reader, name, "'inf_name'", &argument->tensor.name, error));
     argument->tensor.has_dtype = !value_is_nothing(dtype);
     if (!argument->tensor.has_dtype)
         return HEALCL_OK;
-    return read_dtype(dtype, "dtype", &argument->tensor.dtype, error);
+    return read_dtype(dtype, "'dtype'", &argument->tensor.dtype, error);
 }
 
 static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
@@ -104,13 +104,13 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
 
     const char *type_name;
     TRY(value_member(tensor, "type", &type, error));
-    TRY(value_text(type, "type", &type_name, error));
+    TRY(value_text(type, "'type'", &type_name, error));
     if (strcmp(type_name, "numpy") != 0)
         REFUSE(error, "a host tensor of type '%.80s' is not supported, only 'numpy' is", type_name);
     size_t offset, length;
     bool escaped;
     TRY(value_member(tensor, "data", &data, error));
-    TRY(value_span(data, "data", &offset, &length, &escaped, error));
+    TRY(value_span(data, "'data'", &offset, &length, &escaped, error));
     argument->host.present = true;
     return payload_parse(source->text + offset, length, escaped, &argument->host.payload, error);
 }
@@ -118,7 +118,7 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
 static enum healcl_status read_int(const cJSON *value, int64_t *integer, struct healcl_error *error)
 {
     if (!cJSON_IsBool(value))
-        return value_integer(value, "value", integer, error);
+        return value_integer(value, "'value'", integer, error);
     *integer = cJSON_IsTrue(value);
     return HEALCL_OK;
 }
@@ -127,9 +127,11 @@ static enum healcl_status read_bound(const cJSON *slice, const char *key, bool *
                                      int64_t *bound, struct healcl_error *error)
 {
     const cJSON *value;
+    char what[16];
+    snprintf(what, sizeof what, "'%s'", key);
     TRY(value_member(slice, key, &value, error));
     *given = !value_is_nothing(value);
-    return *given ? value_integer(value, key, bound, error) : HEALCL_OK;
+    return *given ? value_integer(value, what, bound, error) : HEALCL_OK;
 }
 
 static enum healcl_status read_slice(const cJSON *value, struct index_item *item,
@@ -170,7 +172,7 @@ static enum healcl_status open_argument(const cJSON *object, enum argument_kind 
     const char *name;
     TRY(value_check_tag(object, "DeviceOpArg", error));
     TRY(value_member(object, "arg_type", &type, error));
-    TRY(value_constant(type, "DeviceOpArgType", "arg_type", &name, error));
+    TRY(value_constant(type, "DeviceOpArgType", "'arg_type'", &name, error));
     TRY(value_member(object, "value", value, error));
     for (int i = 0; i < KIND_COUNT; i++)
         if (strcmp(name, kind_names[i]) == 0) {
@@ -228,7 +230,7 @@ static enum healcl_status read_argument(struct entry_reader *reader, const cJSON
     case ARGUMENT_SHAPE: return read_shape(value, argument, error);
     case ARGUMENT_INT: return read_int(value, &argument->integer, error);
     case ARGUMENT_NONE: return check_empty(value, "NoneType", error);
-    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "value", &argument->dtype, error);
+    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "'value'", &argument->dtype, error);
     case ARGUMENT_SLICE: return read_slice(value, &argument->slice, error);
     case ARGUMENT_ELLIPSIS: break;
     }
@@ -263,7 +265,7 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
     const cJSON *name, *arguments, *out;
     entry->kind = ENTRY_OPERATION;
     TRY(value_member(object, "name", &name, error));
-    TRY(value_text(name, "name", &entry->name, error));
+    TRY(value_text(name, "'name'", &entry->name, error));
     reader->operation = entry->name;
     TRY(value_check_tag(object, "DeviceOp", error));
     TRY(value_member(object, "args", &arguments, error));
@@ -285,7 +287,7 @@ static enum healcl_status read_free(struct entry_reader *reader, const cJSON *ob
     const cJSON *name;
     reader->entry.kind = ENTRY_FREE;
     TRY(value_member(object, "tensor_name", &name, error));
-    return read_name(reader, name, "tensor_name", &reader->entry.name, error);
+    return read_name(reader, name, "'tensor_name'", &reader->entry.name, error);
 }
 
 static enum healcl_status read_segment_start(struct entry *entry, const cJSON *name,
@@ -349,7 +351,7 @@ static enum healcl_status read_object(struct entry_reader *reader, const cJSON *
         REFUSE(error, "the form with 'op', 'args' and 'output' side by side is not supported");
     }
     TRY(value_member(object, "type", &type, error));
-    TRY(value_text(type, "type", &kind, error));
+    TRY(value_text(type, "'type'", &kind, error));
     if (strcmp(kind, "DEVICE_OP") == 0)
         return read_operation(reader, operation, error);
     if (strcmp(kind, "FREE_DEVICE_TENSOR") == 0)

@@ -47,13 +47,16 @@ enum healcl_status value_member(const cJSON *object, const char *key, const cJSO
 enum healcl_status value_check_tag(const cJSON *object, const char *tag, struct healcl_error *error)
 {
     const cJSON *type;
+    const char *text;
+    if (!cJSON_IsObject(object))
+        REFUSE(error, "an object of type '%s' is expected, not %s", tag,
+               object ? value_kind(object) : "nothing");
     TRY(value_member(object, "__type__", &type, error));
     if (!type)
         return HEALCL_OK;
-    const char *text;
-    TRY(value_text(type, "__type__", &text, error));
+    TRY(value_text(type, "'__type__'", &text, error));
     if (strcmp(text, tag) != 0)
-        REFUSE(error, "__type__ is '%.80s', not '%s'", text, tag);
+        REFUSE(error, "'__type__' is '%.80s', not '%s'", text, tag);
     return HEALCL_OK;
 }
 
@@ -67,7 +70,7 @@ enum healcl_status value_text(const cJSON *value, const char *what, const char *
 {
     *text = marked(value, '$');
     if (!*text)
-        REFUSE(error, "'%s' is %s, not a string", what, value_kind(value));
+        REFUSE(error, "%s is %s, not a string", what, value_kind(value));
     return HEALCL_OK;
 }
 
@@ -87,18 +90,18 @@ enum healcl_status value_integer(const cJSON *value, const char *what, int64_t *
     const char *number = marked(value, '#');
     const char *text = marked(value, '$');
     if (text)
-        REFUSE(error, "'%s' is the string '%.80s', not an integer", what, text);
+        REFUSE(error, "%s is the string '%.80s', not an integer", what, text);
     if (!number)
-        REFUSE(error, "'%s' is %s, not an integer", what, value_kind(value));
+        REFUSE(error, "%s is %s, not an integer", what, value_kind(value));
     /* The scanner has checked JSON's grammar of numbers, so these are all cases there are. */
     if (strpbrk(number, "eE"))
-        REFUSE(error, "'%s' is %.80s: an integer has no exponent", what, number);
+        REFUSE(error, "%s is %.80s: an integer has no exponent", what, number);
     if (strchr(number, '.'))
-        REFUSE(error, "'%s' is %.80s: an integer has no fraction", what, number);
+        REFUSE(error, "%s is %.80s: an integer has no fraction", what, number);
     errno = 0;
     long long parsed = strtoll(number, NULL, 10);
     if (errno == ERANGE || parsed < INT64_MIN || parsed > INT64_MAX)
-        REFUSE(error, "'%s' is %.80s: outside of the 64-bit range", what, number);
+        REFUSE(error, "%s is %.80s: outside of the 64-bit range", what, number);
     *integer = parsed;
     return HEALCL_OK;
 }
@@ -108,7 +111,7 @@ enum healcl_status value_span(const cJSON *value, const char *what, size_t *offs
 {
     const char *text = marked(value, '@');
     if (!text)
-        REFUSE(error, "'%s' is %s, not a string", what, value_kind(value));
+        REFUSE(error, "%s is %s, not a string", what, value_kind(value));
     char *next;
     *offset = (size_t)strtoull(text, &next, 10);
     *length = (size_t)strtoull(next + 1, &next, 10);

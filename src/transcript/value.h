@@ -1,7 +1,7 @@
 /*
  * Typed access to the cJSON tree of one entry, as the scanner has rewritten it (see scan.h).
- * A value may be NULL everywhere: a key that is missing. Messages speak of values by what, a
- * short noun such as "inf_name".
+ * A value may be NULL everywhere: a key that is missing. Messages speak of values by what: a
+ * key in quotes such as "'inf_name'", or a short noun.
  */
 #ifndef HEALCL_TRANSCRIPT_VALUE_H
 #define HEALCL_TRANSCRIPT_VALUE_H
@@ -21,7 +21,7 @@ bool value_is_nothing(const cJSON *value);
 MUST_CHECK enum healcl_status value_member(const cJSON *object, const char *key,
                                            const cJSON **value, struct healcl_error *error);
 
-/* Refuses an object whose __type__ is another one; it may have none. */
+/* Refuses what is no object, and an object whose __type__ is another one; it may have none. */
 MUST_CHECK enum healcl_status value_check_tag(const cJSON *object, const char *tag,
                                               struct healcl_error *error);
 

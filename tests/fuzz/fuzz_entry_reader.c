@@ -1,0 +1,164 @@
+/*
+ * Fuzzes everything between a file's bytes and its tensors: reads all entries of a text and every
+ * payload in them, in all the ways there are, and compares those ways with each other.
+ *
+ * With libFuzzer (clang), from the project's root, OBJECTS being src/core and src/transcript:
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined ... fuzz_entry_reader.c OBJECTS -lcjson
+ * With -DFUZZ_REPLAY and without -fsanitize=fuzzer it has a main that runs the files it is given.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transcript/entry.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
+#define EXPECT(condition)                                                   \
+    do {                                                                    \
+        if (!(condition)) {                                                 \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                        \
+        }                                                                   \
+    } while (0)
+
+/* A refusal says why, in one line. Nothing else may fail: there is enough memory. */
+static void check_error(enum healcl_status status, const struct healcl_error *error)
+{
+    EXPECT(status == HEALCL_REFUSED && error->status == HEALCL_REFUSED);
+    EXPECT(error->message[0] != 0 && !strchr(error->message, '\n'));
+}
+
+/* Reads an array in two parts; they must give what the whole gives. */
+static void check_parts(const struct payload *payload, enum dtype dtype, const void *whole,
+                        int64_t count)
+{
+    size_t item_size = dtype_size(dtype);
+    int64_t first = count / 3;
+    unsigned char *parts = malloc((size_t)count * item_size + 1);
+    struct healcl_error error = {.detail = NULL};
+    EXPECT(parts);
+    EXPECT(payload_read_part(payload, dtype, 0, first, parts, &error) == HEALCL_OK);
+    EXPECT(payload_read_part(payload, dtype, first, count - first,
+                             parts + (size_t)first * item_size, &error) == HEALCL_OK);
+    EXPECT(memcmp(parts, whole, (size_t)count * item_size) == 0);
+    free(parts);
+}
+
+/* The cursor's values, taken in uneven steps. */
+static void check_cursor(const struct payload *payload, const int64_t *whole, int64_t count)
+{
+    struct payload_cursor cursor;
+    int64_t values[7];
+    payload_cursor_init(&cursor, payload);
+    for (int64_t done = 0, step = 1; done < count; done += step, step = 1 + done % 7) {
+        step = step < count - done ? step : count - done;
+        payload_cursor_next(&cursor, step, values);
+        for (int64_t i = 0; i < step && !payload->fortran_order; i++)
+            EXPECT(values[i] == whole[done + i]);
+    }
+}
+
+static void check_payload(const struct payload *payload)
+{
+    int64_t count = layout_elements(&payload->layout);
+    EXPECT((uint64_t)count * dtype_size(payload->dtype) <= payload->base64_length);
+    int64_t *wide = malloc((size_t)count * sizeof *wide + 1);
+    void *array = malloc((size_t)count * sizeof *wide + 1);
+    struct healcl_error error = {.detail = NULL};
+    EXPECT(wide && array);
+    EXPECT(payload_read(payload, DTYPE_INT64, wide, &error) == HEALCL_OK);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        enum healcl_status status = payload_read(payload, (enum dtype)dtype, array, &error);
+        if (status != HEALCL_OK) {
+            check_error(status, &error);
+            continue;
+        }
+        for (int64_t i = 0; i < count; i++)
+            EXPECT(dtype_load((enum dtype)dtype, array, i) == wide[i]);
+        if (!payload->fortran_order)
+            check_parts(payload, (enum dtype)dtype, array, count);
+    }
+    check_cursor(payload, wide, count);
+    free(array);
+    free(wide);
+}
+
+static size_t check_argument(const struct argument *argument)
+{
+    EXPECT(argument_kind_name(argument->kind)[0] != 0);
+    switch (argument->kind) {
+    case ARGUMENT_DEVICE_TENSOR:
+        EXPECT(!argument->tensor.has_dtype || (int)argument->tensor.dtype < (int)DTYPE_COUNT);
+        return strlen(argument->tensor.name);
+    case ARGUMENT_HOST_TENSOR:
+        if (argument->host.present)
+            check_payload(&argument->host.payload);
+        return 0;
+    case ARGUMENT_SHAPE: EXPECT(argument->shape.count <= INDEX_ITEMS_MAX); return 0;
+    case ARGUMENT_TENSOR_TYPE: EXPECT((int)argument->dtype < (int)DTYPE_COUNT); return 0;
+    case ARGUMENT_INT:
+    case ARGUMENT_NONE:
+    case ARGUMENT_SLICE:
+    case ARGUMENT_ELLIPSIS: break;
+    }
+    return 0;
+}
+
+static void check_entry(const struct entry *entry, size_t index)
+{
+    size_t length = strlen(entry->name);
+    EXPECT(entry->index == index);
+    if (entry->kind != ENTRY_OPERATION)
+        return;
+    for (uint32_t i = 0; i < entry->argument_count && i < ENTRY_ARGUMENTS_MAX; i++)
+        length += check_argument(&entry->arguments[i]);
+    length += check_argument(&entry->out);
+    EXPECT(length < 2 * 1024 * 1024);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct source source = {.text = (const char *)data, .length = size};
+    struct healcl_error error = {.detail = NULL};
+    struct entry_reader *reader;
+    const struct entry *entry = NULL;
+    EXPECT(entry_reader_open(&source, &reader, &error) == HEALCL_OK);
+    for (size_t index = 0;; index++) {
+        enum healcl_status status = entry_reader_next(reader, &entry, &error);
+        if (status != HEALCL_OK)
+            check_error(status, &error);
+        if (status != HEALCL_OK || !entry)
+            break;
+        check_entry(entry, index);
+    }
+    entry_reader_close(reader);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+#ifdef FUZZ_REPLAY
+int main(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        struct source source;
+        struct healcl_error error = {.detail = NULL};
+        if (source_open(&source, argv[i], &error) != HEALCL_OK) {
+            fprintf(stderr, "%s\n", error.message);
+            return 2;
+        }
+        /* In memory of its own, so that a sanitizer sees reads beyond the end. */
+        uint8_t *copy = malloc(source.length + 1);
+        if (!copy)
+            return 2;
+        if (source.length > 0)
+            memcpy(copy, source.text, source.length);
+        LLVMFuzzerTestOneInput(copy, source.length);
+        free(copy);
+        source_close(&source);
+    }
+    return 0;
+}
+#endif
