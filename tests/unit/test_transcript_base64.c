@@ -67,7 +67,7 @@ static void test_every_character(void **state)
             char wanted[64];
             memset(text, 'A', sizeof text);
             text[place] = (char)c;
-            snprintf(wanted, sizeof wanted, "at %zu is not", place);
+            put(wanted, sizeof wanted, "at %zu is not", place);
             check(text, sizeof text, false, good ? NULL : wanted, 225);
             if (c != '\\')
                 check(text, sizeof text, true, good ? NULL : wanted, 225);

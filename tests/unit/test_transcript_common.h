@@ -49,6 +49,17 @@ static inline char *exact_copy(const void *bytes, size_t length)
     return copy;
 }
 
+/* snprintf into a text that is known to be large enough. */
+__attribute__((format(printf, 3, 4))) static inline void put(char *text, size_t size,
+                                                             const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    assert_true(length >= 0 && (size_t)length < size);
+}
+
 /* Encodes into text, terminated; returns the length. */
 static inline size_t encode_base64(const unsigned char *bytes, size_t length, char *text)
 {

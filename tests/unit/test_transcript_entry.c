@@ -34,8 +34,8 @@ static const struct entry *next(struct opened *opened)
 static const struct entry *open_entry(struct opened *opened, const char *entry, bool tagged)
 {
     char text[TEXT_SIZE];
-    snprintf(text, sizeof text,
-             tagged ? "{\"__type__\":\"ExecutionTranscript\",\"transcript\":[%s]}" : "[%s]", entry);
+    put(text, sizeof text,
+        tagged ? "{\"__type__\":\"ExecutionTranscript\",\"transcript\":[%s]}" : "[%s]", entry);
     open_text(opened, text);
     return next(opened);
 }
@@ -65,32 +65,31 @@ static void refuse_text(const char *text, const char *part)
 static void refuse_entry(const char *entry, const char *part)
 {
     char text[TEXT_SIZE];
-    snprintf(text, sizeof text, "[%s]", entry);
+    put(text, sizeof text, "[%s]", entry);
     refuse_text(text, part);
-    snprintf(text, sizeof text, "{\"__type__\":\"ExecutionTranscript\",\"transcript\":[%s]}",
-             entry);
+    put(text, sizeof text, "{\"__type__\":\"ExecutionTranscript\",\"transcript\":[%s]}", entry);
     refuse_text(text, part);
 }
 
 /* An operation in the plain spelling with this one argument. */
 static void operation_text(char text[TEXT_SIZE], const char *argument)
 {
-    snprintf(text, TEXT_SIZE, "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"thing\",\"args\":[%s]}}",
-             argument);
+    put(text, TEXT_SIZE, "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"thing\",\"args\":[%s]}}",
+        argument);
 }
 
 static void refuse_argument(const char *argument, const char *part)
 {
     char text[TEXT_SIZE], wanted[256];
     operation_text(text, argument);
-    snprintf(wanted, sizeof wanted, "entry 0 (thing): argument 1: %s", part);
+    put(wanted, sizeof wanted, "entry 0 (thing): argument 1: %s", part);
     refuse_entry(text, wanted);
     /* The same as an out, behind an entry that is fine. */
-    snprintf(text, sizeof text,
-             "[[null,null],{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"thing\",\"args\":[],"
-             "\"out\":%s}}]",
-             argument);
-    snprintf(wanted, sizeof wanted, "entry 1 (thing): out: %s", part);
+    put(text, sizeof text,
+        "[[null,null],{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"thing\",\"args\":[],"
+        "\"out\":%s}}]",
+        argument);
+    put(wanted, sizeof wanted, "entry 1 (thing): out: %s", part);
     if (strcmp(argument, "null") != 0)
         refuse_text(text, wanted);
 }
@@ -99,12 +98,12 @@ static void refuse_argument(const char *argument, const char *part)
 static void refuse_value(const char *type, const char *value, const char *part)
 {
     char text[TEXT_SIZE];
-    snprintf(text, sizeof text, "{\"arg_type\":\"%s\",\"value\":%s}", type, value);
+    put(text, sizeof text, "{\"arg_type\":\"%s\",\"value\":%s}", type, value);
     refuse_argument(text, part);
-    snprintf(text, sizeof text,
-             "{\"__type__\":\"DeviceOpArg\",\"arg_type\":{\"__type__\":\"DeviceOpArgType\","
-             "\"value\":\"%s\"},\"value\":%s}",
-             type, value);
+    put(text, sizeof text,
+        "{\"__type__\":\"DeviceOpArg\",\"arg_type\":{\"__type__\":\"DeviceOpArgType\","
+        "\"value\":\"%s\"},\"value\":%s}",
+        type, value);
     refuse_argument(text, part);
 }
 
@@ -114,16 +113,16 @@ static const struct argument *open_value(struct opened *opened, const char *type
 {
     char argument[TEXT_SIZE / 2], text[TEXT_SIZE];
     if (tagged) {
-        snprintf(argument, sizeof argument,
-                 "{\"__type__\":\"DeviceOpArg\",\"arg_type\":{\"__type__\":\"DeviceOpArgType\","
-                 "\"value\":\"%s\"},\"value\":%s}",
-                 type, value);
-        snprintf(text, sizeof text,
-                 "[{\"__type__\":\"ExecutionTranscriptOpType\",\"value\":\"DEVICE_OP\"},"
-                 "{\"__type__\":\"DeviceOp\",\"name\":\"thing\",\"args\":[%s],\"out\":null}]",
-                 argument);
+        put(argument, sizeof argument,
+            "{\"__type__\":\"DeviceOpArg\",\"arg_type\":{\"__type__\":\"DeviceOpArgType\","
+            "\"value\":\"%s\"},\"value\":%s}",
+            type, value);
+        put(text, sizeof text,
+            "[{\"__type__\":\"ExecutionTranscriptOpType\",\"value\":\"DEVICE_OP\"},"
+            "{\"__type__\":\"DeviceOp\",\"name\":\"thing\",\"args\":[%s],\"out\":null}]",
+            argument);
     } else {
-        snprintf(argument, sizeof argument, "{\"arg_type\":\"%s\",\"value\":%s}", type, value);
+        put(argument, sizeof argument, "{\"arg_type\":\"%s\",\"value\":%s}", type, value);
         operation_text(text, argument);
     }
     const struct entry *entry = open_entry(opened, text, tagged);
@@ -148,8 +147,7 @@ static void test_tagged_transcript(void **state)
     char payload[TEXT_SIZE], text[2 * TEXT_SIZE];
     make_payload("{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }", data, sizeof data,
                  payload);
-    snprintf(
-        text, sizeof text,
+    put(text, sizeof text,
         "{\"__type__\": \"ExecutionTranscript\", \"transcript\": ["
         "[{\"__type__\":\"ExecutionTranscriptOpType\",\"value\":\"SEGMENT_START\"},\"upload\"],"
         "[{\"__type__\":\"ExecutionTranscriptOpType\",\"value\":\"DEVICE_OP\"},"
@@ -334,7 +332,7 @@ static void test_names(void **state)
         for (int tagged = 0; tagged < 2; tagged++) {
             struct opened opened;
             char value[128];
-            snprintf(value, sizeof value, "{\"inf_name\":%s,\"dtype\":null}", cases[i].text);
+            put(value, sizeof value, "{\"inf_name\":%s,\"dtype\":null}", cases[i].text);
             const struct argument *argument = open_value(&opened, "DEVICE_TENSOR", value, tagged);
             assert_string_equal(argument->tensor.name, cases[i].name);
             assert_false(argument->tensor.has_dtype);
@@ -379,12 +377,11 @@ static void test_dtypes(void **state)
             for (int tagged = 0; tagged < 2; tagged++) {
                 struct opened opened;
                 char text[96], value[128];
-                snprintf(text, sizeof text, "%s%s%s", spellings[i][0], names[dtype],
-                         spellings[i][1]);
+                put(text, sizeof text, "%s%s%s", spellings[i][0], names[dtype], spellings[i][1]);
                 const struct argument *argument = open_value(&opened, "TENSOR_TYPE", text, tagged);
                 assert_int_equal(argument->dtype, dtype);
                 close_entry(&opened);
-                snprintf(value, sizeof value, "{\"inf_name\":1,\"dtype\":%s}", text);
+                put(value, sizeof value, "{\"inf_name\":1,\"dtype\":%s}", text);
                 argument = open_value(&opened, "DEVICE_TENSOR", value, tagged);
                 assert_true(argument->tensor.has_dtype);
                 assert_int_equal(argument->tensor.dtype, dtype);
@@ -494,7 +491,7 @@ static void test_empty_kinds(void **state)
             open_value(&opened, kinds[i], "{}", tagged);
             close_entry(&opened);
             char argument[64], text[TEXT_SIZE];
-            snprintf(argument, sizeof argument, "{\"arg_type\":\"%s\"}", kinds[i]);
+            put(argument, sizeof argument, "{\"arg_type\":\"%s\"}", kinds[i]);
             operation_text(text, argument);
             open_entry(&opened, text, tagged);
             close_entry(&opened);
@@ -528,8 +525,8 @@ static void test_host_tensors(void **state)
                 (unsigned)payload[i]);
     for (int variant = 0; variant < 4; variant++) {
         struct opened opened;
-        snprintf(value, sizeof value, "{\"tensor_base64\":{\"data\":\"%s\",\"type\":\"numpy\"}}",
-                 variant / 2 ? escaped : payload);
+        put(value, sizeof value, "{\"tensor_base64\":{\"data\":\"%s\",\"type\":\"numpy\"}}",
+            variant / 2 ? escaped : payload);
         const struct argument *argument = open_value(&opened, "HOST_TENSOR", value, variant % 2);
         assert_true(argument->host.present);
         assert_int_equal(argument->host.payload.escaped, variant / 2);

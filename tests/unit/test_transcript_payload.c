@@ -47,8 +47,8 @@ static struct sample make_sample(const char *descr, bool fortran_order, const ch
     char *escaped_text = malloc(count * 72 + 3072);
     assert_true(data && npy && text && escaped_text);
     char header[160];
-    snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
-             fortran_order ? "True" : "False", shape);
+    put(header, sizeof header, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr,
+        fortran_order ? "True" : "False", shape);
     size_t data_length = put_values(values, count, (size_t)(descr[2] - '0'), descr[0] == '>', data);
     size_t length = encode_base64(npy, make_npy(1, header, data, data_length, npy), text);
     if (escaped)
@@ -103,7 +103,7 @@ static void test_reads_and_converts(void **state)
             assert_non_null(values);
             for (size_t k = 0; k < count; k++)
                 values[k] = (int64_t)(next_random(&random) % 256) - 128;
-            snprintf(shape, sizeof shape, "(%zu,)", count);
+            put(shape, sizeof shape, "(%zu,)", count);
             struct sample sample = make_sample(descrs[j / 2], false, shape, values, count, j % 2);
             assert_int_equal(sample.payload.layout.rank, 1);
             for (size_t k = 0; k < DTYPE_COUNT; k++)
@@ -332,7 +332,7 @@ static void test_refused_payloads(void **state)
 {
     (void)state;
     const char *header = "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }";
-    unsigned char npy[512], data[64] = {0};
+    unsigned char npy[512] = {0}, data[64] = {0};
     struct healcl_error error = {.detail = NULL};
     struct payload payload;
     expect_refusal(payload_parse("QQ*=", 4, false, &payload, &error), &error,

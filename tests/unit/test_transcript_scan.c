@@ -203,7 +203,7 @@ static void test_strings(void **state)
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
             char text[128];
-            snprintf(text, sizeof text, "%s%s", prefixes[i], cases[j].text);
+            put(text, sizeof text, "%s%s", prefixes[i], cases[j].text);
             refuse(text, cases[j].part);
         }
     refuse_bytes("[\"a\0b\"]", 7, "a control character within a string");
@@ -227,8 +227,8 @@ static void test_long_strings(void **state)
                 memcpy(text + 10 + length - 2, "\\\"", 2);
             memcpy(text + 10 + length, "\"}]", 3);
             expect_ok(scan(text, length + 13, entries, sizeof entries, &error), &error);
-            snprintf(expected, sizeof expected, "{\"data\":\"@10,%zu%s\"}\n", length,
-                     escaped ? ",e" : "");
+            put(expected, sizeof expected, "{\"data\":\"@10,%zu%s\"}\n", length,
+                escaped ? ",e" : "");
             assert_string_equal(entries, expected);
             refuse_bytes(text, length + 10, "the file ends within a string");
             text[10 + length / 2] = '\t';
@@ -257,9 +257,9 @@ static void test_depth(void **state)
     char skipped[512];
     memset(text, '[', 64);
     text[64] = 0;
-    snprintf(skipped, sizeof skipped, "{\"x\":%s", text);
+    put(skipped, sizeof skipped, "{\"x\":%s", text);
     refuse(skipped, "nest deeper than 64");
-    snprintf(skipped, sizeof skipped, "{\"transcript\":[%s", text);
+    put(skipped, sizeof skipped, "{\"transcript\":[%s", text);
     refuse(skipped, "nest deeper than 64");
 
     enum { BOMB = 4000000 };

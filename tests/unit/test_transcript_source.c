@@ -11,7 +11,7 @@ static int make_directory(void **state)
     (void)state;
     if (!mkdtemp(directory))
         return -1;
-    snprintf(path, sizeof path, "%s/file", directory);
+    put(path, sizeof path, "%s/file", directory);
     return 0;
 }
 
