@@ -2,7 +2,7 @@
  * Exact arithmetic modulo q for every q in [1, 2^63). The ranges of values stand in the comments.
  * Compiled for the device, and for the host by its unit test, which brings mul_hi and clz.
  *
- * Division by a modulus is that of N. Möller and T. Granlund, "Improved division by invariant
+ * Division by a modulus is that of N. Moeller and T. Granlund, "Improved division by invariant
  * integers", IEEE Transactions on Computers 60 (2011), algorithm 4: two multiplications and two
  * corrections with a reciprocal that is worked out once.
  */

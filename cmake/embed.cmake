@@ -1,5 +1,5 @@
 # Writes the text of each input file as a C string: cl/ntt.cl → const char healcl_cl_ntt[].
-# A string literal may be limited to 4095 characters, so the text becomes an array of bytes.
+# A string literal may be limited to 4095 characters, so the text becomes an array of bytes: ASCII only.
 set(code "/* Generated from cl/ by cmake/embed.cmake. */\n")
 foreach(input ${INPUTS})
   get_filename_component(name ${input} NAME)

@@ -311,6 +311,15 @@ struct layout layout_drop_axis(const struct layout *layout, uint32_t axis)
     return view;
 }
 
+struct layout layout_own_elements(const struct layout *layout)
+{
+    struct layout own = *layout;
+    for (uint32_t axis = own.rank; axis-- > 0;)
+        if (own.stride[axis] == 0 && own.shape[axis] > 0)
+            own = layout_drop_axis(&own, axis);
+    return own;
+}
+
 struct layout layout_insert_axis(const struct layout *layout, uint32_t axis, int64_t size,
                                  int64_t stride)
 {

@@ -81,6 +81,10 @@ MUST_CHECK enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int6
 bool layout_reshape(const struct layout *layout, uint32_t rank, const int64_t *shape,
                     struct layout *result);
 
+/* The view without the axes that repeat its elements (stride 0): each element that a broadcast view
+ * has of its own, once and in the same order. */
+struct layout layout_own_elements(const struct layout *layout);
+
 struct layout layout_drop_axis(const struct layout *layout, uint32_t axis);
 struct layout layout_insert_axis(const struct layout *layout, uint32_t axis, int64_t size,
                                  int64_t stride);

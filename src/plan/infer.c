@@ -77,8 +77,9 @@ MUST_CHECK static enum healcl_status want_dtype(const struct call *call, const c
 }
 
 /* All named tensors that the form has are int32, or all are int64. The list ends with NULL. */
-MUST_CHECK static enum healcl_status
-want_same_arithmetic(const struct call *call, const char *const *names, struct healcl_error *error)
+MUST_CHECK static enum healcl_status want_same_arithmetic(const struct call *call,
+                                                          const char *const *names,
+                                                          struct healcl_error *error)
 {
     const struct tensor *first = tensor_of(call, names[0]);
     for (const char *const *name = names; *name; name++) {

@@ -260,8 +260,9 @@ MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healc
     return bind_name(call->planner, call->entry, call->name, out->tensor.name, call->result, error);
 }
 
-MUST_CHECK static enum healcl_status
-plan_operation(struct planner *planner, const struct entry *entry, struct healcl_error *error)
+MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
+                                                    const struct entry *entry,
+                                                    struct healcl_error *error)
 {
     struct call call = {.planner = planner, .entry = entry};
     TRY(form_of_entry(entry, &call.form, error));
@@ -307,8 +308,9 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status
-plan_entries(struct planner *planner, struct entry_reader *reader, struct healcl_error *error)
+MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
+                                                  struct entry_reader *reader,
+                                                  struct healcl_error *error)
 {
     for (;;) {
         const struct entry *entry;
@@ -334,8 +336,9 @@ plan_entries(struct planner *planner, struct entry_reader *reader, struct healcl
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status
-plan_source(struct planner *planner, const struct source *source, struct healcl_error *error)
+MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
+                                                 const struct source *source,
+                                                 struct healcl_error *error)
 {
     planner->plan->arena = arena_create();
     if (!planner->plan->arena)

@@ -16,23 +16,12 @@ void *reference_allocate(uint64_t count, size_t size)
     return count <= SIZE_MAX ? calloc(count > 0 ? (size_t)count : 1, size) : NULL;
 }
 
-/* The view without the axes that repeat its elements: each element that a broadcast tensor has of
- * its own, once and in the same order. */
-static struct layout own_elements(const struct layout *layout)
-{
-    struct layout own = *layout;
-    for (uint32_t axis = own.rank; axis-- > 0;)
-        if (own.stride[axis] == 0 && own.shape[axis] > 0)
-            own = layout_drop_axis(&own, axis);
-    return own;
-}
-
 enum healcl_status reference_check_range(const struct step *step, int i,
                                          const struct operand *operand, int64_t lowest,
                                          int64_t highest, const char *what,
                                          struct healcl_error *error)
 {
-    struct layout own = own_elements(&operand->layout);
+    struct layout own = layout_own_elements(&operand->layout);
     const struct layout *layouts[] = {&own};
     struct walk walk;
     int64_t visited = 0;

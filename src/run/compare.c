@@ -1,0 +1,118 @@
+#include "run/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK_BYTES = 64 * 1024,
+    BLOCK_VALUES = BLOCK_BYTES / sizeof(int64_t),
+};
+
+bool comparison_is_equal(const struct comparison *comparison)
+{
+    return comparison->same_shape && comparison->different == 0;
+}
+
+/* Counts an element that differs and keeps it if it is among the first. */
+static void note(struct comparison *comparison, int64_t position, int64_t actual, int64_t expected)
+{
+    comparison->different++;
+    uint32_t place = comparison->first_count;
+    while (place > 0 && comparison->first[place - 1].position > position)
+        place--;
+    if (place == COMPARISON_FIRST)
+        return;
+    uint32_t last = comparison->first_count;
+    if (last < COMPARISON_FIRST)
+        comparison->first_count++;
+    else
+        last--;
+    for (; last > place; last--)
+        comparison->first[last] = comparison->first[last - 1];
+    comparison->first[place].position = position;
+    comparison->first[place].actual = actual;
+    comparison->first[place].expected = expected;
+}
+
+/* The bytes of a part of the payload can be had as they lie in data. */
+static bool bytes_comparable(const struct payload *expected, enum dtype dtype)
+{
+    return expected->dtype == dtype && !expected->fortran_order && !expected->escaped;
+}
+
+MUST_CHECK static enum healcl_status compare_bytes(enum dtype dtype, const void *data,
+                                                   const struct payload *expected, void *block,
+                                                   struct comparison *comparison,
+                                                   struct healcl_error *error)
+{
+    int64_t elements = layout_elements(&expected->layout);
+    int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(dtype));
+    for (int64_t first = 0; first < elements; first += block_elements) {
+        int64_t count = elements - first < block_elements ? elements - first : block_elements;
+        const char *actual = (const char *)data + (size_t)first * dtype_size(dtype);
+        TRY(payload_read_part(expected, dtype, first, count, block, error));
+        if (memcmp(actual, block, (size_t)count * dtype_size(dtype)) == 0)
+            continue;
+        for (int64_t i = 0; i < count; i++) {
+            int64_t a = dtype_load(dtype, actual, i), b = dtype_load(dtype, block, i);
+            if (a != b)
+                note(comparison, first + i, a, b);
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* The layout that walks C-order positions in the order of the file. */
+static struct layout file_order(const struct payload *payload)
+{
+    struct layout packed = layout_packed(&payload->layout);
+    if (!payload->fortran_order)
+        return packed;
+    struct layout reversed = packed;
+    for (uint32_t axis = 0; axis < packed.rank; axis++) {
+        reversed.shape[axis] = packed.shape[packed.rank - 1 - axis];
+        reversed.stride[axis] = packed.stride[packed.rank - 1 - axis];
+    }
+    return reversed;
+}
+
+static void compare_values(enum dtype dtype, const void *data, const struct payload *expected,
+                           int64_t *block, struct comparison *comparison)
+{
+    struct layout order = file_order(expected);
+    const struct layout *layouts[] = {&order};
+    struct payload_cursor cursor;
+    payload_cursor_init(&cursor, expected);
+    struct walk walk;
+    int64_t used = 0, have = 0;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
+        if (used == have) {
+            have = walk.left < BLOCK_VALUES ? walk.left : BLOCK_VALUES;
+            used = 0;
+            payload_cursor_next(&cursor, have, block);
+        }
+        int64_t actual = dtype_load(dtype, data, walk.position[0]);
+        if (actual != block[used])
+            note(comparison, walk.position[0], actual, block[used]);
+        used++;
+    }
+}
+
+enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, const void *data,
+                                  const struct payload *expected, struct comparison *comparison,
+                                  struct healcl_error *error)
+{
+    *comparison = (struct comparison){.same_shape = layout_same_shape(shape, &expected->layout)};
+    if (!comparison->same_shape)
+        return HEALCL_OK;
+    int64_t *block = malloc(BLOCK_BYTES);
+    if (!block)
+        NO_MEMORY(error);
+    enum healcl_status status = HEALCL_OK;
+    if (bytes_comparable(expected, dtype))
+        status = compare_bytes(dtype, data, expected, block, comparison, error);
+    else
+        compare_values(dtype, data, expected, block, comparison);
+    free(block);
+    return status;
+}

@@ -1,0 +1,32 @@
+/* Comparing a result with the tensor that a transcript expects. */
+#ifndef HEALCL_RUN_COMPARE_H
+#define HEALCL_RUN_COMPARE_H
+
+#include "core/status.h"
+#include "transcript/payload.h"
+
+enum { COMPARISON_FIRST = 5 };
+
+struct comparison {
+    bool same_shape;
+    uint64_t different; /* elements; 0 where the shapes differ */
+    uint32_t first_count;
+    struct {
+        int64_t position; /* in C order */
+        int64_t actual, expected;
+    } first[COMPARISON_FIRST]; /* the first that differ, in C order */
+};
+
+/* Whether nothing differs. */
+bool comparison_is_equal(const struct comparison *comparison);
+
+/*
+ * Compares data, elements of dtype in C order without gaps, with a payload, by value: dtypes may
+ * differ. The payload is decoded a block at a time. Errors: HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status compare_result(const struct layout *shape, enum dtype dtype,
+                                             const void *data, const struct payload *expected,
+                                             struct comparison *comparison,
+                                             struct healcl_error *error);
+
+#endif

@@ -1,0 +1,365 @@
+/* Tables and checks that are worked out once from a tensor and kept until it is written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/device_executor.h"
+
+enum derived_kind {
+    DERIVED_MODULI,
+    DERIVED_MODULUS_CHECK,
+    DERIVED_TWIDDLES,
+    DERIVED_PERMUTATION,
+    DERIVED_CRT_INVERSES,
+    DERIVED_INDEX_CHECK,
+};
+
+/* What a derived table depends on, beside the contents of its own storage. */
+struct derived_key {
+    enum derived_kind kind;
+    struct layout layout;
+    int64_t first, size;             /* DERIVED_INDEX_CHECK */
+    const struct storage *q_storage; /* DERIVED_TWIDDLES */
+    uint64_t q_generation;
+    struct layout q_layout;
+};
+
+struct derived {
+    struct derived *next;
+    struct derived_key key;
+    struct buffer table; /* empty for a check */
+};
+
+/* More moduli than this get no table: it would be several times as large as they are. */
+enum { TABLE_MODULI_MAX = 1 << 16 };
+
+static bool same_layout(const struct layout *a, const struct layout *b)
+{
+    return layout_same_shape(a, b) && a->offset == b->offset &&
+           memcmp(a->stride, b->stride, a->rank * sizeof *a->stride) == 0;
+}
+
+static bool same_key(const struct derived_key *a, const struct derived_key *b)
+{
+    return a->kind == b->kind && same_layout(&a->layout, &b->layout) && a->first == b->first &&
+           a->size == b->size && a->q_storage == b->q_storage &&
+           a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
+}
+
+static struct device_storage *storage_of(struct device_executor *self, const struct tensor *tensor)
+{
+    return &self->storages[tensor->storage->id];
+}
+
+static struct derived *find(const struct device_storage *storage, const struct derived_key *key)
+{
+    for (struct derived *derived = storage->derived; derived; derived = derived->next)
+        if (same_key(&derived->key, key))
+            return derived;
+    return NULL;
+}
+
+/* Adds an entry with a table of count elements of size bytes to a storage; 0 elements for none. */
+MUST_CHECK static enum healcl_status add(struct device_executor *self,
+                                         struct device_storage *storage,
+                                         const struct derived_key *key, int64_t count, size_t size,
+                                         struct derived **result, struct healcl_error *error)
+{
+    struct derived *derived = calloc(1, sizeof *derived);
+    if (!derived)
+        NO_MEMORY(error);
+    derived->key = *key;
+    enum healcl_status status = HEALCL_OK;
+    if (count > 0)
+        status = device_buffer_acquire(self->device, (uint64_t)count * size, false, &derived->table,
+                                       error);
+    if (status != HEALCL_OK) {
+        free(derived);
+        return status;
+    }
+    derived->next = storage->derived;
+    storage->derived = derived;
+    *result = derived;
+    return HEALCL_OK;
+}
+
+void derived_forget(struct device_executor *self, struct device_storage *storage)
+{
+    while (storage->derived) {
+        struct derived *derived = storage->derived;
+        storage->derived = derived->next;
+        device_buffer_release(self->device, &derived->table);
+        free(derived);
+    }
+}
+
+/* A job of cl/derive.cl over the elements of input i, seen through a layout; the space and the
+ * input are its first arguments. */
+MUST_CHECK static enum healcl_status begin(struct job *job, struct device_executor *self,
+                                           const struct step *step, int i, const char *kernel,
+                                           const struct layout *layout, struct healcl_error *error)
+{
+    const struct buffer *input;
+    TRY(executor_buffer(self, step->in[i]->storage, &input, error));
+    job_init(job, self, step, "derive", kernel);
+    job_define_type(job, "IN", step->in[i]->storage->dtype);
+    job_set_space(job, layout);
+    job_set_operand(job, 0, layout);
+    job_add_space(job);
+    job_add_buffer(job, input);
+    return HEALCL_OK;
+}
+
+/* Notes the value that a check over the same elements has found, for its message. */
+MUST_CHECK static enum healcl_status note_value(struct device_executor *self,
+                                                const struct step *step, int i, uint32_t key,
+                                                const struct layout *layout,
+                                                struct healcl_error *error)
+{
+    struct job job;
+    TRY(begin(&job, self, step, i, "note_value", layout, error));
+    job.space.key = key;
+    job_add_table(&job, &self->status);
+    return job_launch_groups(&job, 1, self->device->tuning.local_size, error);
+}
+
+/* ---------------------------------------------------------------- moduli */
+
+MUST_CHECK static enum healcl_status add_modulus_check(struct device_executor *self,
+                                                       const struct step *step, int i,
+                                                       const struct layout *layout, uint32_t *key,
+                                                       struct healcl_error *error)
+{
+    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
+    return executor_add_check(self, &check, key, error);
+}
+
+/* The table of moduli for the elements of a layout. */
+MUST_CHECK static enum healcl_status modulus_table(struct device_executor *self,
+                                                   const struct step *step, int i,
+                                                   const struct layout *layout,
+                                                   const struct buffer **table,
+                                                   struct healcl_error *error)
+{
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        uint32_t check;
+        struct job job;
+        TRY(add_modulus_check(self, step, i, layout, &check, error));
+        TRY(begin(&job, self, step, i, "moduli", layout, error));
+        TRY(add(self, storage, &key, layout_elements(layout), sizeof(struct modulus), &derived,
+                error));
+        job.space.key = check;
+        job_add_table(&job, &derived->table);
+        job_add_table(&job, &self->status);
+        TRY(job_launch(&job, error));
+        TRY(note_value(self, step, i, check, layout, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status check_moduli(struct device_executor *self,
+                                                  const struct step *step, int i,
+                                                  const struct layout *layout,
+                                                  struct healcl_error *error)
+{
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (derived)
+        return HEALCL_OK;
+    uint32_t check;
+    struct job job;
+    TRY(add_modulus_check(self, step, i, layout, &check, error));
+    TRY(begin(&job, self, step, i, "check_moduli", layout, error));
+    job.space.key = check;
+    job_add_table(&job, &self->status);
+    TRY(job_launch(&job, error));
+    TRY(note_value(self, step, i, check, layout, error));
+    return add(self, storage, &key, 0, 0, &derived, error);
+}
+
+enum healcl_status derive_moduli(struct device_executor *self, const struct step *step, int i,
+                                 const struct buffer **table, struct layout *operand,
+                                 struct healcl_error *error)
+{
+    const struct layout *input = &step->in[i]->layout;
+    struct layout own = layout_own_elements(input);
+    *operand = *input;
+    if (layout_elements(&own) > TABLE_MODULI_MAX) {
+        *table = NULL;
+        return check_moduli(self, step, i, &own, error);
+    }
+    TRY(modulus_table(self, step, i, &own, table, error));
+    struct layout packed = layout_packed(&own);
+    operand->offset = 0;
+    for (uint32_t axis = 0, own_axis = 0; axis < input->rank; axis++)
+        if (input->stride[axis] != 0)
+            operand->stride[axis] = packed.stride[own_axis++];
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_modulus_vector(struct device_executor *self, const struct step *step,
+                                         int i, const struct buffer **table,
+                                         struct healcl_error *error)
+{
+    return modulus_table(self, step, i, &step->in[i]->layout, table, error);
+}
+
+/* ---------------------------------------------------------------- twiddles */
+
+enum healcl_status derive_twiddles(struct device_executor *self, const struct step *step, int i,
+                                   int q_input, const struct buffer **table,
+                                   struct healcl_error *error)
+{
+    struct layout layout = step->in[i]->layout;
+    if (layout.rank == 1)
+        layout = layout_insert_axis(&layout, 1, 1, 1);
+    const struct tensor *q = step->in[q_input];
+    struct derived_key key = {.kind = DERIVED_TWIDDLES,
+                              .layout = layout,
+                              .q_storage = q->storage,
+                              .q_generation = storage_of(self, q)->generation,
+                              .q_layout = q->layout};
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        const struct buffer *moduli;
+        struct job job;
+        TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
+        TRY(begin(&job, self, step, i, "twiddles", &layout, error));
+        TRY(add(self, storage, &key, layout_elements(&layout), sizeof(struct twiddle), &derived,
+                error));
+        job_add_table(&job, moduli);
+        job_add_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- permutations */
+
+MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *self,
+                                                        const struct step *step, int i,
+                                                        const struct buffer *first,
+                                                        const struct buffer *table,
+                                                        struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct layout packed = layout_packed(layout);
+    struct job job;
+    job_init(&job, self, step, "memory", "fill");
+    job_define_type(&job, "ELEMENT", DTYPE_INT32);
+    job_set_space(&job, layout);
+    job_set_operand(&job, 0, &packed);
+    job_add_space(&job);
+    job_add_buffer(&job, first);
+    job_add_long(&job, -1);
+    TRY(job_launch(&job, error));
+
+    TRY(begin(&job, self, step, i, "permutation_first", layout, error));
+    job_add_table(&job, first);
+    TRY(job_launch(&job, error));
+
+    struct check check = {.step = step,
+                          .input = i,
+                          .kind = CHECK_PERMUTATION,
+                          .elements = *layout,
+                          .size = layout->shape[0]};
+    TRY(begin(&job, self, step, i, "permutation", layout, error));
+    TRY(executor_add_check(self, &check, &job.space.key, error));
+    job_add_table(&job, first);
+    job_add_table(&job, table);
+    job_add_table(&job, &self->status);
+    TRY(job_launch(&job, error));
+    return note_value(self, step, i, job.space.key, layout, error);
+}
+
+enum healcl_status derive_permutation(struct device_executor *self, const struct step *step, int i,
+                                      const struct buffer **table, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        int64_t n = layout->shape[0];
+        if (n > INT32_MAX)
+            REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
+                   step_input_name(step, i), (long long)n);
+        struct buffer first = {0};
+        TRY(add(self, storage, &key, n, sizeof(uint32_t), &derived, error));
+        TRY(device_buffer_acquire(self->device, (uint64_t)n * sizeof(uint32_t), false, &first,
+                                  error));
+        enum healcl_status status =
+            launch_permutation(self, step, i, &first, &derived->table, error);
+        device_buffer_release(self->device, &first);
+        TRY(status);
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- CRT */
+
+enum healcl_status derive_crt_inverses(struct device_executor *self, const struct step *step, int i,
+                                       const struct buffer **table, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_CRT_INVERSES, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        int64_t k = layout->shape[0];
+        const struct buffer *moduli;
+        struct layout pairs;
+        struct job job;
+        TRY(derive_modulus_vector(self, step, i, &moduli, error));
+        TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
+        TRY(add(self, storage, &key, layout_elements(&pairs), sizeof(struct twiddle), &derived,
+                error));
+        struct check check = {
+            .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
+        job_init(&job, self, step, "derive", "crt_inverses");
+        job_define_type(&job, "IN", step->in[i]->storage->dtype);
+        job_set_space(&job, &pairs);
+        job_add_space(&job);
+        TRY(executor_add_check(self, &check, &job.space.key, error));
+        job_add_table(&job, moduli);
+        job_add_uint(&job, (uint32_t)k);
+        job_add_table(&job, &derived->table);
+        job_add_table(&job, &self->status);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- indices */
+
+enum healcl_status derive_index_check(struct device_executor *self, const struct step *step, int i,
+                                      uint32_t axis, int64_t size, bool wraps,
+                                      struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {
+        .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
+    struct derived *derived = find(storage, &key);
+    if (derived)
+        return HEALCL_OK;
+    struct check check = {
+        .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
+    struct job job;
+    TRY(begin(&job, self, step, i, "check_indices", &own, error));
+    TRY(executor_add_check(self, &check, &job.space.key, error));
+    job_add_table(&job, &self->status);
+    job_add_long(&job, key.first);
+    job_add_long(&job, size);
+    TRY(job_launch(&job, error));
+    TRY(note_value(self, step, i, job.space.key, &own, error));
+    return add(self, storage, &key, 0, 0, &derived, error);
+}

@@ -1,0 +1,465 @@
+#include "run/device_executor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transcript/payload.h"
+
+/* Results that wait for the end of their segment take at most about this much. */
+enum { PENDING_BYTES = 64 << 20 };
+
+/* ---------------------------------------------------------------- storages */
+
+enum healcl_status executor_buffer(struct device_executor *self, const struct storage *storage,
+                                   const struct buffer **buffer, struct healcl_error *error)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (memory->buffer.chunk_count == 0)
+        TRY(device_buffer_acquire(self->device, storage_bytes(storage), false, &memory->buffer,
+                                  error));
+    *buffer = &memory->buffer;
+    return HEALCL_OK;
+}
+
+/* A step that writes the storage has been enqueued: what was derived from it is out of date. */
+static void storage_written(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    memory->generation++;
+    derived_forget(self, memory);
+}
+
+static void storage_release(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    derived_forget(self, memory);
+    device_buffer_release(self->device, &memory->buffer);
+}
+
+/* ---------------------------------------------------------------- uploads */
+
+/* Fills one chunk of a fresh buffer, bytes [first, first + bytes) of its storage, from a payload or
+ * from memory. */
+MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
+                                                  const struct buffer *buffer, uint32_t chunk,
+                                                  const struct payload *payload, enum dtype dtype,
+                                                  const char *memory, struct healcl_error *error)
+{
+    uint64_t first = chunk * self->device->chunk_bytes, bytes = buffer->bytes - first;
+    if (bytes > self->device->chunk_bytes)
+        bytes = self->device->chunk_bytes;
+    void *mapped;
+    TRY(device_upload_map(self->device, buffer, chunk, &mapped, error));
+    enum healcl_status status = HEALCL_OK;
+    if (memory)
+        memcpy(mapped, memory + first, bytes);
+    else if (buffer->chunk_count == 1)
+        status = payload_read(payload, dtype, mapped, error);
+    else
+        status = payload_read_part(payload, dtype, (int64_t)(first / dtype_size(dtype)),
+                                   (int64_t)(bytes / dtype_size(dtype)), mapped, error);
+    enum healcl_status ended =
+        device_upload_end(self->device, buffer, chunk, mapped, status == HEALCL_OK ? error : NULL);
+    return status != HEALCL_OK ? status : ended;
+}
+
+MUST_CHECK static enum healcl_status upload(struct device_executor *self,
+                                            const struct storage *storage,
+                                            const struct payload *payload, const void *memory,
+                                            struct healcl_error *error)
+{
+    struct buffer *buffer = &self->storages[storage->id].buffer;
+    TRY(device_buffer_acquire(self->device, storage_bytes(storage), true, buffer, error));
+    /* Parts can only be read in file order, which here must be C order. */
+    void *whole = NULL;
+    if (payload && buffer->chunk_count > 1 && payload->fortran_order) {
+        whole = malloc(storage_bytes(storage));
+        if (!whole)
+            NO_MEMORY(error);
+        enum healcl_status status = payload_read(payload, storage->dtype, whole, error);
+        if (status != HEALCL_OK) {
+            free(whole);
+            return status;
+        }
+        memory = whole;
+    }
+    enum healcl_status status = HEALCL_OK;
+    for (uint32_t chunk = 0; status == HEALCL_OK && chunk < buffer->chunk_count; chunk++)
+        status = upload_chunk(self, buffer, chunk, payload, storage->dtype, memory, error);
+    free(whole);
+    return status;
+}
+
+/* ---------------------------------------------------------------- the status buffer */
+
+enum healcl_status executor_add_check(struct device_executor *self, const struct check *check,
+                                      uint32_t *key, struct healcl_error *error)
+{
+    if (self->check_count == self->check_capacity) {
+        size_t capacity = self->check_capacity ? 2 * self->check_capacity : 16;
+        struct check *checks = realloc(self->checks, capacity * sizeof *checks);
+        if (!checks)
+            NO_MEMORY(error);
+        self->checks = checks;
+        self->check_capacity = capacity;
+    }
+    self->checks[self->check_count++] = *check;
+    *key = (uint32_t)self->check_count;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status clear_status(struct device_executor *self,
+                                                  struct healcl_error *error)
+{
+    struct status clear = {.index = UINT32_MAX};
+    self->check_count = 0;
+    return device_write(self->device, &self->status, 0, sizeof clear, &clear, error);
+}
+
+/* Turns what a check has found into a refusal. */
+MUST_CHECK static enum healcl_status refuse_check(const struct check *check,
+                                                  const struct status *found,
+                                                  struct healcl_error *error)
+{
+    const char *name = step_input_name(check->step, check->input);
+    char index[SHAPE_TEXT_SIZE];
+    if (found->index == UINT32_MAX && check->kind != CHECK_COPRIME)
+        strcpy(index, "an index beyond 2^32-2");
+    else
+        layout_index_text(&check->elements, found->index, index);
+    const char *at = check->elements.rank > 0 ? " at " : "";
+    if (check->elements.rank == 0)
+        index[0] = 0;
+    switch (check->kind) {
+    case CHECK_MODULUS:
+        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %" PRId64 "%s%s is below 1", name,
+                    found->value, at, index);
+        break;
+    case CHECK_INDEX:
+        (void)ERROR(error, HEALCL_REFUSED,
+                    "argument '%s': %" PRId64 "%s%s is outside of axis %" PRIu32
+                    " of size %" PRId64,
+                    name, found->value, at, index, check->axis, check->size);
+        break;
+    case CHECK_PERMUTATION:
+        if (found->value < 0 || found->value >= check->size)
+            (void)ERROR(error, HEALCL_REFUSED,
+                        "argument '%s': %" PRId64 "%s%s is outside of [0, %" PRId64 ")", name,
+                        found->value, at, index, check->size);
+        else
+            (void)ERROR(error, HEALCL_REFUSED,
+                        "argument '%s': %" PRId64 "%s%s repeats an earlier entry", name,
+                        found->value, at, index);
+        break;
+    case CHECK_COPRIME:
+        (void)ERROR(error, HEALCL_REFUSED,
+                    "argument '%s': the moduli at [%" PRId64 "] and [%" PRId64 "] are not coprime",
+                    name, found->index / check->size, found->index % check->size);
+        break;
+    }
+    error_prefix_step(error, check->step);
+    return HEALCL_REFUSED;
+}
+
+/* Waits for the queue and reads what kernels have noted. */
+MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
+                                                 struct healcl_error *error)
+{
+    struct status found;
+    void *mapped;
+    TRY(device_download_map(self->device, &self->status, 0, 0, sizeof found, &mapped, error));
+    memcpy(&found, mapped, sizeof found);
+    TRY(device_download_end(self->device, &self->status, 0, mapped, error));
+    self->base.dropped_digits += (uint64_t)found.dropped_high << 32 | found.dropped_low;
+    if (found.key > 0 && found.key <= self->check_count)
+        return refuse_check(&self->checks[found.key - 1], &found, error);
+    return clear_status(self, error);
+}
+
+/* ---------------------------------------------------------------- results */
+
+MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
+                                               const struct step *step, const void *data,
+                                               struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    enum healcl_status status = self->sink->take(self->sink->context, step, data, error);
+    self->sink_nanoseconds += monotonic_nanoseconds() - start;
+    return status;
+}
+
+/* Hands out bytes that lie in one chunk without copying them. */
+MUST_CHECK static enum healcl_status deliver_chunk(struct device_executor *self,
+                                                   const struct step *step,
+                                                   const struct buffer *buffer, uint64_t offset,
+                                                   uint64_t bytes, struct healcl_error *error)
+{
+    uint32_t chunk = (uint32_t)(offset / self->device->chunk_bytes);
+    void *mapped;
+    TRY(device_download_map(self->device, buffer, chunk, offset % self->device->chunk_bytes, bytes,
+                            &mapped, error));
+    enum healcl_status status = call_sink(self, step, mapped, error);
+    enum healcl_status ended = device_download_end(self->device, buffer, chunk, mapped,
+                                                   status == HEALCL_OK ? error : NULL);
+    return status != HEALCL_OK ? status : ended;
+}
+
+/* Collects bytes from several chunks. */
+MUST_CHECK static enum healcl_status gather_chunks(struct device_executor *self,
+                                                   const struct buffer *buffer, uint64_t offset,
+                                                   uint64_t bytes, char *memory,
+                                                   struct healcl_error *error)
+{
+    uint64_t chunk_bytes = self->device->chunk_bytes;
+    while (bytes > 0) {
+        uint32_t chunk = (uint32_t)(offset / chunk_bytes);
+        uint64_t inside = offset % chunk_bytes, part = chunk_bytes - inside;
+        if (part > bytes)
+            part = bytes;
+        void *mapped;
+        TRY(device_download_map(self->device, buffer, chunk, inside, part, &mapped, error));
+        memcpy(memory, mapped, part);
+        TRY(device_download_end(self->device, buffer, chunk, mapped, error));
+        memory += part;
+        offset += part;
+        bytes -= part;
+    }
+    return HEALCL_OK;
+}
+
+/* Hands bytes [offset, offset + bytes) of a buffer to the sink as the result of a step. */
+MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const struct step *step,
+                                             const struct buffer *buffer, uint64_t offset,
+                                             uint64_t bytes, struct healcl_error *error)
+{
+    uint64_t chunk_bytes = self->device->chunk_bytes;
+    if (bytes == 0)
+        return call_sink(self, step, "", error);
+    if (offset / chunk_bytes == (offset + bytes - 1) / chunk_bytes)
+        return deliver_chunk(self, step, buffer, offset, bytes, error);
+    char *memory = malloc(bytes);
+    if (!memory)
+        NO_MEMORY(error);
+    enum healcl_status status = gather_chunks(self, buffer, offset, bytes, memory, error);
+    if (status == HEALCL_OK)
+        status = call_sink(self, step, memory, error);
+    free(memory);
+    return status;
+}
+
+static uint64_t result_bytes(const struct step *step)
+{
+    return (uint64_t)layout_elements(&step->in[0]->layout) *
+           dtype_size(step->in[0]->storage->dtype);
+}
+
+static void forget_downloads(struct device_executor *self)
+{
+    for (size_t i = 0; i < self->download_count; i++)
+        device_buffer_release(self->device, &self->downloads[i].buffer);
+    self->download_count = 0;
+    self->download_bytes = 0;
+}
+
+/* Waits for everything enqueued so far, then hands out the results that were pending. */
+MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
+{
+    enum healcl_status status = read_status(self, error);
+    for (size_t i = 0; status == HEALCL_OK && i < self->download_count; i++) {
+        const struct download *download = &self->downloads[i];
+        status = deliver(self, download->step, &download->buffer, 0, result_bytes(download->step),
+                         error);
+        if (status != HEALCL_OK)
+            error_prefix_step(error, download->step);
+    }
+    forget_downloads(self);
+    return status;
+}
+
+/* Enqueues a snapshot of a result, which later steps of the segment cannot change. */
+MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error)
+{
+    if (self->download_count == self->download_capacity) {
+        size_t capacity = self->download_capacity ? 2 * self->download_capacity : 16;
+        struct download *downloads = realloc(self->downloads, capacity * sizeof *downloads);
+        if (!downloads)
+            NO_MEMORY(error);
+        self->downloads = downloads;
+        self->download_capacity = capacity;
+    }
+    struct download *download = &self->downloads[self->download_count];
+    *download = (struct download){.step = step};
+    uint64_t bytes = result_bytes(step);
+    TRY(device_buffer_acquire(self->device, bytes, false, &download->buffer, error));
+    self->download_count++;
+    self->download_bytes += bytes;
+    if (bytes == 0)
+        return HEALCL_OK;
+    return launch_pack(self, step, step->in[0], &download->buffer, error);
+}
+
+/* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
+static bool is_awaited(const struct step *step)
+{
+    return step->kind == STEP_DOWNLOAD && result_bytes(step) > PENDING_BYTES &&
+           layout_is_contiguous(&step->in[0]->layout);
+}
+
+/* The queue has been drained if the result is to be awaited. */
+MUST_CHECK static enum healcl_status download(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error)
+{
+    if (!is_awaited(step))
+        return snapshot(self, step, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(executor_buffer(self, tensor->storage, &buffer, error));
+    uint64_t offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    return deliver(self, step, buffer, offset, result_bytes(step), error);
+}
+
+/* ---------------------------------------------------------------- segments */
+
+MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error)
+{
+    switch (step->kind) {
+    case STEP_UPLOAD: return upload(self, step->out->storage, step->payload, NULL, error);
+    case STEP_DOWNLOAD: return download(self, step, error);
+    case STEP_RELEASE: storage_release(self, step->in[0]->storage); return HEALCL_OK;
+    default:
+        TRY(launch_step(self, step, error));
+        storage_written(self, step->out->storage);
+        return HEALCL_OK;
+    }
+}
+
+static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
+{
+    struct device_executor *self = context;
+    self->result->operation_nanoseconds[tag] += nanoseconds;
+}
+
+/* An error that the host has met may come after one that the device has noted for an earlier
+ * entry and that nobody has read yet. The first error wins. */
+MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
+                                                 struct healcl_error *own,
+                                                 struct healcl_error *error)
+{
+    enum healcl_status status = own->status;
+    if (status == HEALCL_REFUSED && read_status(self, error) == HEALCL_REFUSED) {
+        healcl_error_clear(own);
+        return HEALCL_REFUSED;
+    }
+    healcl_error_clear(error);
+    if (error)
+        *error = *own;
+    else
+        healcl_error_clear(own);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
+                                               const struct segment *segment,
+                                               struct healcl_error *error)
+{
+    for (size_t i = 0; i < segment->step_count; i++) {
+        const struct step *step = &self->plan->steps[segment->first_step + i];
+        if (is_awaited(step) || self->download_bytes > PENDING_BYTES)
+            TRY(drain(self, error));
+        struct healcl_error own = {0};
+        if (run_step(self, step, &own) != HEALCL_OK) {
+            error_prefix_step(&own, step);
+            return first_error(self, &own, error);
+        }
+    }
+    return drain(self, error);
+}
+
+static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
+                                      const struct result_sink *sink, struct segment_result *result,
+                                      struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    self->sink = sink;
+    self->result = result;
+    self->sink_nanoseconds = 0;
+    uint64_t start = monotonic_nanoseconds();
+    enum healcl_status status = run_steps(self, segment, error);
+    result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
+    if (status == HEALCL_OK && self->profile)
+        status = device_take_times(self->device, add_time, self, error);
+    forget_downloads(self);
+    return status;
+}
+
+/* ---------------------------------------------------------------- life */
+
+static void release_storages(struct device_executor *self)
+{
+    for (size_t i = 0; i < self->plan->storage_count; i++)
+        storage_release(self, self->plan->storages[i]);
+}
+
+MUST_CHECK static enum healcl_status begin(struct device_executor *self, struct healcl_error *error)
+{
+    const struct plan *plan = self->plan;
+    self->base.dropped_digits = 0;
+    TRY(clear_status(self, error));
+    if (plan->constants.count == 0)
+        return HEALCL_OK;
+    return upload(self, plan->constants.storage, NULL, plan->constants.values, error);
+}
+
+static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    release_storages(self);
+    memset(self->storages, 0, self->plan->storage_count * sizeof *self->storages);
+    return begin(self, error);
+}
+
+static void destroy(struct executor *executor)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    forget_downloads(self);
+    if (self->storages)
+        release_storages(self);
+    device_buffer_release(self->device, &self->status);
+    /* What is still enqueued uses only what OpenCL itself keeps alive. */
+    free(self->downloads);
+    free(self->checks);
+    free(self->storages);
+    free(self);
+}
+
+enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
+                                          bool profile, struct executor **result,
+                                          struct healcl_error *error)
+{
+    static const struct executor_class class = {run_segment, reset, destroy};
+    struct device_executor *self = calloc(1, sizeof *self);
+    if (!self)
+        NO_MEMORY(error);
+    self->base.class = &class;
+    self->device = device;
+    self->plan = plan;
+    self->profile = profile;
+    self->storages = calloc(plan->storage_count, sizeof *self->storages);
+    enum healcl_status status =
+        self->storages ? HEALCL_OK : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = device_set_profiling(device, profile, error);
+    if (status == HEALCL_OK)
+        status = device_buffer_acquire(device, sizeof(struct status), false, &self->status, error);
+    if (status == HEALCL_OK)
+        status = begin(self, error);
+    if (status != HEALCL_OK) {
+        destroy(&self->base);
+        return status;
+    }
+    *result = &self->base;
+    return HEALCL_OK;
+}

@@ -1,0 +1,221 @@
+#include "run/dump.h"
+
+#include <cjson/cJSON.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "run/new_file.h"
+
+struct dump {
+    char *directory;
+    cJSON *list;
+};
+
+enum {
+    NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file's */
+    FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
+    NPY_HEADER_SIZE = 512,
+    NPY_ALIGNMENT = 64,
+};
+
+static const char list_name[] = "results.json";
+
+/* "DIR/NAME", owned by the caller; NULL when out of memory. */
+static char *path_in(const struct dump *dump, const char *name)
+{
+    size_t size = strlen(dump->directory) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path)
+        snprintf(path, size, "%s/%s", dump->directory, name);
+    return path;
+}
+
+MUST_CHECK static enum healcl_status make_directory(const char *path, struct healcl_error *error)
+{
+    struct stat about;
+    if (mkdir(path, 0777) == 0)
+        return HEALCL_OK;
+    int code = errno;
+    if (code == EEXIST && stat(path, &about) == 0 && !S_ISDIR(about.st_mode))
+        code = ENOTDIR;
+    if (code != EEXIST)
+        FAIL(error, HEALCL_USAGE, "cannot write to '%.480s': %s", path, strerror(code));
+    return HEALCL_OK;
+}
+
+enum healcl_status dump_open(const char *directory, struct dump **result,
+                             struct healcl_error *error)
+{
+    TRY(make_directory(directory, error));
+    struct dump *dump = calloc(1, sizeof *dump);
+    if (!dump)
+        NO_MEMORY(error);
+    dump->directory = strdup(directory);
+    dump->list = cJSON_CreateArray();
+    char *list = dump->directory && dump->list ? path_in(dump, list_name) : NULL;
+    if (!list) {
+        dump_close(dump);
+        NO_MEMORY(error);
+    }
+    enum healcl_status status = HEALCL_OK;
+    if (unlink(list) != 0 && errno != ENOENT)
+        status = ERROR(error, HEALCL_USAGE, "cannot replace '%.480s': %s", list, strerror(errno));
+    free(list);
+    if (status != HEALCL_OK) {
+        dump_close(dump);
+        return status;
+    }
+    *result = dump;
+    return HEALCL_OK;
+}
+
+void dump_close(struct dump *dump)
+{
+    if (!dump)
+        return;
+    cJSON_Delete(dump->list);
+    free(dump->directory);
+    free(dump);
+}
+
+/* ---------------------------------------------------------------- .npy */
+
+static const char *npy_type(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_INT8: return "|i1";
+    case DTYPE_INT32: return "<i4";
+    case DTYPE_INT64: return "<i8";
+    }
+    return "?";
+}
+
+/* The whole header: magic, version, length, and a Python dict padded with blanks. */
+static size_t npy_header(const struct tensor *tensor, char header[NPY_HEADER_SIZE])
+{
+    enum { PREFIX = 10 };
+    char shape[SHAPE_TEXT_SIZE * 3] = "";
+    size_t length = 0;
+    for (uint32_t axis = 0; axis < tensor->layout.rank; axis++)
+        length += (size_t)snprintf(shape + length, sizeof shape - length, "%" PRId64 ", ",
+                                   tensor->layout.shape[axis]);
+    if (tensor->layout.rank > 1)
+        shape[length - 2] = 0; /* a tuple of one keeps its comma */
+    size_t size =
+        PREFIX + (size_t)snprintf(header + PREFIX, NPY_HEADER_SIZE - PREFIX,
+                                  "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
+                                  npy_type(tensor->storage->dtype), shape);
+    while ((size + 1) % NPY_ALIGNMENT != 0)
+        header[size++] = ' ';
+    header[size++] = '\n';
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = (char)((size - PREFIX) & 0xff);
+    header[9] = (char)((size - PREFIX) >> 8);
+    return size;
+}
+
+static void write_little_endian(FILE *stream, const void *data, size_t count, size_t size)
+{
+    const uint16_t one = 1;
+    if (size == 1 || *(const unsigned char *)&one == 1) {
+        fwrite(data, size, count, stream);
+        return;
+    }
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < count; i++)
+        for (size_t byte = size; byte-- > 0;)
+            putc(bytes[i * size + byte], stream);
+}
+
+MUST_CHECK static enum healcl_status write_npy(const char *path, const struct tensor *tensor,
+                                               const void *data, struct healcl_error *error)
+{
+    struct new_file file;
+    TRY(new_file_open(&file, path, error));
+    char header[NPY_HEADER_SIZE];
+    fwrite(header, 1, npy_header(tensor, header), file.stream);
+    write_little_endian(file.stream, data, (size_t)layout_elements(&tensor->layout),
+                        dtype_size(tensor->storage->dtype));
+    return new_file_commit(&file, error);
+}
+
+/* ---------------------------------------------------------------- the list */
+
+/* "entry_000208_NAME.npy", of the name only what is harmless in a file's. */
+static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
+{
+    char kept[NAME_MAX_KEPT + 1];
+    size_t length = 0;
+    for (const char *c = step->tensor_name; *c && length < NAME_MAX_KEPT; c++)
+        if (*c != '"')
+            kept[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
+    kept[length] = 0;
+    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step->entry, length ? "_" : "", kept);
+}
+
+MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct step *step,
+                                                 const struct segment *segment, const char *file,
+                                                 enum dump_verified verified,
+                                                 struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[0]->layout;
+    char number[24];
+    snprintf(number, sizeof number, "%zu", step->entry);
+    cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
+    bool whole = cJSON_AddRawToObject(item, "entry", number) &&
+                 cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&
+                 cJSON_AddStringToObject(item, "file", file);
+    for (uint32_t axis = 0; whole && axis < layout->rank; axis++) {
+        snprintf(number, sizeof number, "%" PRId64, layout->shape[axis]);
+        whole = cJSON_AddItemToArray(shape, cJSON_CreateRaw(number));
+    }
+    whole = whole && cJSON_AddItemToObject(item, "shape", shape);
+    if (!whole)
+        cJSON_Delete(shape);
+    whole = whole &&
+            cJSON_AddStringToObject(item, "dtype", dtype_name(step->in[0]->storage->dtype)) &&
+            cJSON_AddStringToObject(item, "segment", segment->name) &&
+            (verified == DUMP_NOT_COMPARED
+                 ? cJSON_AddNullToObject(item, "verified")
+                 : cJSON_AddBoolToObject(item, "verified", verified == DUMP_EQUAL)) &&
+            cJSON_AddItemToArray(dump->list, item);
+    if (!whole) {
+        cJSON_Delete(item);
+        NO_MEMORY(error);
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status dump_result(struct dump *dump, const struct step *step,
+                               const struct segment *segment, const void *data,
+                               enum dump_verified verified, struct healcl_error *error)
+{
+    char name[FILE_NAME_SIZE];
+    file_name(step, name);
+    char *path = path_in(dump, name);
+    if (!path)
+        NO_MEMORY(error);
+    enum healcl_status status = write_npy(path, step->in[0], data, error);
+    free(path);
+    return status == HEALCL_OK ? list_result(dump, step, segment, name, verified, error) : status;
+}
+
+enum healcl_status dump_finish(struct dump *dump, struct healcl_error *error)
+{
+    char *text = cJSON_Print(dump->list), *path = path_in(dump, list_name);
+    struct new_file file;
+    enum healcl_status status = text && path ? new_file_open(&file, path, error)
+                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK) {
+        fprintf(file.stream, "%s\n", text);
+        status = new_file_commit(&file, error);
+    }
+    cJSON_free(text);
+    free(path);
+    return status;
+}

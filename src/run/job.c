@@ -1,0 +1,152 @@
+/* Building kernel launches. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "run/device_executor.h"
+
+static const char *opencl_type(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_INT8: return "char";
+    case DTYPE_INT32: return "int";
+    case DTYPE_INT64: break;
+    }
+    return "long";
+}
+
+void job_init(struct job *job, struct device_executor *executor, const struct step *step,
+              const char *program, const char *kernel)
+{
+    memset(job, 0, sizeof *job);
+    job->executor = executor;
+    job->launch.program = program;
+    job->launch.kernel = kernel;
+    job->launch.tag = step->form->operation;
+}
+
+void job_define(struct job *job, const char *name, const char *value)
+{
+    size_t used = strlen(job->launch.options);
+    snprintf(job->launch.options + used, sizeof job->launch.options - used, "%s-D %s%s%s",
+             used ? " " : "", name, value[0] ? "=" : "", value);
+}
+
+void job_define_type(struct job *job, const char *name, enum dtype dtype)
+{
+    job_define(job, name, opencl_type(dtype));
+}
+
+void job_set_space(struct job *job, const struct layout *shape)
+{
+    struct space *space = &job->space;
+    space->rank = shape->rank;
+    memcpy(space->shape, shape->shape, shape->rank * sizeof *shape->shape);
+    if (space->rank == 0)
+        space->shape[space->rank++] = 1;
+    space->end = (uint64_t)layout_elements(shape);
+}
+
+void job_set_operand(struct job *job, uint32_t operand, const struct layout *layout)
+{
+    job->space.operand[operand].offset = layout->offset;
+    memcpy(job->space.operand[operand].stride, layout->stride,
+           layout->rank * sizeof *layout->stride);
+}
+
+static void drop_axis(struct space *space, uint32_t axis)
+{
+    space->rank--;
+    for (uint32_t i = axis; i < space->rank; i++) {
+        space->shape[i] = space->shape[i + 1];
+        for (int k = 0; k < SPACE_OPERANDS; k++)
+            space->operand[k].stride[i] = space->operand[k].stride[i + 1];
+    }
+}
+
+static bool axes_join(const struct space *space, uint32_t axis)
+{
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        if (space->operand[k].stride[axis] !=
+            space->operand[k].stride[axis + 1] * space->shape[axis + 1])
+            return false;
+    return true;
+}
+
+void job_simplify_space(struct job *job)
+{
+    struct space *space = &job->space;
+    for (uint32_t axis = space->rank; axis-- > 0 && space->rank > 1;)
+        if (space->shape[axis] == 1)
+            drop_axis(space, axis);
+    for (uint32_t axis = space->rank - 1; axis-- > 0;)
+        if (axes_join(space, axis)) {
+            space->shape[axis + 1] *= space->shape[axis];
+            drop_axis(space, axis);
+        }
+}
+
+static struct launch_argument *add_argument(struct job *job)
+{
+    return &job->launch.arguments[job->launch.argument_count++];
+}
+
+void job_add_space(struct job *job)
+{
+    struct launch_argument *argument = add_argument(job);
+    argument->value = &job->space;
+    argument->size = sizeof job->space;
+}
+
+void job_add_buffer(struct job *job, const struct buffer *buffer)
+{
+    add_argument(job)->buffer = buffer;
+}
+
+void job_add_table(struct job *job, const struct buffer *table)
+{
+    add_argument(job)->table = table;
+}
+
+void job_add_long(struct job *job, int64_t value)
+{
+    int64_t *kept = &job->values[job->launch.argument_count];
+    struct launch_argument *argument = add_argument(job);
+    *kept = value;
+    argument->value = kept;
+    argument->size = sizeof *kept;
+}
+
+void job_add_uint(struct job *job, uint32_t value)
+{
+    int64_t *kept = &job->values[job->launch.argument_count];
+    struct launch_argument *argument = add_argument(job);
+    memcpy(kept, &value, sizeof value);
+    argument->value = kept;
+    argument->size = sizeof value;
+}
+
+enum healcl_status job_launch(struct job *job, struct healcl_error *error)
+{
+    const struct healcl_device *device = job->executor->device;
+    uint64_t elements = job->space.end - job->space.first;
+    uint64_t local_size = device->tuning.local_size;
+    /* Enough work-items for every compute unit to have several, but no more than devices count
+     * in 32 bits. */
+    uint64_t per_item = elements / (8 * local_size * (uint64_t)device->info.compute_units);
+    if (per_item > device->tuning.elements_per_item)
+        per_item = device->tuning.elements_per_item;
+    if (per_item < (elements >> 31) + 1)
+        per_item = (elements >> 31) + 1;
+    job->space.elements_per_item = per_item;
+    uint64_t per_group = per_item * local_size;
+    return job_launch_groups(job, (elements + per_group - 1) / per_group, local_size, error);
+}
+
+enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
+                                     struct healcl_error *error)
+{
+    job->launch.groups = groups;
+    job->launch.local_size = local_size;
+    return device_launch(job->executor->device, &job->launch, error);
+}

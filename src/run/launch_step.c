@@ -1,0 +1,419 @@
+/* Steps as kernel launches: one function for each family of cl/. */
+#include <stdio.h>
+
+#include "run/device_executor.h"
+
+MUST_CHECK static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor,
+                                                struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
+    job_add_buffer(job, buffer);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- cl/memory.cl */
+
+MUST_CHECK static enum healcl_status launch_fill(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
+{
+    struct job job;
+    job_init(&job, self, step, "memory", "fill");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    job_add_long(&job, step->value[0]);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_copy(struct device_executor *self,
+                                                 const struct step *step,
+                                                 const struct layout *out_layout,
+                                                 const struct buffer *out, const struct tensor *in,
+                                                 struct healcl_error *error)
+{
+    struct job job;
+    job_init(&job, self, step, "memory", "copy");
+    job_define_type(&job, "ELEMENT", in->storage->dtype);
+    job_set_space(&job, out_layout);
+    job_set_operand(&job, 0, out_layout);
+    job_set_operand(&job, 1, &in->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    job_add_buffer(&job, out);
+    TRY(add_tensor(&job, in, error));
+    return job_launch(&job, error);
+}
+
+enum healcl_status launch_pack(struct device_executor *self, const struct step *step,
+                               const struct tensor *tensor, const struct buffer *out,
+                               struct healcl_error *error)
+{
+    struct layout packed = layout_packed(&tensor->layout);
+    return launch_copy(self, step, &packed, out, tensor, error);
+}
+
+/* ---------------------------------------------------------------- cl/elementwise.cl */
+
+static const char *elementwise_macro(enum step_kind kind)
+{
+    switch (kind) {
+    case STEP_MODMUL: return "MODMUL";
+    case STEP_MODSUM: return "MODSUM";
+    case STEP_MOD: return "MOD";
+    case STEP_MODNEG: return "MODNEG";
+    default: return "ABS";
+    }
+}
+
+MUST_CHECK static enum healcl_status launch_elementwise(struct device_executor *self,
+                                                        const struct step *step,
+                                                        struct healcl_error *error)
+{
+    static const char *const types[] = {"A", "B", "P"};
+    struct job job;
+    job_init(&job, self, step, "elementwise", "elementwise");
+    job_define(&job, elementwise_macro(step->kind), "");
+    job_define_type(&job, "OUT", step->out->storage->dtype);
+    for (int i = 0; i < 3; i++)
+        if (step->in[i])
+            job_define_type(&job, types[i], step->in[i]->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    for (uint32_t i = 0; i < 2; i++)
+        if (step->in[i])
+            job_set_operand(&job, i + 1, &step->in[i]->layout);
+
+    const struct buffer *table = NULL;
+    if (step->in[2]) {
+        struct layout operand;
+        TRY(derive_moduli(self, step, 2, &table, &operand, error));
+        job_set_operand(&job, 3, &operand);
+        if (table)
+            job_define(&job, "MODULUS_TABLE", "");
+    }
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    for (int i = 0; i < 2; i++)
+        if (step->in[i])
+            TRY(add_tensor(&job, step->in[i], error));
+    if (table)
+        job_add_table(&job, table);
+    else if (step->in[2])
+        TRY(add_tensor(&job, step->in[2], error));
+    return job_launch(&job, error);
+}
+
+/* ---------------------------------------------------------------- cl/sum.cl */
+
+MUST_CHECK static enum healcl_status launch_axis_modsum(struct device_executor *self,
+                                                        const struct step *step,
+                                                        struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout;
+    uint32_t axis = (uint32_t)step->value[0];
+    struct layout a_view = layout_drop_axis(a, axis), q_view;
+    const struct buffer *q;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    /* q varies along the last axis only: there the vector has its elements in order. */
+    q_view = layout_packed(&step->out->layout);
+    for (uint32_t i = 0; i < q_view.rank; i++)
+        q_view.stride[i] = i + 1 == q_view.rank;
+
+    struct job job;
+    job_init(&job, self, step, "sum", "axis_modsum");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 1, &a_view);
+    job_set_operand(&job, 2, &q_view);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
+    job_add_table(&job, q);
+    job_add_long(&job, a->shape[axis]);
+    job_add_long(&job, a->stride[axis]);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct device_executor *self,
+                                                            const struct step *step,
+                                                            struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    const struct buffer *q, *perm;
+    TRY(derive_modulus_vector(self, step, 2, &q, error));
+    perm = q; /* some buffer must stand for one that is not used */
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &perm, error));
+
+    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
+    struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
+    struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
+    struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
+    out_view.stride[2] = 0;
+    b_view.stride[2] = 0;
+
+    struct job job;
+    job_init(&job, self, step, "sum", "modmul_axis_sum");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, out);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &a_view);
+    job_set_operand(&job, 2, &b_view);
+    job_set_operand(&job, 3, &q_view);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
+    TRY(add_tensor(&job, step->in[1], error));
+    job_add_table(&job, q);
+    job_add_table(&job, perm);
+    job_add_uint(&job, step->in[3] != NULL);
+    job_add_long(&job, a->shape[1]);
+    job_add_long(&job, a->stride[1]);
+    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, out->stride[2]);
+    job_add_long(&job, b->stride[2]);
+    return job_launch(&job, error);
+}
+
+/* ---------------------------------------------------------------- cl/transform.cl */
+
+/* Scratch memory that the rows of a transform take at one time, if one row does not take more. */
+enum { ROWS_BYTES = 64 << 20 };
+
+struct transform {
+    const struct step *step;
+    int64_t n, k;
+    bool inverse;
+    const struct buffer *q, *twiddles, *n_inv, *perm;
+    struct buffer rows;
+};
+
+static void begin_transform(struct job *job, struct device_executor *self,
+                            const struct transform *transform, const char *kernel)
+{
+    job_init(job, self, transform->step, "transform", kernel);
+    job_define_type(job, "IN", transform->step->in[0]->storage->dtype);
+    job_define_type(job, "OUT", transform->step->out->storage->dtype);
+}
+
+/* Loads, transforms and stores the rows [first, first + count). */
+MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self,
+                                                    const struct transform *transform,
+                                                    int64_t first, int64_t count,
+                                                    struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    uint64_t n = (uint64_t)transform->n;
+    bool permutes = step->in[3] != NULL;
+    struct job job;
+
+    begin_transform(&job, self, transform, "load");
+    job_set_space(&job, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_add_space(&job);
+    job_add_table(&job, &transform->rows);
+    TRY(add_tensor(&job, step->in[0], error));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, transform->inverse && permutes);
+    TRY(job_launch(&job, error));
+
+    size_t local_size = self->device->tuning.transform_local_size;
+    while (local_size > 1 && local_size > n / 2)
+        local_size /= 2;
+    begin_transform(&job, self, transform, transform->inverse ? "inverse" : "forward");
+    job_add_table(&job, &transform->rows);
+    job_add_long(&job, transform->n);
+    job_add_uint(&job, (uint32_t)transform->k);
+    job_add_uint(&job, (uint32_t)(first % transform->k));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
+
+    begin_transform(&job, self, transform, "store");
+    job_set_space(&job, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    job_set_operand(&job, 0, &step->out->layout);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->n_inv);
+    job_add_uint(&job, transform->inverse);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, !transform->inverse && permutes);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_transform(struct device_executor *self,
+                                                      const struct step *step,
+                                                      struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout;
+    struct transform transform = {
+        .step = step, .n = out->shape[3], .k = out->shape[2], .inverse = step->kind == STEP_INTT};
+    if (transform.k > INT32_MAX)
+        REFUSE(error, "argument 'q': %lld moduli are more than 2^31-1", (long long)transform.k);
+    TRY(derive_modulus_vector(self, step, 1, &transform.q, error));
+    TRY(derive_twiddles(self, step, 2, 1, &transform.twiddles, error));
+    /* Some buffer must stand for one that is not used. */
+    transform.n_inv = transform.twiddles;
+    transform.perm = transform.q;
+    if (step->in[4])
+        TRY(derive_twiddles(self, step, 4, 1, &transform.n_inv, error));
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &transform.perm, error));
+
+    int64_t rows = out->shape[0] * out->shape[1] * out->shape[2];
+    int64_t row_bytes = transform.n * (int64_t)sizeof(uint64_t);
+    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
+    if (at_once > rows)
+        at_once = rows;
+    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false, &transform.rows,
+                              error));
+    enum healcl_status status = HEALCL_OK;
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+        int64_t count = rows - first < at_once ? rows - first : at_once;
+        status = transform_rows(self, &transform, first, count, error);
+    }
+    device_buffer_release(self->device, &transform.rows);
+    return status;
+}
+
+/* ---------------------------------------------------------------- cl/digits.cl */
+
+static void begin_digits(struct job *job, struct device_executor *self, const struct step *step,
+                         const char *kernel)
+{
+    job_init(job, self, step, "digits", kernel);
+    enum dtype dtype = step->in[0]->storage->dtype;
+    job_define_type(job, "A", dtype);
+    job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
+    job_define_type(job, "OUT", step->out->storage->dtype);
+}
+
+MUST_CHECK static enum healcl_status launch_digits(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout;
+    uint32_t digit_axis = out->rank - 1;
+    struct layout out_view = layout_drop_axis(out, digit_axis);
+    struct job job;
+    begin_digits(&job, self, step, "digits");
+    job_set_space(&job, &step->in[0]->layout);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, out->shape[digit_axis]);
+    job_add_long(&job, out->stride[digit_axis]);
+    job_add_table(&job, &self->status);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_digits_full_q(struct device_executor *self,
+                                                          const struct step *step,
+                                                          struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    struct layout a_view = layout_drop_axis(a, 1), out_view = layout_drop_axis(out, 1);
+    const struct buffer *q, *inverses;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    TRY(derive_crt_inverses(self, step, 1, &inverses, error));
+    char limbs[24];
+    snprintf(limbs, sizeof limbs, "%lld", (long long)a->shape[1]);
+    struct job job;
+    begin_digits(&job, self, step, "digits_full_q");
+    job_define(&job, "LIMBS", limbs);
+    job_set_space(&job, &a_view);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &a_view);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
+    job_add_table(&job, q);
+    job_add_table(&job, inverses);
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, out->shape[1]);
+    job_add_long(&job, out->stride[1]);
+    job_add_long(&job, a->stride[1]);
+    job_add_table(&job, &self->status);
+    return job_launch(&job, error);
+}
+
+/* ---------------------------------------------------------------- cl/gather.cl */
+
+MUST_CHECK static enum healcl_status launch_gather(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error)
+{
+    struct layout a_view = step->in[0]->layout;
+    uint32_t axis = (uint32_t)step->value[0];
+    int64_t size = a_view.shape[axis], stride = a_view.stride[axis];
+    a_view.stride[axis] = 0;
+    TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
+    struct job job;
+    job_init(&job, self, step, "gather", "gather");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 1, &a_view);
+    job_set_operand(&job, 2, &step->in[1]->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
+    TRY(add_tensor(&job, step->in[1], error));
+    job_add_long(&job, size);
+    job_add_long(&job, stride);
+    return job_launch(&job, error);
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+enum healcl_status launch_step(struct device_executor *self, const struct step *step,
+                               struct healcl_error *error)
+{
+    switch (step->kind) {
+    case STEP_FILL: return launch_fill(self, step, error);
+    case STEP_COPY: {
+        const struct buffer *out;
+        TRY(executor_buffer(self, step->out->storage, &out, error));
+        return launch_copy(self, step, &step->out->layout, out, step->in[0], error);
+    }
+    case STEP_MODMUL:
+    case STEP_MODSUM:
+    case STEP_MOD:
+    case STEP_MODNEG:
+    case STEP_ABS: return launch_elementwise(self, step, error);
+    case STEP_AXIS_MODSUM: return launch_axis_modsum(self, step, error);
+    case STEP_MODMUL_AXIS_SUM: return launch_modmul_axis_sum(self, step, error);
+    case STEP_NTT:
+    case STEP_INTT: return launch_transform(self, step, error);
+    case STEP_DIGITS: return launch_digits(self, step, error);
+    case STEP_DIGITS_FULL_Q: return launch_digits_full_q(self, step, error);
+    case STEP_GATHER: return launch_gather(self, step, error);
+    case STEP_UPLOAD:
+    case STEP_DOWNLOAD:
+    case STEP_RELEASE: break;
+    }
+    return HEALCL_OK;
+}

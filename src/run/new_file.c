@@ -1,0 +1,104 @@
+#include "run/new_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PLACE_SIZE = 48, /* of ".tmp-PID-TRY" */
+    TRIES = 100,
+};
+
+static void release(struct new_file *file)
+{
+    free(file->path);
+    free(file->temporary);
+    *file = (struct new_file){.stream = NULL};
+}
+
+static enum healcl_status cannot_write(const struct new_file *file, int code,
+                                       struct healcl_error *error)
+{
+    return ERROR(error, HEALCL_USAGE, "cannot write '%.480s': %s", file->path, strerror(code));
+}
+
+/* A name beside the file's that nothing has yet: a rename works only within one file system. */
+static int open_temporary(struct new_file *file)
+{
+    size_t size = strlen(file->path) + PLACE_SIZE;
+    for (int i = 0; i < TRIES; i++) {
+        snprintf(file->temporary, size, "%s.tmp-%ld-%d", file->path, (long)getpid(), i);
+        int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor >= 0 || errno != EEXIST)
+            return descriptor;
+    }
+    return -1;
+}
+
+static int open_descriptor(struct new_file *file)
+{
+    struct stat about;
+    if (stat(file->path, &about) != 0 || S_ISREG(about.st_mode))
+        return open_temporary(file);
+    /* A pipe or a device must not be replaced by a file. */
+    free(file->temporary);
+    file->temporary = NULL;
+    return open(file->path, O_WRONLY | O_CLOEXEC);
+}
+
+enum healcl_status new_file_open(struct new_file *file, const char *path,
+                                 struct healcl_error *error)
+{
+    *file = (struct new_file){.path = strdup(path), .temporary = malloc(strlen(path) + PLACE_SIZE)};
+    if (!file->path || !file->temporary) {
+        release(file);
+        NO_MEMORY(error);
+    }
+    int descriptor = open_descriptor(file);
+    int code = errno;
+    if (descriptor >= 0) {
+        file->stream = fdopen(descriptor, "w");
+        if (file->stream)
+            return HEALCL_OK;
+        code = errno;
+        close(descriptor);
+        if (file->temporary)
+            unlink(file->temporary);
+    }
+    enum healcl_status status = cannot_write(file, code, error);
+    release(file);
+    return status;
+}
+
+enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error)
+{
+    int code = 0;
+    errno = 0;
+    if (fflush(file->stream) != 0 || ferror(file->stream))
+        code = errno ? errno : EIO;
+    if (fclose(file->stream) != 0 && code == 0)
+        code = errno;
+    if (code == 0 && file->temporary && rename(file->temporary, file->path) != 0)
+        code = errno;
+    enum healcl_status status = HEALCL_OK;
+    if (code != 0) {
+        if (file->temporary)
+            unlink(file->temporary);
+        status = cannot_write(file, code, error);
+    }
+    release(file);
+    return status;
+}
+
+void new_file_discard(struct new_file *file)
+{
+    if (!file->stream)
+        return;
+    fclose(file->stream);
+    if (file->temporary)
+        unlink(file->temporary);
+    release(file);
+}
