@@ -1,0 +1,181 @@
+#include "run/results.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "run/compare.h"
+#include "run/dump.h"
+
+enum { LINE_SIZE = 512 };
+
+struct results {
+    const struct plan *plan;
+    const struct healcl_run_options *options;
+    const struct segment *segment;
+    struct dump *dump;          /* NULL without a directory, and after the first repetition */
+    uint32_t repetition;        /* from 1 */
+    size_t next;                /* of the results of this repetition */
+    bool *compared, *different; /* of each result, in any repetition */
+};
+
+enum healcl_status results_create(const struct plan *plan, const struct healcl_run_options *options,
+                                  struct results **result, struct healcl_error *error)
+{
+    struct results *results = calloc(1, sizeof *results);
+    if (!results)
+        NO_MEMORY(error);
+    results->plan = plan;
+    results->options = options;
+    results->repetition = 1;
+    results->compared = calloc(plan->results + 1, sizeof *results->compared);
+    results->different = calloc(plan->results + 1, sizeof *results->different);
+    enum healcl_status status = HEALCL_OK;
+    if (!results->compared || !results->different)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK && options->dump_dir)
+        status = dump_open(options->dump_dir, &results->dump, error);
+    if (status != HEALCL_OK) {
+        results_free(results);
+        return status;
+    }
+    *result = results;
+    return HEALCL_OK;
+}
+
+void results_free(struct results *results)
+{
+    if (!results)
+        return;
+    dump_close(results->dump);
+    free(results->compared);
+    free(results->different);
+    free(results);
+}
+
+void results_start_segment(struct results *results, const struct segment *segment)
+{
+    results->segment = segment;
+}
+
+enum healcl_status results_end_repetition(struct results *results, struct healcl_error *error)
+{
+    enum healcl_status status = HEALCL_OK;
+    if (results->dump)
+        status = dump_finish(results->dump, error);
+    dump_close(results->dump);
+    results->dump = NULL;
+    results->repetition++;
+    results->next = 0;
+    return status;
+}
+
+/* ---------------------------------------------------------------- differences */
+
+static void tell(const struct results *results, const char *line)
+{
+    const struct healcl_observer *observer = &results->options->observer;
+    if (observer->difference)
+        observer->difference(observer->context, line);
+}
+
+/* "entry 8 (device_to_host): tensor 200: 2 of 8 values differ", then the first of them. */
+static void tell_difference(const struct results *results, const struct step *step,
+                            const struct comparison *comparison)
+{
+    const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
+    char line[LINE_SIZE], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE], repetition[32] = "";
+    if (results->repetition > 1)
+        snprintf(repetition, sizeof repetition, "repetition %" PRIu32 ": ", results->repetition);
+    if (!comparison->same_shape) {
+        snprintf(line, sizeof line, "%sentry %zu (%s): tensor %.80s: shape %s, expected %s",
+                 repetition, step->entry, step->name, step->tensor_name,
+                 layout_shape_text(actual, text), layout_shape_text(expected, other));
+        tell(results, line);
+        return;
+    }
+    uint64_t elements = (uint64_t)layout_elements(actual);
+    snprintf(line, sizeof line,
+             "%sentry %zu (%s): tensor %.80s of shape %s: %" PRIu64 " of %" PRIu64 " value%s",
+             repetition, step->entry, step->name, step->tensor_name,
+             layout_shape_text(actual, text), comparison->different, elements,
+             elements == 1                ? " differs"
+             : comparison->different == 1 ? "s differs"
+                                          : "s differ");
+    tell(results, line);
+    for (uint32_t i = 0; i < comparison->first_count; i++) {
+        snprintf(line, sizeof line, "  %s: %" PRId64 ", expected %" PRId64,
+                 layout_index_text(actual, comparison->first[i].position, text),
+                 comparison->first[i].actual, comparison->first[i].expected);
+        tell(results, line);
+    }
+    if (comparison->different > comparison->first_count) {
+        snprintf(line, sizeof line, "  and %" PRIu64 " more",
+                 comparison->different - comparison->first_count);
+        tell(results, line);
+    }
+}
+
+/* ---------------------------------------------------------------- the sink */
+
+MUST_CHECK static enum healcl_status compare(struct results *results, const struct step *step,
+                                             const void *data, enum dump_verified *verified,
+                                             struct healcl_error *error)
+{
+    const struct tensor *tensor = step->in[0];
+    struct comparison comparison;
+    TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
+                       error));
+    results->compared[results->next] = true;
+    *verified = comparison_is_equal(&comparison) ? DUMP_EQUAL : DUMP_DIFFERENT;
+    /* What differs once mostly differs in every repetition: it is told once. */
+    if (*verified == DUMP_DIFFERENT && !results->different[results->next]) {
+        results->different[results->next] = true;
+        tell_difference(results, step, &comparison);
+    }
+    return HEALCL_OK;
+}
+
+static void tell_progress(const struct results *results, const struct step *step)
+{
+    const struct healcl_observer *observer = &results->options->observer;
+    const struct segment *segment = results->segment;
+    if (observer->progress)
+        observer->progress(observer->context, (size_t)(segment - results->plan->segments),
+                           results->plan->segment_count, segment->name,
+                           (size_t)(step - results->plan->steps) - segment->first_step,
+                           segment->step_count);
+}
+
+static enum healcl_status take(void *context, const struct step *step, const void *data,
+                               struct healcl_error *error)
+{
+    struct results *results = context;
+    enum dump_verified verified = DUMP_NOT_COMPARED;
+    if (results->next == results->plan->results)
+        FAIL(error, HEALCL_DEVICE, "the executor handed out more results than there are");
+    tell_progress(results, step);
+    if (step->payload && !results->options->no_verify)
+        TRY(compare(results, step, data, &verified, error));
+    if (results->dump)
+        TRY(dump_result(results->dump, step, results->segment, data, verified, error));
+    results->next++;
+    return HEALCL_OK;
+}
+
+struct result_sink results_sink(struct results *results)
+{
+    return (struct result_sink){.context = results, .take = take};
+}
+
+void results_report(const struct results *results, struct healcl_report *report)
+{
+    report->results = results->plan->results;
+    for (size_t i = 0; i < results->plan->results; i++) {
+        report->results_compared += results->compared[i];
+        report->results_different += results->different[i];
+    }
+    report->verdict = report->results_different > 0  ? HEALCL_DIFFERS
+                      : report->results_compared > 0 ? HEALCL_VERIFIED
+                                                     : HEALCL_NOTHING_TO_VERIFY;
+}

@@ -1,0 +1,260 @@
+/* healcl_run: the repetitions of a plan on one of the executors, and the report of them. */
+#include "run/run.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/arena.h"
+#include "device/device.h"
+#include "plan/transcript.h"
+#include "run/results.h"
+
+uint64_t monotonic_nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void error_prefix_step(struct healcl_error *error, const struct step *step)
+{
+    error_prefix(error, "entry %zu (%s): ", step->entry, step->name);
+}
+
+/* A report and what it points to. */
+struct owned_report {
+    struct healcl_report report; /* first: healcl_report_free casts back */
+    struct arena *arena;
+};
+
+struct run {
+    const struct plan *plan;
+    const struct healcl_run_options *options;
+    struct healcl_device *device; /* NULL: the host reference */
+    struct executor *executor;
+    struct results *results;
+    struct healcl_report *report;
+    struct arena *arena; /* the report's */
+    uint32_t repeat;
+    /* Times: a row for each segment, behind it one for each profile of the segment; a row has a
+     * column for each repetition. */
+    uint64_t *times;
+};
+
+/* ---------------------------------------------------------------- times */
+
+static uint64_t *row(const struct run *run, size_t index)
+{
+    return run->times + index * run->repeat;
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts the times. */
+static uint64_t median(uint64_t *times, uint32_t count)
+{
+    qsort(times, count, sizeof *times, compare_times);
+    uint64_t low = times[(count - 1) / 2], high = times[count / 2];
+    return low + (high - low) / 2;
+}
+
+static void note_times(struct run *run, size_t first_row, const struct healcl_segment_profile *seen,
+                       uint32_t repetition, const struct segment_result *result)
+{
+    row(run, first_row)[repetition] = result->nanoseconds;
+    run->report->run_nanoseconds[repetition] += result->nanoseconds;
+    size_t profile = 0;
+    const struct segment *segment = &run->plan->segments[seen - run->report->segments];
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        if (segment->counts[i] > 0)
+            row(run, first_row + ++profile)[repetition] = result->operation_nanoseconds[i];
+}
+
+static void report_medians(struct run *run)
+{
+    size_t next = 0;
+    for (size_t i = 0; i < run->report->segment_count; i++) {
+        struct healcl_segment_profile *segment = &run->report->segments[i];
+        segment->nanoseconds = median(row(run, next++), run->repeat);
+        for (size_t j = 0; j < segment->profile_count; j++) {
+            uint64_t nanoseconds = median(row(run, next++), run->repeat);
+            segment->profiles[j].nanoseconds = run->options->profile ? nanoseconds : 0;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- the report's frame */
+
+MUST_CHECK static enum healcl_status report_segment(struct run *run, const struct segment *segment,
+                                                    struct healcl_segment_profile *profile,
+                                                    struct healcl_error *error)
+{
+    *profile = (struct healcl_segment_profile){.name = arena_strdup(run->arena, segment->name),
+                                               .operations = segment->operations,
+                                               .bytes_up = segment->bytes_up,
+                                               .bytes_down = segment->bytes_down};
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        profile->profile_count += segment->counts[i] > 0;
+    profile->profiles =
+        arena_alloc(run->arena, (profile->profile_count + 1) * sizeof *profile->profiles);
+    if (!profile->name || !profile->profiles)
+        NO_MEMORY(error);
+    size_t next = 0;
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        if (segment->counts[i] > 0)
+            profile->profiles[next++] = (struct healcl_operation_profile){
+                .name = operations[i].name, .count = segment->counts[i]};
+    return HEALCL_OK;
+}
+
+/* Everything that is known before the run, and room for the times. */
+MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_error *error)
+{
+    struct healcl_report *report = run->report;
+    const struct plan *plan = run->plan;
+    report->run_count = run->repeat;
+    report->segment_count = plan->segment_count;
+    report->run_nanoseconds =
+        arena_alloc(run->arena, run->repeat * sizeof *report->run_nanoseconds);
+    report->segments =
+        arena_alloc(run->arena, (plan->segment_count + 1) * sizeof *report->segments);
+    if (!report->run_nanoseconds || !report->segments)
+        NO_MEMORY(error);
+    size_t rows = 1;
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
+        rows += 1 + report->segments[i].profile_count;
+    }
+    run->times = calloc(rows, run->repeat * sizeof *run->times);
+    if (!run->times)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- running */
+
+/* What a device can never hold is refused before anything runs. */
+MUST_CHECK static enum healcl_status check_device_holds(const struct run *run,
+                                                        struct healcl_error *error)
+{
+    uint64_t limit = device_buffer_limit(run->device);
+    for (size_t i = 0; i < run->plan->storage_count; i++) {
+        const struct storage *storage = run->plan->storages[i];
+        if (storage == run->plan->constants.storage || storage_bytes(storage) <= limit)
+            continue;
+        REFUSE(error,
+               "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
+               " in one tensor",
+               storage->entry, storage->maker, storage_bytes(storage), limit);
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetition,
+                                              struct healcl_error *error)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    struct result_sink sink = results_sink(run->results);
+    size_t next_row = 0;
+    for (size_t i = 0; i < run->plan->segment_count; i++) {
+        const struct segment *segment = &run->plan->segments[i];
+        const struct healcl_segment_profile *profile = &run->report->segments[i];
+        if (observer->progress)
+            observer->progress(observer->context, i, run->plan->segment_count, segment->name, 0,
+                               segment->step_count);
+        results_start_segment(run->results, segment);
+        struct segment_result result = {.nanoseconds = 0};
+        TRY(run->executor->class->run_segment(run->executor, segment, &sink, &result, error));
+        note_times(run, next_row, profile, repetition, &result);
+        next_row += 1 + profile->profile_count;
+    }
+    return results_end_repetition(run->results, error);
+}
+
+static void warn_of_dropped_digits(const struct run *run)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    uint64_t values = run->report->dropped_digits;
+    if (values == 0 || !observer->warning)
+        return;
+    char line[96];
+    snprintf(line, sizeof line, "digits beyond g_exp were dropped from %" PRIu64 " value%s", values,
+             values == 1 ? "" : "s");
+    observer->warning(observer->context, line);
+}
+
+MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
+{
+    uint64_t compiled_before = 0;
+    if (run->device) {
+        TRY(check_device_holds(run, error));
+        compiled_before = run->device->compile_nanoseconds;
+        TRY(device_executor_create(run->device, run->plan, run->options->profile, &run->executor,
+                                   error));
+    } else {
+        TRY(reference_executor_create(run->plan, &run->executor, error));
+    }
+    for (uint32_t i = 0; i < run->repeat; i++) {
+        if (i > 0)
+            TRY(run->executor->class->reset(run->executor, error));
+        TRY(run_once(run, i, error));
+        run->report->dropped_digits = run->executor->dropped_digits;
+        if (i == 0)
+            warn_of_dropped_digits(run);
+    }
+    report_medians(run);
+    results_report(run->results, run->report);
+    run->report->device_bytes_peak = run->plan->bytes_peak;
+    if (run->device) {
+        run->report->device_bytes_peak = run->device->bytes_peak;
+        run->report->compile_nanoseconds = run->device->compile_nanoseconds - compiled_before;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_run(const struct healcl_transcript *transcript,
+                              struct healcl_device *device,
+                              const struct healcl_run_options *options,
+                              struct healcl_report **report, struct healcl_error *error)
+{
+    static const struct healcl_run_options defaults;
+    struct run run = {.plan = transcript->plan,
+                      .options = options ? options : &defaults,
+                      .device = device,
+                      .arena = arena_create()};
+    run.repeat = run.options->repeat ? run.options->repeat : 1;
+    struct owned_report *owned = run.arena ? arena_alloc(run.arena, sizeof *owned) : NULL;
+    if (!owned) {
+        arena_free(run.arena);
+        NO_MEMORY(error);
+    }
+    owned->arena = run.arena;
+    run.report = &owned->report;
+    enum healcl_status status = report_init(&run, error);
+    if (status == HEALCL_OK)
+        status = results_create(run.plan, run.options, &run.results, error);
+    if (status == HEALCL_OK)
+        status = run_all(&run, error);
+    if (run.executor)
+        run.executor->class->destroy(run.executor);
+    results_free(run.results);
+    free(run.times);
+    if (status != HEALCL_OK) {
+        arena_free(run.arena);
+        return status;
+    }
+    *report = run.report;
+    return HEALCL_OK;
+}
+
+void healcl_report_free(struct healcl_report *report)
+{
+    if (report)
+        arena_free(((struct owned_report *)report)->arena);
+}
