@@ -50,10 +50,17 @@ size_t escape_resolve(const char **text, size_t *left, char *characters, size_t 
     const char *end = next + *left;
     size_t count = 0;
     while (count < capacity && next < end) {
-        if (*next != '\\') {
-            characters[count++] = *next++;
+        size_t run = (size_t)(end - next);
+        if (run > capacity - count)
+            run = capacity - count;
+        const char *backslash = memchr(next, '\\', run);
+        if (backslash)
+            run = (size_t)(backslash - next);
+        memcpy(characters + count, next, run);
+        count += run;
+        next += run;
+        if (!backslash)
             continue;
-        }
         size_t length;
         characters[count++] = (char)resolve_one(next, (size_t)(end - next), &length);
         next += length;

@@ -136,6 +136,17 @@ static void skip_plain(struct scanner *scanner, bool *closed)
     }
 }
 
+/* The same up to the next character that ends the string or needs care, for strings that hold
+ * such characters here and there. */
+static void skip_plain_run(struct scanner *scanner)
+{
+    const unsigned char *c = (const unsigned char *)scanner->source->text;
+    size_t at = scanner->at, length = scanner->source->length;
+    while (at < length && c[at] >= ' ' && c[at] < 0x80 && c[at] != '"' && c[at] != '\\')
+        at++;
+    scanner->at = at;
+}
+
 /* The four hexadecimal digits at the scanner. */
 static enum healcl_status scan_code(struct scanner *scanner, unsigned *code,
                                     struct healcl_error *error)
@@ -207,19 +218,18 @@ static enum healcl_status scan_string(struct scanner *scanner, struct span *span
     *span = (struct span){.begin = scanner->at};
     skip_plain(scanner, &closed);
     while (!closed) {
+        skip_plain_run(scanner);
         int c = peek(scanner);
         if (c < 0)
             return not_json(scanner, "the file ends within a string", error);
         if (c < ' ')
             return not_json(scanner, "a control character within a string", error);
+        closed = c == '"';
         if (c == '\\') {
             span->escaped = true;
             TRY(scan_escape(scanner, error));
-        } else if (c >= 0x80) {
+        } else if (!closed) {
             TRY(scan_utf8(scanner, error));
-        } else {
-            closed = c == '"';
-            scanner->at += !closed;
         }
     }
     span->end = scanner->at;

@@ -1,5 +1,7 @@
 #include "test_transcript_common.h"
 
+#include <cjson/cJSON.h>
+
 #include "transcript/entry.h"
 
 /* One text and the reader over it. Tests close what they open. */
@@ -682,6 +684,26 @@ static void test_large_entry(void **state)
     free(text);
 }
 
+static void *no_memory(size_t size)
+{
+    (void)size;
+    return NULL;
+}
+
+static void test_no_memory_for_the_tree(void **state)
+{
+    (void)state;
+    struct opened opened;
+    const struct entry *entry;
+    cJSON_Hooks hooks = {.malloc_fn = no_memory, .free_fn = free};
+    open_text(&opened, "[[null,null]]");
+    cJSON_InitHooks(&hooks);
+    enum healcl_status status = entry_reader_next(opened.reader, &entry, &opened.error);
+    cJSON_InitHooks(NULL);
+    expect_failure(status, &opened.error, HEALCL_NO_MEMORY, "entry 0: out of memory");
+    close_text(&opened);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -701,6 +723,7 @@ int main(void)
         cmocka_unit_test(test_refused_entries),
         cmocka_unit_test(test_places_of_json_errors),
         cmocka_unit_test(test_large_entry),
+        cmocka_unit_test(test_no_memory_for_the_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

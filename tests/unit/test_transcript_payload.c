@@ -298,6 +298,30 @@ static void test_cursor(void **state)
     }
 }
 
+/* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
+ * not there. */
+static void test_cut_behind_the_check(void **state)
+{
+    (void)state;
+    const int64_t values[] = {7, 7, 7, 7, 7, 7};
+    for (int escaped = 0; escaped < 2; escaped++) {
+        struct sample sample = make_sample("<i8", false, "(6,)", values, 6, escaped);
+        struct healcl_error error = {.detail = NULL};
+        for (size_t length = 0; length < sample.length; length++) {
+            int64_t array[6];
+            struct payload cut = sample.payload;
+            char *copy = exact_copy(sample.text, length);
+            cut.base64 = copy;
+            cut.base64_length = length;
+            expect_ok(payload_read(&cut, DTYPE_INT64, array, &error), &error);
+            expect_ok(payload_read_part(&cut, DTYPE_INT64, 5, 1, array, &error), &error);
+            assert_true(array[0] == 0 || array[0] == 7);
+            free(copy);
+        }
+        free(sample.text);
+    }
+}
+
 static void test_versions(void **state)
 {
     (void)state;
@@ -375,6 +399,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refused_parts),
         cmocka_unit_test(test_cursor),
+        cmocka_unit_test(test_cut_behind_the_check),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_refused_payloads),
     };

@@ -1,5 +1,7 @@
 #include "test_transcript_common.h"
 
+#include <unistd.h>
+
 #include "transcript/scan.h"
 
 /* Scans a whole text; the rewritten entries end up in entries, each behind a line break. */
@@ -307,6 +309,48 @@ static void test_entry_size(void **state)
     free(text);
 }
 
+/* What has been passed is given back to the system, and can be read all the same. */
+static void test_forgets_what_is_passed(void **state)
+{
+    (void)state;
+    enum { SIZE = 17 * 1024 * 1024 };
+    char path[] = "/tmp/healcl_scan_XXXXXX";
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    FILE *file = fdopen(descriptor, "wb");
+    char *letters = malloc(SIZE);
+    assert_true(file && letters);
+    fputc('[', file);
+    for (char letter = 'A'; letter <= 'C'; letter++) {
+        memset(letters, letter, SIZE);
+        fprintf(file, "%s{\"data\":\"", letter > 'A' ? "," : "");
+        assert_int_equal(fwrite(letters, 1, SIZE, file), SIZE);
+        fputs("\"}", file);
+    }
+    fputs("]", file);
+    assert_int_equal(fclose(file), 0);
+    free(letters);
+
+    struct healcl_error error = {.detail = NULL};
+    struct source source;
+    struct scanner scanner;
+    expect_ok(source_open(&source, path, &error), &error);
+    scanner_init(&scanner, &source);
+    for (size_t i = 0; i < 4; i++) {
+        const char *entry;
+        size_t length;
+        expect_ok(scanner_next(&scanner, &entry, &length, &error), &error);
+        assert_int_equal(entry != NULL, i < 3);
+        assert_true(scanner.forgotten >= i * SIZE);
+    }
+    for (size_t i = 0; i < 3; i++)
+        for (size_t place = 0; place < SIZE; place += 99991)
+            assert_int_equal(source.text[10 + i * (SIZE + 12) + place], "ABC"[i]);
+    scanner_release(&scanner);
+    source_close(&source);
+    unlink(path);
+}
+
 /* A file cut at any place is refused. */
 static void test_cut_files(void **state)
 {
@@ -327,7 +371,8 @@ int main(void)
         cmocka_unit_test(test_rewriting),    cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_structure),    cmocka_unit_test(test_strings),
         cmocka_unit_test(test_long_strings), cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_entry_size),   cmocka_unit_test(test_cut_files),
+        cmocka_unit_test(test_entry_size),   cmocka_unit_test(test_forgets_what_is_passed),
+        cmocka_unit_test(test_cut_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
