@@ -7,8 +7,9 @@
 
 enum {
     CHUNK_BYTES_MIN = 4096,
-    LOCAL_SIZE_GPU = 256,        /* every driver's work-group limit holds at least that, or says */
-    ELEMENTS_PER_ITEM_CPU = 1024 /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
+    LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
+    ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
+    BINARY_PRICE = 300000000      /* nanoseconds */
 };
 
 static uint64_t power_of_two_below(uint64_t value)
@@ -162,6 +163,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     TRY(read_chunk_bytes(device, error));
     TRY(open_context(device, error));
     device->cache_directory = binary_directory();
+    device->binary_price = BINARY_PRICE;
     return HEALCL_OK;
 }
 
@@ -208,6 +210,7 @@ void healcl_device_close(struct healcl_device *device)
         (void)cl->clReleaseEvent(device->upload);
     device_pool_empty(device);
     free(device->pool);
+    device_programs_save(device);
     device_programs_free(device);
     if (device->transfer)
         (void)cl->clReleaseCommandQueue(device->transfer);

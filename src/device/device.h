@@ -2,9 +2,11 @@
  * An opened OpenCL device: context, queues, programs, buffers. Knows nothing of tensors and steps.
  *
  * Two in-order command queues: compute runs kernels and hands out results; transfer fills fresh
- * buffers, so that an upload never waits for computation. Work on the compute queue that is
- * enqueued after device_upload_end waits, on the device, for that upload.
- * Nothing here blocks on the compute queue but device_download_map and device_finish.
+ * buffers, so that the host never waits for computation when it uploads. (A small upload is copied
+ * aside and enqueued on compute.) Work on the compute queue that is enqueued after
+ * device_upload_end waits, on the device, for that upload.
+ * Nothing here blocks on the compute queue but device_download_map, device_finish, and what frees
+ * memory where the device has no room.
  */
 #ifndef HEALCL_DEVICE_DEVICE_H
 #define HEALCL_DEVICE_DEVICE_H
@@ -90,6 +92,7 @@ struct healcl_device {
     uint64_t used_peak;           /* of bytes_live - bytes_pooled */
     uint64_t compile_nanoseconds; /* spent building programs and making kernels */
     char *cache_directory;        /* of program binaries, or NULL */
+    uint64_t binary_price;        /* nanoseconds that a binary may cost, see binary.c */
     struct program_source *added; /* beside cl/ */
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */

@@ -35,6 +35,8 @@ MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- program.c */
 
+enum { BINARY_KEY_SIZE = 33 };
+
 struct kernel {
     struct kernel *next;
     cl_kernel id;
@@ -49,6 +51,8 @@ struct program {
     size_t local_size;
     cl_program id;
     struct kernel *kernels;
+    char key[BINARY_KEY_SIZE];  /* of its binary */
+    uint64_t spent_nanoseconds; /* on building it, in all runs; 0 where a binary was there */
 };
 
 struct program_source {
@@ -64,11 +68,12 @@ MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
                                             const struct launch *launch, cl_kernel *kernel,
                                             struct healcl_error *error);
 
+/* Keeps the binaries of the programs that are worth it, some of them in each run. */
+void device_programs_save(struct healcl_device *device);
+
 void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- binary.c */
-
-enum { BINARY_KEY_SIZE = 33 };
 
 /* Where binaries are kept, or NULL for nowhere: HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME,
  * else in ~/.cache. Freed with free(). */
@@ -81,8 +86,14 @@ void binary_key(const struct device_info *info, size_t text_count, const char *c
 /* A program that is built already, or NULL: then the source is to be built. */
 cl_program binary_load(struct healcl_device *device, const char *key, const char *options);
 
-/* Keeps the binary of a built program. That it cannot be kept is no error. */
-void binary_save(struct healcl_device *device, const char *key, cl_program program);
+/* Notes that the source had to be built. Returns how long that has taken in all runs so far. */
+uint64_t binary_note_build(const struct healcl_device *device, const char *key,
+                           uint64_t nanoseconds);
+
+/* Gets and keeps the binary of a built program. Best called when its kernels have run: some drivers
+ * compile them only then. */
+void binary_save(struct healcl_device *device, const char *key, uint64_t spent_nanoseconds,
+                 cl_program program);
 
 /* ---------------------------------------------------------------- launch.c */
 

@@ -134,13 +134,13 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                                      source};
     if (!device->cache_directory)
         return build_source(device, program, texts, options, &program->id, error);
-    char key[BINARY_KEY_SIZE];
-    binary_key(&device->info, TEXT_COUNT, texts, options, key);
-    program->id = binary_load(device, key, options);
+    binary_key(&device->info, TEXT_COUNT, texts, options, program->key);
+    program->id = binary_load(device, program->key, options);
     if (program->id)
         return HEALCL_OK;
+    uint64_t start = now();
     TRY(build_source(device, program, texts, options, &program->id, error));
-    binary_save(device, key, program->id);
+    program->spent_nanoseconds = binary_note_build(device, program->key, now() - start);
     return HEALCL_OK;
 }
 
@@ -179,6 +179,18 @@ void device_programs_free(struct healcl_device *device)
         struct program_source *source = device->added;
         device->added = source->next;
         free(source);
+    }
+}
+
+void device_programs_save(struct healcl_device *device)
+{
+    uint64_t start = now();
+    for (struct program *program = device->programs; program; program = program->next) {
+        if (program->spent_nanoseconds == 0 || program->spent_nanoseconds < device->binary_price)
+            continue;
+        binary_save(device, program->key, program->spent_nanoseconds, program->id);
+        if (now() - start > device->binary_price)
+            break;
     }
 }
 

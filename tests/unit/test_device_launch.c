@@ -1,134 +1,36 @@
-/* Uploads, launches, profiled times and downloads, with one chunk and with several. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
+/* Uploads, writes, launches, times and downloads, with one chunk and with several. */
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "device/device.h"
-#include "helper_opencl.h"
-
-static const char source[] =
-    "KERNEL add(BUFFER(const int, a), BUFFER(int, out), global const int *table, ulong count)\n"
-    "{\n"
-    "    ulong i = get_global_id(0);\n"
-    "    if (i < count)\n"
-    "        AT(out, i) = AT(a, i) + table[i % 4] + AMOUNT;\n"
-    "}\n";
-
-static struct healcl_error error;
-
-#define OK(expression)                                                                \
-    do {                                                                              \
-        enum healcl_status ok_ = (expression);                                        \
-        if (ok_ != HEALCL_OK)                                                         \
-            print_error("%s\n%s\n", error.message, error.detail ? error.detail : ""); \
-        assert_int_equal(ok_, HEALCL_OK);                                             \
-    } while (0)
-
-static int set_up(void **state)
-{
-    (void)state;
-    unsetenv("HEALCL_DEVICE");
-    unsetenv("HEALCL_TUNING");
-    unsetenv("HEALCL_CHUNK_BYTES");
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    helper_reset();
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    healcl_error_clear(&error);
-    return helper_balanced() ? 0 : -1;
-}
-
-static void upload(struct healcl_device *device, const struct buffer *buffer, uint64_t count)
-{
-    int32_t next = 0;
-    for (uint32_t chunk = 0; chunk < buffer->chunk_count; chunk++) {
-        void *memory = NULL;
-        OK(device_upload_map(device, buffer, chunk, &memory, &error));
-        int32_t *values = memory;
-        for (uint64_t i = 0; i < device->chunk_bytes / 4 && (uint64_t)next < count; i++)
-            values[i] = next++;
-        OK(device_upload_end(device, buffer, chunk, memory, &error));
-    }
-}
-
-static void expect(struct healcl_device *device, const struct buffer *buffer, uint64_t count,
-                   int32_t amount)
-{
-    int32_t next = 0;
-    for (uint32_t chunk = 0; chunk < buffer->chunk_count; chunk++) {
-        uint64_t left = (count - (uint64_t)next) * 4;
-        uint64_t bytes = left < device->chunk_bytes ? left : device->chunk_bytes;
-        void *memory = NULL;
-        OK(device_download_map(device, buffer, chunk, 0, bytes, &memory, &error));
-        const int32_t *values = memory;
-        for (uint64_t i = 0; i < bytes / 4; i++, next++)
-            assert_int_equal(values[i], next + next % 4 * 10 + amount);
-        OK(device_download_end(device, buffer, chunk, memory, &error));
-    }
-    assert_int_equal(next, count);
-}
-
-static struct launch launch_add(const struct buffer *a, const struct buffer *out,
-                                const struct buffer *table, const uint64_t *count,
-                                size_t local_size)
-{
-    return (struct launch){
-        .program = "test",
-        .kernel = "add",
-        .options = "-D AMOUNT=5",
-        .argument_count = 4,
-        .arguments = {{.buffer = a},
-                      {.buffer = out},
-                      {.table = table},
-                      {.value = count, .size = 8}},
-        .local_size = local_size,
-        .groups = (*count + local_size - 1) / local_size,
-        .tag = 7,
-    };
-}
-
-static void run_add(struct healcl_device *device, uint64_t count, size_t local_size)
-{
-    static const int32_t table_values[] = {0, 10, 20, 30};
-    struct buffer a, out, table;
-    OK(device_buffer_acquire(device, count * 4, true, &a, &error));
-    OK(device_buffer_acquire(device, count * 4, false, &out, &error));
-    OK(device_buffer_acquire(device, sizeof table_values, false, &table, &error));
-    OK(device_write(device, &table, 0, sizeof table_values, table_values, &error));
-    upload(device, &a, count);
-    struct launch launch = launch_add(&a, &out, &table, &count, local_size);
-    OK(device_launch(device, &launch, &error));
-    device_buffer_release(device, &a);
-    device_buffer_release(device, &table);
-    expect(device, &out, count, 5);
-    device_buffer_release(device, &out);
-}
+#include "helper_scenario.h"
 
 static struct healcl_device *open_device(void)
 {
     struct healcl_device *device = NULL;
     OK(device_open(&helper_opencl, "", &device, &error));
-    OK(device_add_program(device, "test", source, &error));
+    OK(device_add_program(device, "scenario", scenario_source, &error));
     return device;
+}
+
+static void run(struct healcl_device *device, uint64_t count, size_t local_size)
+{
+    struct scenario scenario = {.count = count, .local_size = local_size};
+    bool right = false;
+    OK(scenario_run(device, &scenario, &right, &error));
+    assert_true(right);
+    scenario_release(device, &scenario);
 }
 
 static void launches(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    run_add(device, 1000, 1);
-    run_add(device, 1000, 8);
-    run_add(device, 1, 8);
+    run(device, 1000, 1);
+    run(device, 1000, 8);
+    run(device, 1, 8);
+    run(device, 100000, 8); /* too large for a small upload */
     assert_true(device->compile_nanoseconds > 0);
     assert_int_equal(helper.count[CALL_clBuildProgram], 2);
+    assert_int_equal(helper.count[CALL_clCreateKernel], 2);
     healcl_device_close(device);
 }
 
@@ -137,17 +39,163 @@ static void launches_on_chunks(void **state)
     (void)state;
     setenv("HEALCL_CHUNK_BYTES", "4096", 1);
     struct healcl_device *device = open_device();
-    assert_int_equal(device_buffer_limit(device), 16384);
     for (uint64_t count = 1000; count <= 4096; count += 516)
-        run_add(device, count, 4);
+        run(device, count, 4);
+    assert_int_equal(helper.count[CALL_clBuildProgram], 2); /* with CHUNKS 1 and 4 */
+    healcl_device_close(device);
+}
+
+static void uploads_by_mapping(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
+    struct healcl_device *device = open_device();
+    run(device, 100000, 16);
+    assert_int_equal(helper.count[CALL_clEnqueueBarrierWithWaitList], 1);
+    assert_null(device->upload);
+    healcl_device_close(device);
+}
+
+static void no_groups_no_launch(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct launch launch = {.program = "none", .kernel = "none", .local_size = 1, .groups = 0};
+    OK(device_launch(device, &launch, &error));
+    launch.program = "scenario";
+    launch.kernel = "add";
+    strcpy(launch.options, "-D AMOUNT=5");
+    launch.local_size = 4;
+    launch.groups = SIZE_MAX / 2;
+    assert_int_equal(device_launch(device, &launch, &error), HEALCL_DEVICE);
+    assert_int_equal(helper.count[CALL_clEnqueueNDRangeKernel], 0);
+    healcl_device_close(device);
+}
+
+static void reports_a_refused_launch(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct launch launch = {.program = "scenario",
+                            .kernel = "add",
+                            .options = "-D AMOUNT=5",
+                            .argument_count = 1,
+                            .arguments = {{.value = "x", .size = 1}},
+                            .local_size = 1,
+                            .groups = 1};
+    assert_int_equal(device_launch(device, &launch, &error), HEALCL_DEVICE);
+    assert_string_equal(
+        error.message,
+        "kernel 'add': argument 0: clSetKernelArg failed: CL_INVALID_ARG_SIZE (-51)");
+    assert_int_equal(error.opencl_code, CL_INVALID_ARG_SIZE);
+    healcl_device_close(device);
+}
+
+static void refuses_chunked_tables(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
+    struct healcl_device *device = open_device();
+    struct scenario scenario = {.count = 1, .local_size = 1};
+    OK(device_buffer_acquire(device, 4, false, &scenario.a, &error));
+    OK(device_buffer_acquire(device, 4, false, &scenario.out, &error));
+    OK(device_buffer_acquire(device, 5000, false, &scenario.table, &error));
+    assert_int_equal(scenario_launch(device, &scenario, &error), HEALCL_REFUSED);
+    scenario_release(device, &scenario);
+    healcl_device_close(device);
+}
+
+static void writes_across_chunks(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
+    struct healcl_device *device = open_device();
+    struct buffer buffer;
+    OK(device_buffer_acquire(device, 10000, false, &buffer, &error));
+    unsigned char data[5000];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * 7 + 1);
+    OK(device_write(device, &buffer, 4000, sizeof data, data, &error));
+    OK(device_write(device, &buffer, 0, 0, NULL, &error));
+    memset(data, 0, sizeof data); /* they have been copied */
+    for (uint64_t i = 4000; i < 9000; i += 613) {
+        void *memory = NULL;
+        uint32_t chunk = (uint32_t)(i / 4096);
+        OK(device_download_map(device, &buffer, chunk, i % 4096, 1, &memory, &error));
+        assert_int_equal(*(unsigned char *)memory, (unsigned char)((i - 4000) * 7 + 1));
+        OK(device_download_end(device, &buffer, chunk, memory, &error));
+    }
+    device_buffer_release(device, &buffer);
+    healcl_device_close(device);
+}
+
+struct sum {
+    uint64_t count, nanoseconds;
+};
+
+static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
+{
+    struct sum *sum = context;
+    assert_int_equal(tag, SCENARIO_TAG);
+    sum->count++;
+    sum->nanoseconds += nanoseconds;
+}
+
+static void takes_times(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct scenario scenario = {.count = 10000, .local_size = 8};
+    struct sum sum = {0, 0};
+    bool right = false;
+    OK(scenario_run(device, &scenario, &right, &error)); /* before: no times */
+    OK(device_take_times(device, add_time, &sum, &error));
+    assert_int_equal(sum.count, 0);
+    OK(device_set_profiling(device, true, &error));
+    OK(device_set_profiling(device, true, &error));
+    assert_int_equal(helper.queues, 2);
+    for (int i = 0; i < 1000; i++)
+        OK(scenario_launch(device, &scenario, &error));
+    OK(device_finish(device, &error));
+    OK(device_take_times(device, add_time, &sum, &error));
+    assert_int_equal(sum.count, 1000);
+    assert_true(sum.nanoseconds > 0);
+    assert_int_equal(helper.events, 0);
+    OK(scenario_launch(device, &scenario, &error)); /* left for the close to release */
+    OK(device_set_profiling(device, false, &error));
+    OK(scenario_launch(device, &scenario, &error));
+    assert_int_equal(helper.events, 1);
+    scenario_release(device, &scenario);
+    healcl_device_close(device);
+}
+
+static void flushes_now_and_then(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct scenario scenario = {.count = 4, .local_size = 1};
+    bool right = false;
+    OK(scenario_run(device, &scenario, &right, &error));
+    uint64_t before = helper.count[CALL_clFlush];
+    for (int i = 0; i < 640; i++)
+        OK(scenario_launch(device, &scenario, &error));
+    assert_int_equal(helper.count[CALL_clFlush] - before, 10);
+    scenario_release(device, &scenario);
     healcl_device_close(device);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(launches, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(launches_on_chunks, set_up, tear_down),
+        DEVICE_TEST(launches),
+        DEVICE_TEST(launches_on_chunks),
+        DEVICE_TEST(uploads_by_mapping),
+        DEVICE_TEST(no_groups_no_launch),
+        DEVICE_TEST(reports_a_refused_launch),
+        DEVICE_TEST(refuses_chunked_tables),
+        DEVICE_TEST(writes_across_chunks),
+        DEVICE_TEST(takes_times),
+        DEVICE_TEST(flushes_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

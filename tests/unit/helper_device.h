@@ -1,0 +1,49 @@
+/* What the tests of the device layer share. */
+#ifndef HEALCL_TESTS_HELPER_DEVICE_H
+#define HEALCL_TESTS_HELPER_DEVICE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "device/device.h"
+#include "helper_opencl.h"
+
+static struct healcl_error error;
+
+/* Prints what went wrong where a call does not succeed. */
+#define OK(expression)                                                                \
+    do {                                                                              \
+        enum healcl_status ok_ = (expression);                                        \
+        if (ok_ != HEALCL_OK)                                                         \
+            print_error("%s\n%s\n", error.message, error.detail ? error.detail : ""); \
+        assert_int_equal(ok_, HEALCL_OK);                                             \
+    } while (0)
+
+/* No variable of the environment changes a test, no binary is kept, nothing is alive. */
+static inline int device_set_up(void **state)
+{
+    (void)state;
+    unsetenv("HEALCL_DEVICE");
+    unsetenv("HEALCL_TUNING");
+    unsetenv("HEALCL_CHUNK_BYTES");
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    helper_reset();
+    return 0;
+}
+
+static inline int device_tear_down(void **state)
+{
+    (void)state;
+    healcl_error_clear(&error);
+    return helper_balanced() ? 0 : -1;
+}
+
+#define DEVICE_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, device_set_up, device_tear_down)
+
+#endif

@@ -1,0 +1,169 @@
+/* The pool of buffers: what is used again, when, and what is let go. */
+#include "helper_device.h"
+
+enum { MIB = 1 << 20 };
+
+static struct healcl_device *open_device(void)
+{
+    struct healcl_device *device = NULL;
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    return device;
+}
+
+static struct buffer acquire(struct healcl_device *device, uint64_t bytes, bool fresh)
+{
+    struct buffer buffer;
+    OK(device_buffer_acquire(device, bytes, fresh, &buffer, &error));
+    assert_int_equal(buffer.bytes, bytes);
+    assert_true(buffer.chunk_count >= 1);
+    return buffer;
+}
+
+static void uses_buffers_again(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer first = acquire(device, 1000, false);
+    cl_mem memory = first.chunks[0];
+    device_buffer_release(device, &first);
+    assert_int_equal(first.chunk_count, 0);
+    device_buffer_release(device, &first); /* an empty one is ignored */
+    struct buffer second = acquire(device, 1020, false);
+    assert_ptr_equal(second.chunks[0], memory);
+    struct buffer third = acquire(device, 1000, false);
+    assert_ptr_not_equal(third.chunks[0], memory);
+    assert_int_equal(helper.count[CALL_clCreateBuffer], 2);
+    device_buffer_release(device, &second);
+    device_buffer_release(device, &third);
+    healcl_device_close(device);
+}
+
+static void takes_what_fits_best(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer large = acquire(device, 11 * MIB, false);
+    struct buffer fitting = acquire(device, 10 * MIB, false);
+    struct buffer huge = acquire(device, 20 * MIB, false);
+    cl_mem memory = fitting.chunks[0], larger = large.chunks[0];
+    device_buffer_release(device, &fitting);
+    device_buffer_release(device, &large);
+    device_buffer_release(device, &huge);
+    struct buffer a = acquire(device, 10 * MIB, false);
+    assert_ptr_equal(a.chunks[0], memory);
+    struct buffer b = acquire(device, 9 * MIB + 1, false);
+    assert_ptr_equal(b.chunks[0], larger);
+    assert_int_equal(device->bytes_pooled, 20 * MIB);
+    device_buffer_release(device, &a);
+    device_buffer_release(device, &b);
+    healcl_device_close(device);
+}
+
+static void fresh_buffers_are_idle(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer buffer = acquire(device, MIB, false);
+    cl_mem memory = buffer.chunks[0];
+    device_buffer_release(device, &buffer);
+    struct buffer fresh = acquire(device, MIB, true);
+    assert_ptr_not_equal(fresh.chunks[0], memory);
+    OK(device_finish(device, &error)); /* nothing can use the first one any more */
+    struct buffer idle = acquire(device, MIB, true);
+    assert_ptr_equal(idle.chunks[0], memory);
+    device_buffer_release(device, &fresh);
+    device_buffer_release(device, &idle);
+    healcl_device_close(device);
+}
+
+static void makes_chunks(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
+    struct healcl_device *device = open_device();
+    static const struct {
+        uint64_t bytes, chunks;
+    } cases[] = {{0, 1}, {1, 1}, {4096, 1}, {4097, 2}, {8192, 2}, {12289, 4}, {16384, 4}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct buffer buffer = acquire(device, cases[i].bytes, false);
+        assert_int_equal(buffer.chunk_count, cases[i].chunks);
+        device_buffer_release(device, &buffer);
+    }
+    struct buffer buffer;
+    assert_int_equal(device_buffer_acquire(device, 16385, false, &buffer, &error), HEALCL_REFUSED);
+    assert_int_equal(buffer.chunk_count, 0);
+    healcl_device_close(device);
+}
+
+static void counts_bytes(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer a = acquire(device, MIB, false), b = acquire(device, 2 * MIB, false);
+    assert_int_equal(device->bytes_live, 3 * MIB);
+    device_buffer_release(device, &a);
+    assert_int_equal(device->bytes_live, 3 * MIB);
+    assert_int_equal(device->bytes_pooled, MIB);
+    device_pool_empty(device);
+    assert_int_equal(device->bytes_live, 2 * MIB);
+    device_buffer_release(device, &b);
+    device_pool_empty(device);
+    assert_int_equal(device->bytes_live, 0);
+    assert_int_equal(device->bytes_peak, 3 * MIB);
+    assert_int_equal(helper.buffers, 0);
+    healcl_device_close(device);
+}
+
+/* Requests of ever new sizes, one alive at a time: the pool must not keep them all. */
+static void does_not_hoard(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    device->info.global_memory_bytes = 64 * MIB; /* 16 MiB may be spared */
+    for (uint64_t mib = 1; mib <= 40; mib++) {
+        struct buffer buffer = acquire(device, mib * MIB, false);
+        device_buffer_release(device, &buffer);
+        uint64_t spare = mib < 16 ? mib : 16;
+        assert_true(device->bytes_live <= (mib + spare) * MIB);
+    }
+    assert_true(device->bytes_peak <= 56 * MIB);
+    healcl_device_close(device);
+}
+
+static void empties_the_pool_for_room(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer buffer = acquire(device, MIB, false);
+    device_buffer_release(device, &buffer);
+    helper.fail_code = CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    helper.fail_at = helper.calls + 1;
+    buffer = acquire(device, 3 * MIB, false);
+    assert_string_equal(helper.failed, "clCreateBuffer");
+    assert_int_equal(device->bytes_live, 3 * MIB);
+    assert_int_equal(helper.count[CALL_clFinish], 1);
+    device_buffer_release(device, &buffer);
+    helper.fail_at = helper.calls + 1;
+    helper.fail_after = true;
+    assert_int_equal(device_buffer_acquire(device, 5 * MIB, false, &buffer, &error), HEALCL_DEVICE);
+    assert_string_equal(error.message,
+                        "no room for 5242880 bytes beside 0 bytes in use: clCreateBuffer failed: "
+                        "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
+    assert_int_equal(error.opencl_code, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+    helper.fail_at = 0;
+    healcl_device_close(device);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(uses_buffers_again),
+        DEVICE_TEST(takes_what_fits_best),
+        DEVICE_TEST(fresh_buffers_are_idle),
+        DEVICE_TEST(makes_chunks),
+        DEVICE_TEST(counts_bytes),
+        DEVICE_TEST(does_not_hoard),
+        DEVICE_TEST(empties_the_pool_for_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

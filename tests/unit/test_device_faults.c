@@ -1,0 +1,100 @@
+/*
+ * Every OpenCL call of a whole run fails once: an error comes back that names it, and nothing is
+ * left alive. Then every call from it on fails, as when a device is lost.
+ */
+#include <string.h>
+
+#include "helper_scenario.h"
+
+static void ignore_time(void *context, uint32_t tag, uint64_t nanoseconds)
+{
+    (void)context;
+    (void)tag;
+    (void)nanoseconds;
+}
+
+static enum healcl_status use(struct healcl_device *device, struct scenario *scenario, bool *right)
+{
+    TRY(device_add_program(device, "scenario", scenario_source, &error));
+    TRY(scenario_run(device, scenario, right, &error));
+    TRY(device_set_profiling(device, true, &error));
+    for (int i = 0; i < 2; i++)
+        TRY(scenario_launch(device, scenario, &error));
+    TRY(device_finish(device, &error));
+    TRY(device_take_times(device, ignore_time, NULL, &error));
+    return scenario_launch(device, scenario, &error); /* its event is left for the close */
+}
+
+static enum healcl_status open_use_close(uint64_t count, bool *right)
+{
+    struct healcl_device *device = NULL;
+    TRY(device_open(&helper_opencl, "", &device, &error));
+    struct scenario scenario = {.count = count, .local_size = 4};
+    enum healcl_status status = use(device, &scenario, right);
+    scenario_release(device, &scenario);
+    healcl_device_close(device);
+    return status;
+}
+
+/* may_recover: whether a call may be tried again, so that a run succeeds in spite of it. */
+static void fail_each(cl_int code, bool lost, bool may_recover, uint64_t count)
+{
+    bool right = false;
+    helper_reset();
+    OK(open_use_close(count, &right));
+    assert_true(right && helper_balanced());
+    enum { CLOSING = 2 }; /* the close finishes both queues, and nobody hears of it */
+    uint64_t calls = helper.calls;
+    for (uint64_t k = 1; k <= calls; k++) {
+        helper_reset();
+        healcl_error_clear(&error);
+        helper.fail_code = code;
+        helper.fail_after = lost;
+        helper.fail_at = k;
+        enum healcl_status status = open_use_close(count, &right);
+        assert_non_null(helper.failed);
+        if (!helper_balanced() || (status == HEALCL_OK && k <= calls - CLOSING && !may_recover))
+            fail_msg("call %d, %s, failed: '%s'", (int)k, helper.failed, error.message);
+        /* A device that does not answer is refused, a failed build has words of its own. */
+        if (status == HEALCL_DEVICE && helper.count[CALL_clGetProgramBuildInfo] == 0)
+            assert_non_null(strstr(error.message, helper.failed));
+    }
+}
+
+static void each_call_fails_once(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
+    fail_each(CL_INVALID_OPERATION, false, false, 2500);
+}
+
+static void each_call_fails_on_mapped_chunks(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
+    fail_each(CL_INVALID_OPERATION, false, false, 80000);
+}
+
+static void device_is_lost(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CHUNK_BYTES", "131072", 1);
+    fail_each(CL_OUT_OF_RESOURCES, true, false, 80000);
+}
+
+static void each_call_runs_out_of_memory(void **state)
+{
+    (void)state;
+    fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, true, 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(each_call_fails_once),
+        DEVICE_TEST(each_call_fails_on_mapped_chunks),
+        DEVICE_TEST(device_is_lost),
+        DEVICE_TEST(each_call_runs_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* Programs: found, built once, with a build log when they do not build, and kept as binaries. */
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "helper_scenario.h"
+
+static struct healcl_device *open_device(void)
+{
+    struct healcl_device *device = NULL;
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    return device;
+}
+
+static const struct launch simple = {
+    .program = "simple", .kernel = "f", .options = "-D X=1", .local_size = 1, .groups = 1};
+
+static void builds_once(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
+                          &error));
+    struct launch launch = simple;
+    OK(device_prepare(device, &launch, &error));
+    OK(device_prepare(device, &launch, &error));
+    launch.kernel = "g";
+    OK(device_prepare(device, &launch, &error));
+    assert_int_equal(helper.count[CALL_clBuildProgram], 1);
+    assert_int_equal(helper.count[CALL_clCreateKernel], 2);
+    strcpy(launch.options, "-D X=2");
+    OK(device_prepare(device, &launch, &error));
+    launch.local_size = 2;
+    OK(device_prepare(device, &launch, &error));
+    assert_int_equal(helper.count[CALL_clBuildProgram], 3);
+    launch = simple;
+    OK(device_prepare(device, &launch, &error));
+    assert_int_equal(helper.count[CALL_clBuildProgram], 3);
+    healcl_device_close(device);
+}
+
+/* What is added goes before what was added earlier. */
+static void later_sources_win(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+    OK(device_prepare(device, &simple, &error));
+    healcl_device_close(device);
+}
+
+static void shows_the_build_log(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
+    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    char expected[512];
+    snprintf(expected, sizeof expected,
+             "program 'simple' does not build on %s: CL_BUILD_PROGRAM_FAILURE", device->info.name);
+    assert_string_equal(error.message, expected);
+    assert_int_equal(error.opencl_code, CL_BUILD_PROGRAM_FAILURE);
+    assert_non_null(error.detail);
+    assert_int_equal(strncmp(error.detail, "built with -cl-std=CL1.2 ", 25), 0);
+    assert_non_null(strstr(error.detail, "-D X=1"));
+    assert_non_null(strstr(error.detail, "undeclared"));
+    assert_int_equal(device_prepare(device, &simple, NULL), HEALCL_DEVICE);
+    healcl_device_close(device);
+}
+
+static void misses_what_there_is_not(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_string_equal(error.message, "there is no program 'simple'");
+    OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
+    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
+                                       "CL_INVALID_KERNEL_NAME (-46)");
+    healcl_device_close(device);
+}
+
+/* ---------------------------------------------------------------- binaries */
+
+static char directory[64];
+
+static int set_up_cache(void **state)
+{
+    device_set_up(state);
+    strcpy(directory, "/tmp/healcl_test_XXXXXX");
+    if (!mkdtemp(directory))
+        return -1;
+    char cache[128];
+    snprintf(cache, sizeof cache, "%s/deep/cache", directory);
+    setenv("HEALCL_CACHE_DIR", cache, 1);
+    return 0;
+}
+
+/* Calls visit(path) for each file of the cache. Returns how many there are. */
+static int each_file(void (*visit)(const char *path))
+{
+    const char *cache = getenv("HEALCL_CACHE_DIR");
+    DIR *files = opendir(cache);
+    int count = 0;
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
+        if (entry->d_name[0] == '.')
+            continue;
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", cache, entry->d_name);
+        count++;
+        if (visit)
+            visit(path);
+    }
+    if (files)
+        closedir(files);
+    return count;
+}
+
+static void remove_file(const char *path)
+{
+    unlink(path);
+}
+
+static int tear_down_cache(void **state)
+{
+    each_file(remove_file);
+    char path[128];
+    rmdir(getenv("HEALCL_CACHE_DIR"));
+    snprintf(path, sizeof path, "%s/deep", directory);
+    rmdir(path);
+    if (rmdir(directory) != 0)
+        return -1;
+    return device_tear_down(state);
+}
+
+/* One process' use of the cache, where a binary may cost price. */
+static void run_with_price(uint64_t price)
+{
+    struct healcl_device *device = open_device();
+    device->binary_price = price;
+    OK(device_add_program(device, "scenario", scenario_source, &error));
+    struct scenario scenario = {.count = 100, .local_size = 4};
+    bool right = false;
+    OK(scenario_run(device, &scenario, &right, &error));
+    assert_true(right);
+    scenario_release(device, &scenario);
+    healcl_device_close(device);
+}
+
+static void keeps_binaries(void **state)
+{
+    (void)state;
+    run_with_price(1);
+    assert_int_equal(each_file(NULL), 1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
+    assert_int_equal(each_file(NULL), 1);
+}
+
+static void waits_until_they_are_worth_it(void **state)
+{
+    (void)state;
+    run_with_price(UINT64_MAX);
+    run_with_price(UINT64_MAX);
+    assert_int_equal(helper.count[CALL_clGetProgramInfo], 0);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
+    assert_int_equal(each_file(NULL), 1);
+    run_with_price(1);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
+}
+
+static void flip_last_byte(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    fseek(file, -1, SEEK_END);
+    int byte = fgetc(file);
+    fseek(file, -1, SEEK_END);
+    fputc(byte ^ 1, file);
+    fclose(file);
+}
+
+static void cut(const char *path)
+{
+    struct stat information;
+    assert_int_equal(stat(path, &information), 0);
+    assert_int_equal(truncate(path, information.st_size / 2), 0);
+}
+
+static void cut_short(const char *path)
+{
+    assert_int_equal(truncate(path, 10), 0);
+}
+
+static void ignores_damaged_binaries(void **state)
+{
+    (void)state;
+    static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short};
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        run_with_price(1);
+        each_file(damages[i]);
+        helper_reset();
+        run_with_price(1);
+        assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
+        assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
+        helper_reset();
+        run_with_price(1); /* it has been replaced */
+        assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 0);
+    }
+}
+
+/* A driver that refuses its own binary, at either call. */
+static void falls_back_to_source(void **state)
+{
+    (void)state;
+    run_with_price(1);
+    for (int build = 0; build < 2; build++) {
+        helper_reset();
+        struct healcl_device *device = open_device();
+        OK(device_add_program(device, "scenario", scenario_source, &error));
+        struct launch launch = {.program = "scenario",
+                                .kernel = "add",
+                                .options = "-D AMOUNT=5",
+                                .local_size = 4,
+                                .groups = 1};
+        helper.fail_code = CL_INVALID_BINARY;
+        helper.fail_at = helper.calls + 1 + (uint64_t)build;
+        OK(device_prepare(device, &launch, &error));
+        assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
+        assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
+        device->binary_price = 1;
+        healcl_device_close(device);
+    }
+}
+
+static void lives_without_a_directory(void **state)
+{
+    (void)state;
+    char cache[128];
+    snprintf(cache, sizeof cache, "%s", getenv("HEALCL_CACHE_DIR"));
+    setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
+    run_with_price(1);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 3);
+    setenv("HEALCL_CACHE_DIR", cache, 1);
+}
+
+static void finds_the_directory(void **state)
+{
+    (void)state;
+    char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    static const struct {
+        const char *own, *xdg, *home, *expected;
+    } cases[] = {
+        {"/a", "/b", "/c", "/a"},
+        {"", "/b", "/c", NULL},
+        {NULL, "/b", "/c", "/b/healcl"},
+        {NULL, "b", "/c", "/c/.cache/healcl"},
+        {NULL, NULL, "/c", "/c/.cache/healcl"},
+        {NULL, NULL, "", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsetenv("HEALCL_CACHE_DIR");
+        unsetenv("XDG_CACHE_HOME");
+        if (cases[i].own)
+            setenv("HEALCL_CACHE_DIR", cases[i].own, 1);
+        if (cases[i].xdg)
+            setenv("XDG_CACHE_HOME", cases[i].xdg, 1);
+        setenv("HOME", cases[i].home, 1);
+        struct healcl_device *device = open_device();
+        if (cases[i].expected)
+            assert_string_equal(device->cache_directory, cases[i].expected);
+        else
+            assert_null(device->cache_directory);
+        healcl_device_close(device);
+    }
+    unsetenv("XDG_CACHE_HOME");
+    if (home)
+        setenv("HOME", home, 1);
+    free(home);
+}
+
+#define CACHE_TEST(function) \
+    cmocka_unit_test_setup_teardown(function, set_up_cache, tear_down_cache)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(builds_once),
+        DEVICE_TEST(later_sources_win),
+        DEVICE_TEST(shows_the_build_log),
+        DEVICE_TEST(misses_what_there_is_not),
+        CACHE_TEST(keeps_binaries),
+        CACHE_TEST(waits_until_they_are_worth_it),
+        CACHE_TEST(ignores_damaged_binaries),
+        CACHE_TEST(falls_back_to_source),
+        CACHE_TEST(lives_without_a_directory),
+        DEVICE_TEST(finds_the_directory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
