@@ -5,7 +5,7 @@
  * Specialisation macros, given with -D; a program checks those of its own:
  *   LOCAL_SIZE    work-items in a work-group
  *   CHUNKS        how many device buffers a storage argument is made of: 1 or 4
- *   CHUNK_SHIFT   log2 of the bytes in each such buffer but the last
+ *   CHUNK_SHIFT   with 4 of them, log2 of the bytes in each but the last
  */
 #ifndef HEALCL_CL_BASE_H
 #define HEALCL_CL_BASE_H
@@ -68,9 +68,6 @@ struct twiddle {
 #ifndef LOCAL_SIZE
 #error "LOCAL_SIZE is not given"
 #endif
-#ifndef CHUNK_SHIFT
-#error "CHUNK_SHIFT is not given"
-#endif
 
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 
@@ -79,6 +76,9 @@ struct twiddle {
 #define BUFFER(type, name) global type *name##0
 #define AT(name, i) (name##0[i])
 #elif CHUNKS == 4
+#ifndef CHUNK_SHIFT
+#error "CHUNK_SHIFT is not given"
+#endif
 #define BUFFER(type, name)                                                                         \
     global type *name##0, global type *name##1, global type *name##2, global type *name##3
 #define CHUNK_ELEMENTS(name) (((ulong)1 << CHUNK_SHIFT) / sizeof(*name##0))

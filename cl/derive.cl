@@ -1,10 +1,7 @@
 /*
  * What is worked out once from a tensor and kept until the tensor is written: checks and tables.
- * IN: the tensor's type, int or long. In every space operand 0 is the tensor.
+ * In every space operand 0 is the tensor.
  */
-#ifndef IN
-#error "IN is not given"
-#endif
 
 #define EACH_VALUE(space, in)                                                                      \
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))               \
@@ -12,7 +9,7 @@
 #define VALUE(space, in) ((long)AT(in, POSITION(space, run, 0, i)))
 
 /* After a check has reported under this key: notes the value it found. One work-item. */
-KERNEL note_value(struct space space, BUFFER(const IN, in), volatile global struct status *status)
+KERNEL note_value(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
     if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
         return;
@@ -22,7 +19,7 @@ KERNEL note_value(struct space space, BUFFER(const IN, in), volatile global stru
 }
 
 /* Reports elements below 1. */
-KERNEL check_moduli(struct space space, BUFFER(const IN, in), volatile global struct status *status)
+KERNEL check_moduli(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
     EACH_VALUE(space, in)
     if (VALUE(space, in) < 1)
@@ -30,7 +27,7 @@ KERNEL check_moduli(struct space space, BUFFER(const IN, in), volatile global st
 }
 
 /* Reports elements outside of [first, size). */
-KERNEL check_indices(struct space space, BUFFER(const IN, in), volatile global struct status *status,
+KERNEL check_indices(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status,
                      long first, long size)
 {
     EACH_VALUE(space, in)
@@ -39,7 +36,7 @@ KERNEL check_indices(struct space space, BUFFER(const IN, in), volatile global s
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
-KERNEL moduli(struct space space, BUFFER(const IN, in), global struct modulus *table,
+KERNEL moduli(struct space space, BUFFER(const ELEMENT, in), global struct modulus *table,
               volatile global struct status *status)
 {
     EACH_VALUE(space, in)
@@ -52,7 +49,7 @@ KERNEL moduli(struct space space, BUFFER(const IN, in), global struct modulus *t
 }
 
 /* table[j,i] = element (j, i) reduced modulo q[j], with its quotient. The space is [k,n]. */
-KERNEL twiddles(struct space space, BUFFER(const IN, in), global const struct modulus *q,
+KERNEL twiddles(struct space space, BUFFER(const ELEMENT, in), global const struct modulus *q,
                 global struct twiddle *table)
 {
     EACH_VALUE(space, in)
@@ -64,7 +61,7 @@ KERNEL twiddles(struct space space, BUFFER(const IN, in), global const struct mo
 
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
-KERNEL permutation_first(struct space space, BUFFER(const IN, in), volatile global uint *first)
+KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile global uint *first)
 {
     EACH_VALUE(space, in)
     {
@@ -76,7 +73,7 @@ KERNEL permutation_first(struct space space, BUFFER(const IN, in), volatile glob
 
 /* table[i] = perm[i]. Reports values outside of the axis and those that came before; they then
  * count as i, so that what uses the table stays inside. */
-KERNEL permutation(struct space space, BUFFER(const IN, in), global const uint *first,
+KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const uint *first,
                    global uint *table, volatile global struct status *status)
 {
     EACH_VALUE(space, in)

@@ -1,35 +1,25 @@
 /*
- * Elementwise modular operations. One of MODMUL, MODSUM, MOD, MODNEG and ABS is defined.
- * OUT, A, B, P: the types of the operands, int or long. MODULUS_TABLE: whether p is a table of
- * struct modulus that has been checked; else its elements are, and one below 1 counts as 1 (the
- * check that has been enqueued before reports it).
+ * Elementwise modular operations: out = compute_NAME(a, b, p) in a kernel NAME_table, where p is a
+ * table that has been checked, and in a kernel NAME, where p is a tensor: its elements below 1
+ * count as 1, since a check that has been enqueued before reports them.
+ * A scalar a or b comes by value: scalars has bit 0 set for a, bit 1 for b.
  */
-#if !defined(OUT) || !defined(A)
-#error "OUT and A must be given"
-#endif
 
-#ifdef MODULUS_TABLE
-#define P_PARAMETER global const struct modulus *p
-#define P_AT(i) (p[i])
-#else
-#define P_PARAMETER BUFFER(const P, p)
-#define P_AT(i) make_modulus((ulong)max((long)AT(p, i), 1L))
-#endif
-
-/* The C remainder of a value with that magnitude mod q and that sign. */
+/* The C remainder of a value with that magnitude mod p and that sign. */
 static inline long with_sign(ulong rest, bool negative)
 {
     return negative ? -(long)rest : (long)rest;
 }
 
-#if defined(MODMUL)
-static inline long compute(long a, long b, struct modulus p)
+/* a*b, C remainder by p */
+static inline long compute_modmul(long a, long b, struct modulus p)
 {
-    ulong rest = multiply_mod(reduce(magnitude(a), p), reduce(magnitude(b), p), p);
+    ulong rest = multiply_mod(reduce(magnitude(a), p), magnitude(b), p);
     return with_sign(rest, (a < 0) != (b < 0));
 }
-#elif defined(MODSUM)
-static inline long compute(long a, long b, struct modulus p)
+
+/* a+b, C remainder by p */
+static inline long compute_modsum(long a, long b, struct modulus p)
 {
     ulong size_a = magnitude(a), size_b = magnitude(b);
     if ((a < 0) == (b < 0)) {
@@ -39,47 +29,53 @@ static inline long compute(long a, long b, struct modulus p)
     bool negative = size_a > size_b ? a < 0 : b < 0;
     return with_sign(reduce(size_a > size_b ? size_a - size_b : size_b - size_a, p), negative);
 }
-#elif defined(MOD)
-static inline long compute(long a, struct modulus p)
+
+/* a, C remainder by p */
+static inline long compute_mod(long a, long b, struct modulus p)
 {
     return with_sign(reduce(magnitude(a), p), a < 0);
 }
-#elif defined(MODNEG)
-static inline long compute(long a, struct modulus p)
+
+/* -a mod p, in [0, p) */
+static inline long compute_modneg(long a, long b, struct modulus p)
 {
     ulong rest = reduce_signed(a, p);
     return rest ? (long)(p.value - rest) : 0;
 }
-#elif defined(ABS)
-static inline long compute(long a)
-{
-    return (long)magnitude(a);
-}
-#else
-#error "no operation is given"
-#endif
 
-/* Operands: out, a, b, p; those that the operation lacks are left out. */
-KERNEL elementwise(struct space space, BUFFER(OUT, out), BUFFER(const A, a)
-#if defined(MODMUL) || defined(MODSUM)
-                                       , BUFFER(const B, b)
-#endif
-#ifndef ABS
-                                       , P_PARAMETER
-#endif
-                   )
+/* Operands: out, a, b, p. */
+#define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
+    KERNEL name(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                \
+                BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
+    {                                                                                              \
+        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
+            for (ulong i = 0; i < run.length; i++) {                                               \
+                long a_value = scalars & 1 ? a_scalar : AT(a, POSITION(space, run, 1, i));         \
+                long b_value = scalars & 2 ? b_scalar : AT(b, POSITION(space, run, 2, i));         \
+                AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation(                \
+                    a_value, b_value, P_AT(POSITION(space, run, 3, i)));                           \
+            }                                                                                      \
+    }
+
+#define TABLE_PARAMETER global const struct modulus *p
+#define TABLE_AT(i) (p[i])
+#define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
+#define TENSOR_AT(i) make_modulus((ulong)max((long)AT(p, i), 1L))
+
+#define MODULAR(name)                                                                              \
+    ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)                                     \
+    ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+
+MODULAR(modmul)
+MODULAR(modsum)
+MODULAR(mod)
+MODULAR(modneg)
+
+/* out = |a|; the smallest value wraps. Operands: out, a. */
+KERNEL absolute(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long value = AT(a, POSITION(space, run, 1, i));
-#if defined(MODMUL) || defined(MODSUM)
-            value = compute(value, AT(b, POSITION(space, run, 2, i)),
-                            P_AT(POSITION(space, run, 3, i)));
-#elif defined(ABS)
-            value = compute(value);
-#else
-            value = compute(value, P_AT(POSITION(space, run, 3, i)));
-#endif
-            AT(out, POSITION(space, run, 0, i)) = (OUT)value;
-        }
+        for (ulong i = 0; i < run.length; i++)
+            AT(out, POSITION(space, run, 0, i)) =
+                (ELEMENT)magnitude(AT(a, POSITION(space, run, 1, i)));
 }

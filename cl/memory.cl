@@ -1,7 +1,4 @@
-/* Copies and fills. ELEMENT: char, int or long. */
-#ifndef ELEMENT
-#error "ELEMENT is not given"
-#endif
+/* Copies and fills. */
 
 /* Operands: out, in. */
 KERNEL copy(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))

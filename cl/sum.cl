@@ -1,7 +1,4 @@
-/* Sums modulo q. ELEMENT: int or long. */
-#ifndef ELEMENT
-#error "ELEMENT is not given"
-#endif
+/* Sums modulo q. */
 
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a, q. */
 KERNEL axis_modsum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),

@@ -5,15 +5,11 @@
  * in hand. All residues are in [0, q) for every q in [1, 2^63).
  * The butterflies are those of P. Longa and M. Naehrig, "Speeding up the number theoretic
  * transform for faster ideal lattice-based cryptography", 2016, algorithms 1 and 2.
- * IN, OUT: types of the tensors: char, int or long.
  */
-#if !defined(IN) || !defined(OUT)
-#error "IN and OUT must be given"
-#endif
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
  * The space is [l,r,k,n]; operands: none, in. */
-KERNEL load(struct space space, global ulong *rows, BUFFER(const IN, in),
+KERNEL load(struct space space, global ulong *rows, BUFFER(const ELEMENT, in),
             global const struct modulus *q, global const uint *perm, uint use_perm)
 {
     ulong n = (ulong)space.shape[3];
@@ -30,7 +26,7 @@ KERNEL load(struct space space, global ulong *rows, BUFFER(const IN, in),
 
 /* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
  * The space is [l,r,k,n]; operand: out. */
-KERNEL store(struct space space, BUFFER(OUT, out), global const ulong *rows,
+KERNEL store(struct space space, BUFFER(ELEMENT, out), global const ulong *rows,
              global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
              global const uint *perm, uint use_perm)
 {
@@ -42,7 +38,7 @@ KERNEL store(struct space space, BUFFER(OUT, out), global const ulong *rows,
             ulong value = rows[row + (use_perm ? perm[u] : u)];
             if (scale)
                 value = multiply_twiddle(value, n_inv[run.index[2]], modulus);
-            AT(out, POSITION(space, run, 0, i)) = (OUT)value;
+            AT(out, POSITION(space, run, 0, i)) = (ELEMENT)value;
         }
     }
 }

@@ -190,7 +190,8 @@ MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, c
 /*
  * One kernel launch. The program is cl/<program>.cl behind cl/base.h and cl/arithmetic.h, built
  * with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer has
- * several chunks), -D CHUNK_SHIFT=<log2 of chunk_bytes> and -D LOCAL_SIZE=<local_size>.
+ * several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D LOCAL_SIZE=<local_size>.
+ * LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;

@@ -121,9 +121,14 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", program->name);
     char options[LAUNCH_OPTIONS_SIZE + 128];
-    snprintf(options, sizeof options,
-             "-cl-std=CL1.2 -D CHUNKS=%u -D CHUNK_SHIFT=%u -D LOCAL_SIZE=%zu %s", program->chunks,
-             log2_of(device->chunk_bytes), program->local_size, program->options);
+    /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
+     * a program that needs it is built anew then. */
+    char chunk_shift[32] = "";
+    if (program->chunks > 1)
+        snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
+                 log2_of(device->chunk_bytes));
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu %s",
+             program->chunks, chunk_shift, program->local_size, program->options);
     char line[128]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
     const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base.h\"\n",

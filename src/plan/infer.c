@@ -757,17 +757,14 @@ MUST_CHECK static enum healcl_status infer_take_along_axis(struct call *call,
     TRY(want_rank("idx", idx, a->layout.rank, error));
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
-    /* Off the axis, a and idx broadcast; along it there are as many elements as indices. */
-    struct layout off_axis = a->layout, shape;
-    off_axis.shape[axis] = 1;
-    TRY_ARGUMENT("idx", layout_broadcast_shape(&off_axis, &idx->layout, &shape, error));
-    TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
-
-    struct layout a_view, idx_view;
-    TRY(layout_broadcast(&off_axis, &out->layout, &a_view, error));
+    /* Off the axis, both broadcast to out's shape; along it, idx does. */
+    TRY(want_rank("out", out, a->layout.rank, error));
+    struct layout a_view = a->layout, idx_view;
+    a_view.shape[axis] = 1;
+    TRY_ARGUMENT("a", layout_broadcast(&a_view, &out->layout, &a_view, error));
+    TRY_ARGUMENT("idx", layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
     a_view.shape[axis] = a->layout.shape[axis];
     a_view.stride[axis] = a->layout.stride[axis];
-    TRY(layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
     struct step step = new_step(call, STEP_GATHER, out);
     step.value[0] = axis;
     step.value[1] = 1;

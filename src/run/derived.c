@@ -92,16 +92,16 @@ void derived_forget(struct device_executor *self, struct device_storage *storage
     }
 }
 
-/* A job of cl/derive.cl over the elements of input i, seen through a layout; the space and the
- * input are its first arguments. */
+/* A job of a kernel of cl/derive.cl over the elements of input i, seen through a layout; the space
+ * and the input are its first arguments. */
 MUST_CHECK static enum healcl_status begin(struct job *job, struct device_executor *self,
                                            const struct step *step, int i, const char *kernel,
                                            const struct layout *layout, struct healcl_error *error)
 {
     const struct buffer *input;
     TRY(executor_buffer(self, step->in[i]->storage, &input, error));
-    job_init(job, self, step, "derive", kernel);
-    job_define_type(job, "IN", step->in[i]->storage->dtype);
+    job_init(job, self, step, "core", kernel);
+    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
     job_set_space(job, layout);
     job_set_operand(job, 0, layout);
     job_add_space(job);
@@ -249,14 +249,14 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
                                                         struct healcl_error *error)
 {
     const struct layout *layout = &step->in[i]->layout;
-    struct layout packed = layout_packed(layout);
     struct job job;
-    job_init(&job, self, step, "memory", "fill");
-    job_define_type(&job, "ELEMENT", DTYPE_INT32);
-    job_set_space(&job, layout);
-    job_set_operand(&job, 0, &packed);
-    job_add_space(&job);
-    job_add_buffer(&job, first);
+    /* first begins as all ones: it is filled as elements of perm's type, which the program is
+     * for. */
+    int64_t size = (int64_t)dtype_size(step->in[i]->storage->dtype);
+    struct layout words = {.rank = 1, .shape = {(int64_t)first->bytes / size}, .stride = {1}};
+    TRY(begin(&job, self, step, i, "fill", &words, error));
+    job.launch.arguments[1].buffer = first;
+    job.space.operand[0].offset = 0;
     job_add_long(&job, -1);
     TRY(job_launch(&job, error));
 
@@ -292,8 +292,8 @@ enum healcl_status derive_permutation(struct device_executor *self, const struct
                    step_input_name(step, i), (long long)n);
         struct buffer first = {0};
         TRY(add(self, storage, &key, n, sizeof(uint32_t), &derived, error));
-        TRY(device_buffer_acquire(self->device, (uint64_t)n * sizeof(uint32_t), false, &first,
-                                  error));
+        TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,
+                                  &first, error));
         enum healcl_status status =
             launch_permutation(self, step, i, &first, &derived->table, error);
         device_buffer_release(self->device, &first);
@@ -323,8 +323,8 @@ enum healcl_status derive_crt_inverses(struct device_executor *self, const struc
                 error));
         struct check check = {
             .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-        job_init(&job, self, step, "derive", "crt_inverses");
-        job_define_type(&job, "IN", step->in[i]->storage->dtype);
+        job_init(&job, self, step, "core", "crt_inverses");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
         job_set_space(&job, &pairs);
         job_add_space(&job);
         TRY(executor_add_check(self, &check, &job.space.key, error));

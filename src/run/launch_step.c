@@ -19,7 +19,7 @@ MUST_CHECK static enum healcl_status launch_fill(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     struct job job;
-    job_init(&job, self, step, "memory", "fill");
+    job_init(&job, self, step, "core", "fill");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job_set_operand(&job, 0, &step->out->layout);
@@ -37,7 +37,7 @@ MUST_CHECK static enum healcl_status launch_copy(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     struct job job;
-    job_init(&job, self, step, "memory", "copy");
+    job_init(&job, self, step, "core", "copy");
     job_define_type(&job, "ELEMENT", in->storage->dtype);
     job_set_space(&job, out_layout);
     job_set_operand(&job, 0, out_layout);
@@ -59,53 +59,85 @@ enum healcl_status launch_pack(struct device_executor *self, const struct step *
 
 /* ---------------------------------------------------------------- cl/elementwise.cl */
 
-static const char *elementwise_macro(enum step_kind kind)
+struct elementwise_kernel {
+    const char *table, *tensor; /* for moduli in a table, and in a tensor */
+};
+
+static struct elementwise_kernel elementwise_kernel(enum step_kind kind)
 {
     switch (kind) {
-    case STEP_MODMUL: return "MODMUL";
-    case STEP_MODSUM: return "MODSUM";
-    case STEP_MOD: return "MOD";
-    case STEP_MODNEG: return "MODNEG";
-    default: return "ABS";
+    case STEP_MODMUL: return (struct elementwise_kernel){"modmul_table", "modmul"};
+    case STEP_MODSUM: return (struct elementwise_kernel){"modsum_table", "modsum"};
+    case STEP_MOD: return (struct elementwise_kernel){"mod_table", "mod"};
+    default: return (struct elementwise_kernel){"modneg_table", "modneg"};
     }
+}
+
+/* The value of a scalar operand; false where input i is a tensor. An absent one counts as 0. */
+static bool scalar_value(const struct device_executor *self, const struct step *step, int i,
+                         int64_t *value)
+{
+    const struct tensor *input = step->in[i];
+    *value = 0;
+    if (!input)
+        return true;
+    if (input->storage != self->plan->constants.storage)
+        return false;
+    *value = self->plan->constants.values[input->layout.offset];
+    return true;
 }
 
 MUST_CHECK static enum healcl_status launch_elementwise(struct device_executor *self,
                                                         const struct step *step,
                                                         struct healcl_error *error)
 {
-    static const char *const types[] = {"A", "B", "P"};
+    struct elementwise_kernel kernel = elementwise_kernel(step->kind);
+    const struct buffer *table;
+    struct layout moduli;
+    TRY(derive_moduli(self, step, 2, &table, &moduli, error));
+
     struct job job;
-    job_init(&job, self, step, "elementwise", "elementwise");
-    job_define(&job, elementwise_macro(step->kind), "");
-    job_define_type(&job, "OUT", step->out->storage->dtype);
-    for (int i = 0; i < 3; i++)
-        if (step->in[i])
-            job_define_type(&job, types[i], step->in[i]->storage->dtype);
+    job_init(&job, self, step, "core", table ? kernel.table : kernel.tensor);
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 3, &moduli);
+    int64_t scalars[2];
+    uint32_t is_scalar = 0;
     for (uint32_t i = 0; i < 2; i++)
-        if (step->in[i])
+        if (scalar_value(self, step, (int)i, &scalars[i]))
+            is_scalar |= 1u << i;
+        else
             job_set_operand(&job, i + 1, &step->in[i]->layout);
-
-    const struct buffer *table = NULL;
-    if (step->in[2]) {
-        struct layout operand;
-        TRY(derive_moduli(self, step, 2, &table, &operand, error));
-        job_set_operand(&job, 3, &operand);
-        if (table)
-            job_define(&job, "MODULUS_TABLE", "");
-    }
     job_simplify_space(&job);
     job_add_space(&job);
     TRY(add_tensor(&job, step->out, error));
-    for (int i = 0; i < 2; i++)
-        if (step->in[i])
-            TRY(add_tensor(&job, step->in[i], error));
+    for (uint32_t i = 0; i < 2; i++) /* some buffer must stand for a scalar's */
+        TRY(add_tensor(&job, is_scalar & 1u << i ? step->out : step->in[i], error));
     if (table)
         job_add_table(&job, table);
-    else if (step->in[2])
+    else
         TRY(add_tensor(&job, step->in[2], error));
+    job_add_uint(&job, is_scalar);
+    job_add_long(&job, scalars[0]);
+    job_add_long(&job, scalars[1]);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_absolute(struct device_executor *self,
+                                                     const struct step *step,
+                                                     struct healcl_error *error)
+{
+    struct job job;
+    job_init(&job, self, step, "core", "absolute");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(add_tensor(&job, step->out, error));
+    TRY(add_tensor(&job, step->in[0], error));
     return job_launch(&job, error);
 }
 
@@ -126,7 +158,7 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct device_executor *
         q_view.stride[i] = i + 1 == q_view.rank;
 
     struct job job;
-    job_init(&job, self, step, "sum", "axis_modsum");
+    job_init(&job, self, step, "core", "axis_modsum");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job_set_operand(&job, 0, &step->out->layout);
@@ -162,7 +194,7 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct device_execut
     b_view.stride[2] = 0;
 
     struct job job;
-    job_init(&job, self, step, "sum", "modmul_axis_sum");
+    job_init(&job, self, step, "core", "modmul_axis_sum");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, out);
     job_set_operand(&job, 0, &out_view);
@@ -197,14 +229,6 @@ struct transform {
     struct buffer rows;
 };
 
-static void begin_transform(struct job *job, struct device_executor *self,
-                            const struct transform *transform, const char *kernel)
-{
-    job_init(job, self, transform->step, "transform", kernel);
-    job_define_type(job, "IN", transform->step->in[0]->storage->dtype);
-    job_define_type(job, "OUT", transform->step->out->storage->dtype);
-}
-
 /* Loads, transforms and stores the rows [first, first + count). */
 MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self,
                                                     const struct transform *transform,
@@ -216,7 +240,8 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     bool permutes = step->in[3] != NULL;
     struct job job;
 
-    begin_transform(&job, self, transform, "load");
+    job_init(&job, self, step, "core", "load");
+    job_define_type(&job, "ELEMENT", step->in[0]->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
@@ -229,19 +254,18 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     job_add_uint(&job, transform->inverse && permutes);
     TRY(job_launch(&job, error));
 
-    size_t local_size = self->device->tuning.transform_local_size;
-    while (local_size > 1 && local_size > n / 2)
-        local_size /= 2;
-    begin_transform(&job, self, transform, transform->inverse ? "inverse" : "forward");
+    job_init(&job, self, step, "core", transform->inverse ? "inverse" : "forward");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_add_table(&job, &transform->rows);
     job_add_long(&job, transform->n);
     job_add_uint(&job, (uint32_t)transform->k);
     job_add_uint(&job, (uint32_t)(first % transform->k));
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
-    TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
+    TRY(job_launch_groups(&job, (uint64_t)count, self->device->tuning.transform_local_size, error));
 
-    begin_transform(&job, self, transform, "store");
+    job_init(&job, self, step, "core", "store");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
@@ -402,8 +426,8 @@ enum healcl_status launch_step(struct device_executor *self, const struct step *
     case STEP_MODMUL:
     case STEP_MODSUM:
     case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_ABS: return launch_elementwise(self, step, error);
+    case STEP_MODNEG: return launch_elementwise(self, step, error);
+    case STEP_ABS: return launch_absolute(self, step, error);
     case STEP_AXIS_MODSUM: return launch_axis_modsum(self, step, error);
     case STEP_MODMUL_AXIS_SUM: return launch_modmul_axis_sum(self, step, error);
     case STEP_NTT:
