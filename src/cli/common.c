@@ -1,0 +1,239 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "report/text.h"
+
+int exit_code(enum healcl_status status)
+{
+    switch (status) {
+    case HEALCL_OK: return EXIT_VERIFIED;
+    case HEALCL_DIFFERENT: return EXIT_DIFFERENT;
+    case HEALCL_USAGE: return EXIT_USAGE;
+    case HEALCL_REFUSED: return EXIT_REFUSED;
+    case HEALCL_DEVICE:
+    case HEALCL_NO_MEMORY: return EXIT_DEVICE;
+    }
+    return EXIT_DEVICE;
+}
+
+/* ---------------------------------------------------------------- printing */
+
+enum { LINE_SIZE = 8192 };
+
+__attribute__((format(printf, 2, 0))) static void format_line(char line[LINE_SIZE],
+                                                              const char *format, va_list arguments)
+{
+    vsnprintf(line, LINE_SIZE, format, arguments);
+    text_clean(line, false);
+}
+
+void print_notice(const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(line, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "healcl: %s\n", line);
+}
+
+/* The part of a source file's path that is the project's own. */
+static const char *source_place(const char *path)
+{
+    const char *place = strstr(path, "/src/");
+    for (const char *next = place; next; next = strstr(next + 1, "/src/"))
+        place = next;
+    return place ? place + 1 : path;
+}
+
+int print_error(const char *file, const struct healcl_error *error, bool verbose)
+{
+    char place[256] = "";
+    if (verbose && error->file)
+        snprintf(place, sizeof place, " [%s:%d]", source_place(error->file), error->line);
+    print_notice("%s%s%s%s", file ? file : "", file ? ": " : "", error->message, place);
+    if (error->detail)
+        fprintf(stderr, "%s%s", error->detail,
+                *error->detail && error->detail[strlen(error->detail) - 1] == '\n' ? "" : "\n");
+    return exit_code(error->status);
+}
+
+bool is_smart_terminal(FILE *stream)
+{
+    const char *terminal = getenv("TERM");
+    return isatty(fileno(stream)) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+struct style style_of(FILE *stream)
+{
+    struct style style = {.stream = stream};
+    struct winsize size;
+    if (!isatty(fileno(stream)))
+        return style;
+    style.width = 80;
+    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        style.width = size.ws_col;
+    const char *plain = getenv("NO_COLOR");
+    style.colour = is_smart_terminal(stream) && !(plain && *plain);
+    return style;
+}
+
+int finish_output(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    /* Whoever closed a pipe early, as head does, knows why. */
+    if (errno != EPIPE)
+        print_notice("cannot write to standard output: %s", strerror(errno ? errno : EIO));
+    return code == EXIT_VERIFIED ? EXIT_USAGE : code;
+}
+
+int printed(enum healcl_status status)
+{
+    if (status == HEALCL_OK)
+        return EXIT_VERIFIED;
+    print_notice("out of memory");
+    return exit_code(status);
+}
+
+/* ---------------------------------------------------------------- arguments */
+
+int usage_error(const struct command *command, const char *format, ...)
+{
+    char line[LINE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    format_line(line, format, arguments);
+    va_end(arguments);
+    if (command)
+        print_notice("%s; see 'healcl %s --help'", line, command->name);
+    else
+        print_notice("%s; see 'healcl --help'", line);
+    return EXIT_USAGE;
+}
+
+/* How many long options begin as text, of so many characters, does. */
+static int candidates(const char *text, size_t length, const struct option *options)
+{
+    int count = 0;
+    for (; options->name; options++)
+        count += strncmp(options->name, text, length) == 0;
+    return count;
+}
+
+int option_error(const struct command *command, int found, char **argv,
+                 const struct option *options)
+{
+    const char *text = argv[optind - 1];
+    if (strncmp(text, "--", 2) != 0 || text[2] == 0) {
+        if (found == ':')
+            return usage_error(command, "option '-%c' needs a value", optopt);
+        return usage_error(command, "unknown option '-%c'", optopt);
+    }
+    int length = (int)strcspn(text, "=");
+    if (found == ':')
+        return usage_error(command, "option '%s' needs a value", text);
+    if (optopt != 0)
+        return usage_error(command, "option '%.*s' takes no value", length, text);
+    if (candidates(text + 2, (size_t)length - 2, options) > 1)
+        return usage_error(command, "option '%.*s' could mean several", length, text);
+    return usage_error(command, "unknown option '%.*s'", length, text);
+}
+
+int print_help(const struct command *command)
+{
+    fputs(command->help, stdout);
+    return finish_output(EXIT_VERIFIED);
+}
+
+int one_file(const struct command *command, int argc, char **argv, const char **file)
+{
+    if (optind == argc)
+        return usage_error(command, "no FILE is named");
+    if (optind + 1 < argc)
+        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
+    *file = argv[optind];
+    return EXIT_VERIFIED;
+}
+
+int no_file(const struct command *command, int argc, char **argv)
+{
+    if (optind < argc)
+        return usage_error(command, "unexpected argument '%s'", argv[optind]);
+    return EXIT_VERIFIED;
+}
+
+/* Digits at the start of text; *end is behind them. */
+static bool parse_digits(const char *text, const char **end, uint64_t *value)
+{
+    char *stop;
+    if (*text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    *value = strtoull(text, &stop, 10);
+    *end = stop;
+    return errno == 0;
+}
+
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    static const char suffixes[] = "KMGT";
+    const char *end;
+    if (!parse_digits(text, &end, bytes) || *bytes == 0)
+        return false;
+    if (*end == 0)
+        return true;
+    const char *suffix = strchr(suffixes, *end >= 'a' ? *end - 'a' + 'A' : *end);
+    if (!suffix || end[1] != 0)
+        return false;
+    for (const char *s = suffixes; s <= suffix; s++) {
+        if (*bytes > INT64_MAX / 1024)
+            return false;
+        *bytes *= 1024;
+    }
+    return true;
+}
+
+bool parse_count(const char *text, uint32_t most, uint32_t *count)
+{
+    const char *end;
+    uint64_t value;
+    if (!parse_digits(text, &end, &value) || *end != 0 || value == 0 || value > most)
+        return false;
+    *count = (uint32_t)value;
+    return true;
+}
+
+/* ---------------------------------------------------------------- limits */
+
+/* The limit of a control group, of version 2 or 1; UINT64_MAX where there is none. */
+static uint64_t group_memory(void)
+{
+    static const char *const paths[] = {"/sys/fs/cgroup/memory.max",
+                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        FILE *file = fopen(paths[i], "r");
+        uint64_t bytes = 0;
+        bool found = file && fscanf(file, "%20" SCNu64, &bytes) == 1; /* "max" is no number */
+        if (file)
+            fclose(file);
+        if (found && bytes > 0)
+            return bytes;
+    }
+    return UINT64_MAX;
+}
+
+uint64_t host_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : INT64_MAX;
+    uint64_t group = group_memory();
+    return group < bytes ? group : bytes;
+}

@@ -1,0 +1,365 @@
+/* healcl run */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "plan/transcript.h"
+#include "report/text.h"
+#include "run/new_file.h"
+#include "run/run.h"
+
+enum {
+    REPEAT_MAX = 1000000,
+    LARGE_FILE = 32 * 1024 * 1024, /* takes a while to read */
+    DIFFERENCES_KEPT = 10000,      /* lines for the JSON */
+};
+
+/* One `healcl run`. */
+struct session {
+    const char *file, *selector, *json_path, *dump_dir;
+    bool reference, no_verify, quiet, verbose;
+    uint32_t repeat;
+    uint64_t memory_limit; /* 0: by the device */
+    bool json_on_stdout;
+    struct new_file json_file;
+
+    struct progress progress;
+    uint32_t repetition; /* that runs now, from 1 */
+    bool differs; /* a difference was told */
+    char **differences;
+    size_t difference_count;
+
+    struct device_info info; /* of the device that was chosen */
+    struct healcl_device *device;
+    struct healcl_transcript *transcript;
+    struct healcl_report *report;
+};
+
+/* Text for people; standard output, unless that is to be JSON. */
+static FILE *text_stream(const struct session *session)
+{
+    return session->json_on_stdout ? stderr : stdout;
+}
+
+/* ---------------------------------------------------------------- what a run tells */
+
+static void on_difference(void *context, const char *line)
+{
+    struct session *session = context;
+    progress_clear(&session->progress);
+    session->differs = true;
+    char *clean = strdup(line);
+    if (!clean)
+        return;
+    text_clean(clean, false);
+    fprintf(text_stream(session), "%s\n", clean);
+    if (session->difference_count < DIFFERENCES_KEPT && session->differences)
+        session->differences[session->difference_count++] = clean;
+    else
+        free(clean);
+}
+
+static void on_warning(void *context, const char *line)
+{
+    struct session *session = context;
+    progress_clear(&session->progress);
+    if (!session->quiet)
+        print_notice("%s: warning: %s", session->file, line);
+}
+
+static void on_progress(void *context, size_t segment, size_t segment_count, const char *name,
+                        size_t step, size_t step_count)
+{
+    struct session *session = context;
+    session->repetition += segment == 0 && step == 0;
+    char repetition[48] = "", time[UNIT_TEXT_SIZE];
+    if (session->repeat > 1)
+        snprintf(repetition, sizeof repetition, "run %" PRIu32 " of %" PRIu32 ", ",
+                 session->repetition, session->repeat);
+    unsigned percent = step_count ? (unsigned)(step * 100 / step_count) : 0;
+    progress_show(&session->progress, false, "%ssegment %zu of %zu, %u %%, %s: %s", repetition,
+                  segment + 1, segment_count, percent,
+                  text_time(monotonic_nanoseconds() - session->progress.start, time),
+                  *name ? name : "(no segment)");
+}
+
+/* ---------------------------------------------------------------- opening */
+
+MUST_CHECK static enum healcl_status choose_device(struct session *session,
+                                                   struct healcl_error *error)
+{
+    struct device_info *list;
+    size_t count, index;
+    TRY(device_list(&opencl_loader, &list, &count, error));
+    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    if (status == HEALCL_OK)
+        session->info = list[index];
+    free(list);
+    return status;
+}
+
+static void announce_reading(struct session *session)
+{
+    struct stat about;
+    char text[UNIT_TEXT_SIZE];
+    if (stat(session->file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > LARGE_FILE)
+        progress_show(&session->progress, true, "reading %s (%s)", session->file,
+                      text_bytes((uint64_t)about.st_size, text));
+}
+
+/* The limit is what the memory can hold that the tensors will lie in, where that is known well:
+ * what a device says of its own is only a hint. */
+MUST_CHECK static enum healcl_status open_transcript(struct session *session, bool host_memory_only,
+                                                     struct healcl_error *error)
+{
+    struct healcl_limits limits = {.memory_bytes = session->memory_limit};
+    if (limits.memory_bytes == 0 && host_memory_only)
+        limits.memory_bytes = host_memory();
+    announce_reading(session);
+    enum healcl_status status =
+        healcl_transcript_open(session->file, &limits, &session->transcript, error);
+    progress_clear(&session->progress);
+    return status;
+}
+
+static void warn_of_memory(struct session *session)
+{
+    uint64_t needed = session->transcript->plan->bytes_peak;
+    char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE], line[128];
+    if (session->info.unified_memory || needed <= session->info.global_memory_bytes)
+        return;
+    snprintf(line, sizeof line, "the tensors take %s, and the device says that it has %s",
+             text_bytes(needed, need), text_bytes(session->info.global_memory_bytes, have));
+    on_warning(session, line);
+}
+
+MUST_CHECK static enum healcl_status open_device(struct session *session,
+                                                 struct healcl_error *error)
+{
+    char selector[24];
+    snprintf(selector, sizeof selector, "%u:%u", session->info.platform_index,
+             session->info.device_index);
+    TRY(healcl_device_open(selector, &session->device, error));
+    warn_of_memory(session);
+    return HEALCL_OK;
+}
+
+/* A transcript that is refused is refused with or without a device: its error goes first. */
+MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
+{
+    if (session->reference)
+        return open_transcript(session, true, error);
+    struct healcl_error device_error = {.status = HEALCL_OK};
+    enum healcl_status chosen = choose_device(session, &device_error);
+    enum healcl_status status =
+        open_transcript(session, chosen != HEALCL_OK || session->info.unified_memory, error);
+    if (status == HEALCL_OK && chosen != HEALCL_OK) {
+        healcl_error_clear(error);
+        *error = device_error;
+        return chosen;
+    }
+    healcl_error_clear(&device_error);
+    return status == HEALCL_OK ? open_device(session, error) : status;
+}
+
+MUST_CHECK static enum healcl_status run_session(struct session *session,
+                                                 struct healcl_error *error)
+{
+    if (session->json_path && !session->json_on_stdout)
+        TRY(new_file_open(&session->json_file, session->json_path, error));
+    TRY(open_all(session, error));
+    struct healcl_run_options options = {
+        .no_verify = session->no_verify,
+        .profile = session->json_path || session->verbose,
+        .repeat = session->repeat,
+        .dump_dir = session->dump_dir,
+        .observer = {.context = session,
+                     .difference = on_difference,
+                     .warning = on_warning,
+                     .progress = on_progress},
+    };
+    enum healcl_status status =
+        healcl_run(session->transcript, session->device, &options, &session->report, error);
+    progress_clear(&session->progress);
+    return status;
+}
+
+/* ---------------------------------------------------------------- telling the end */
+
+static struct run_facts facts_of(const struct session *session)
+{
+    return (struct run_facts){.file = session->file,
+                              .plan = session->transcript->plan,
+                              .device = session->reference ? NULL : &session->info,
+                              .report = session->report,
+                              .no_verify = session->no_verify,
+                              .differences = session->differences,
+                              .difference_count = session->difference_count};
+}
+
+/* Writes the JSON of a run, or of the error that ended it. */
+static int write_json(struct session *session, const struct healcl_error *failure)
+{
+    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    if (!stream)
+        return EXIT_VERIFIED;
+    enum healcl_status status;
+    if (failure) {
+        status = report_error_json(session->file, failure, stream);
+    } else {
+        struct run_facts facts = facts_of(session);
+        status = report_run_json(&facts, stream);
+    }
+    int code = printed(status);
+    if (session->json_on_stdout || code != EXIT_VERIFIED)
+        return code;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (new_file_commit(&session->json_file, &error) == HEALCL_OK)
+        return EXIT_VERIFIED;
+    code = print_error(NULL, &error, session->verbose);
+    healcl_error_clear(&error);
+    return code;
+}
+
+static int finish_failed(struct session *session, const struct healcl_error *error)
+{
+    bool names_itself = error->status == HEALCL_USAGE;
+    int code = print_error(names_itself ? NULL : session->file, error, session->verbose);
+    (void)write_json(session, error);
+    return finish_output(code);
+}
+
+static int finish_run(struct session *session)
+{
+    struct run_facts facts = facts_of(session);
+    struct style style = style_of(text_stream(session));
+    int printing = EXIT_VERIFIED;
+    if (!session->quiet && !session->json_on_stdout) {
+        if (session->differs)
+            putc('\n', stdout);
+        printing = printed(report_run(&facts, &style, session->verbose));
+    }
+    int json_code = write_json(session, NULL);
+    printing = printing == EXIT_VERIFIED ? json_code : printing;
+    printing = finish_output(printing);
+    if (session->report->verdict != HEALCL_DIFFERS)
+        return printing;
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ%s", session->file,
+                 session->report->results_different, session->report->results,
+                 session->report->results_different == 1 ? "s" : "");
+    return EXIT_DIFFERENT;
+}
+
+static int run_and_finish(struct session *session)
+{
+    progress_init(&session->progress, !session->quiet);
+    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
+    if (session->json_path)
+        session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = run_session(session, &error);
+    int code = status == HEALCL_OK ? finish_run(session) : finish_failed(session, &error);
+    healcl_error_clear(&error);
+    healcl_report_free(session->report);
+    healcl_transcript_close(session->transcript);
+    healcl_device_close(session->device);
+    new_file_discard(&session->json_file);
+    for (size_t i = 0; i < session->difference_count; i++)
+        free(session->differences[i]);
+    free(session->differences);
+    return code;
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum {
+    OPTION_REFERENCE = 256,
+    OPTION_NO_VERIFY,
+    OPTION_REPEAT,
+    OPTION_JSON,
+    OPTION_DUMP,
+    OPTION_LIMIT
+};
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, 'd'},
+    {"reference", no_argument, NULL, OPTION_REFERENCE},
+    {"no-verify", no_argument, NULL, OPTION_NO_VERIFY},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"dump", required_argument, NULL, OPTION_DUMP},
+    {"memory-limit", required_argument, NULL, OPTION_LIMIT},
+    {"quiet", no_argument, NULL, 'q'},
+    {"verbose", no_argument, NULL, 'v'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session session = {.repeat = 1};
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":d:qvh", options, NULL)) != -1;) {
+        switch (found) {
+        case 'd': session.selector = optarg; break;
+        case OPTION_REFERENCE: session.reference = true; break;
+        case OPTION_NO_VERIFY: session.no_verify = true; break;
+        case OPTION_REPEAT:
+            if (!parse_count(optarg, REPEAT_MAX, &session.repeat))
+                return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
+                                   REPEAT_MAX, optarg);
+            break;
+        case OPTION_JSON: session.json_path = optarg; break;
+        case OPTION_DUMP: session.dump_dir = optarg; break;
+        case OPTION_LIMIT:
+            if (!parse_size(optarg, &session.memory_limit))
+                return usage_error(command, "'%s' is no size such as 512M", optarg);
+            break;
+        case 'q': session.quiet = true; break;
+        case 'v': session.verbose = true; break;
+        case 'h': return print_help(command);
+        default: return option_error(command, found, argv, options);
+        }
+    }
+    if (session.reference && session.selector)
+        return usage_error(command, "--reference runs without a device, --device names one");
+    if (session.quiet && session.verbose)
+        return usage_error(command, "--quiet and --verbose exclude each other");
+    int code = one_file(command, argc, argv, &session.file);
+    return code == EXIT_VERIFIED ? run_and_finish(&session) : code;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run a transcript on a device and verify every result",
+    .help =
+        "Runs a transcript and compares every result that carries an expected tensor.\n"
+        "\n"
+        "Usage: healcl run [OPTIONS] FILE\n"
+        "\n"
+        "  -d, --device SEL         the device: 0:1 (platform and device), part of a platform's\n"
+        "                           or device's name, cpu, gpu or acc; else the environment's\n"
+        "                           HEALCL_DEVICE, else the best there is (healcl devices)\n"
+        "      --reference          run on the host reference, without OpenCL: slow and plain\n"
+        "      --no-verify          run, but compare nothing\n"
+        "      --repeat N           run N times, verify each time, report medians\n"
+        "      --json FILE|-        write everything as JSON (docs/JSON.md); with - standard\n"
+        "                           output is JSON alone, and text goes to standard error\n"
+        "      --dump DIR           write the results there as .npy files, and results.json\n"
+        "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
+        "                           suffix K, M, G or T. By default the host's memory for the\n"
+        "                           reference and for devices that share it. There is none for\n"
+        "                           other devices, whose memory sizes are only hints: there only\n"
+        "                           a tensor larger than the largest buffer is refused\n"
+        "  -q, --quiet              print only differences and errors\n"
+        "  -v, --verbose            also times by operation, and the source of an error\n"
+        "  -h, --help               this text\n"
+        "\n"
+        "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
+        "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
+    .run = run,
+};

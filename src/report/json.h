@@ -1,0 +1,28 @@
+/* JSON by cJSON, with integers that stay exact and one look at the end for a lack of memory. */
+#ifndef HEALCL_REPORT_JSON_H
+#define HEALCL_REPORT_JSON_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct json {
+    cJSON *top;
+    bool failed; /* something had no memory */
+};
+
+void json_init(struct json *json, cJSON *top);
+
+/* Prints the whole and frees it. Returns false, and prints nothing, where memory was lacking. */
+bool json_print(struct json *json, FILE *stream);
+
+/* All add to parent: under key to an object, and at its end to an array, with key NULL. */
+cJSON *json_object(struct json *json, cJSON *parent, const char *key);
+cJSON *json_array(struct json *json, cJSON *parent, const char *key);
+void json_string(struct json *json, cJSON *parent, const char *key, const char *value);
+void json_number(struct json *json, cJSON *parent, const char *key, uint64_t value);
+void json_bool(struct json *json, cJSON *parent, const char *key, bool value);
+void json_null(struct json *json, cJSON *parent, const char *key);
+
+#endif

@@ -1,0 +1,68 @@
+/* The operations of HEAL, out of the one table: `healcl ops`. */
+#include <string.h>
+
+#include "report/internal.h"
+#include "report/signature.h"
+#include "report/text.h"
+
+enum { TEXT_WIDTH = 80, INDENT = 2, MEANING_INDENT = 6, WIDTH_MIN = 40 };
+
+void report_operations(const struct style *style)
+{
+    unsigned width = style->width >= WIDTH_MIN ? style->width : TEXT_WIDTH;
+    const char *family = "";
+    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+        const struct operation *operation = &operations[id];
+        if (strcmp(operation->family, family) != 0) {
+            family = operation->family;
+            fprintf(style->stream, "%s%s\n", id > 0 ? "\n" : "", family);
+        }
+        char signature[SIGNATURE_SIZE];
+        for (size_t i = 0; i < form_count; i++)
+            if (forms[i].operation == id && !signature_repeats(&forms[i])) {
+                signature_text(&forms[i], signature);
+                fprintf(style->stream, "%*s%s\n", INDENT, "", signature);
+            }
+        text_wrap(style->stream, operation->meaning, MEANING_INDENT, width);
+        fprintf(style->stream, "%*s%s\n", MEANING_INDENT, "", operation->dtypes);
+    }
+    putc('\n', style->stream);
+    text_wrap(style->stream,
+              "Every name may have a leading underscore. An argument named 'out' is a tensor that "
+              "exists already. docs/OPS.md tells more.",
+              0, width);
+}
+
+static void add_forms(struct json *json, cJSON *object, enum operation_id id)
+{
+    cJSON *list = json_array(json, object, "forms");
+    for (size_t i = 0; i < form_count; i++) {
+        if (forms[i].operation != id)
+            continue;
+        cJSON *form = json_object(json, list, NULL);
+        json_string(json, form, "name", forms[i].name);
+        cJSON *arguments = json_array(json, form, "arguments");
+        for (uint32_t j = 0; j < forms[i].parameter_count; j++) {
+            cJSON *argument = json_object(json, arguments, NULL);
+            json_string(json, argument, "name", forms[i].parameters[j].name);
+            json_string(json, argument, "kind", signature_kind(forms[i].parameters[j].kind));
+        }
+    }
+}
+
+enum healcl_status report_operations_json(FILE *stream)
+{
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    cJSON *list = json_array(&json, json.top, "operations");
+    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+        cJSON *object = json_object(&json, list, NULL);
+        json_string(&json, object, "name", operations[id].name);
+        json_string(&json, object, "family", operations[id].family);
+        json_string(&json, object, "dtypes", operations[id].dtypes);
+        json_string(&json, object, "meaning", operations[id].meaning);
+        add_forms(&json, object, (enum operation_id)id);
+    }
+    return report_finish_json(&json, stream);
+}

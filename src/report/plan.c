@@ -1,0 +1,144 @@
+/* A plan: what a transcript holds. */
+#include "plan/plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/internal.h"
+#include "report/table.h"
+#include "report/text.h"
+
+static uint64_t count_operations(const struct plan *plan)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < plan->segment_count; i++)
+        count += plan->segments[i].operations;
+    return count;
+}
+
+static uint64_t count_frees(const struct plan *plan)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < plan->segment_count; i++)
+        count += plan->segments[i].frees;
+    return count;
+}
+
+/* The storage of the constants is no tensor of the transcript's. */
+static uint64_t count_storages(const struct plan *plan)
+{
+    return plan->storage_count > 0 ? plan->storage_count - 1 : 0;
+}
+
+/* ---------------------------------------------------------------- text */
+
+MUST_CHECK static enum healcl_status print_segments(const struct plan *plan,
+                                                    const struct style *style)
+{
+    static const struct table_column columns[] = {{"segment", TABLE_LEFT, true},
+                                                  {"operations", TABLE_RIGHT, false},
+                                                  {"frees", TABLE_RIGHT, false},
+                                                  {"up", TABLE_RIGHT, false},
+                                                  {"down", TABLE_RIGHT, false}};
+    struct table *table = table_create(columns, 5);
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        const struct segment *segment = &plan->segments[i];
+        char text[UNIT_TEXT_SIZE];
+        table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
+        table_cell(table, "%" PRIu64, segment->operations);
+        table_cell(table, "%" PRIu64, segment->frees);
+        table_cell(table, "%s", segment->bytes_up ? text_bytes(segment->bytes_up, text) : "-");
+        table_cell(table, "%s", segment->bytes_down ? text_bytes(segment->bytes_down, text) : "-");
+    }
+    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
+{
+    static const struct table_column columns[] = {{"operation", TABLE_LEFT, true},
+                                                  {"family", TABLE_LEFT, false},
+                                                  {"count", TABLE_RIGHT, false}};
+    struct table *table = table_create(columns, 3);
+    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+        uint64_t count = 0;
+        for (size_t i = 0; i < plan->segment_count; i++)
+            count += plan->segments[i].counts[id];
+        if (count == 0)
+            continue;
+        table_cell(table, "%s", operations[id].name);
+        table_cell(table, "%s", operations[id].family);
+        table_cell(table, "%" PRIu64, count);
+    }
+    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+enum healcl_status report_plan(const char *file, const struct plan *plan, const struct style *style)
+{
+    char text[UNIT_TEXT_SIZE];
+    uint64_t count = count_operations(plan);
+    report_label(style, "transcript", "%s", file);
+    report_label(style, "entries", "%zu", plan->entries);
+    report_label(style, "operations", "%" PRIu64 " in %zu segment%s", count, plan->segment_count,
+                 plan->segment_count == 1 ? "" : "s");
+    report_label(style, "tensors", "%zu names on %" PRIu64 " allocations", plan->tensors,
+                 count_storages(plan));
+    report_label(style, "results", "%zu, %zu with an expected tensor", plan->results,
+                 plan->expected);
+    report_label(style, "upload", "%s", text_bytes(plan->bytes_up, text));
+    report_label(style, "download", "%s", text_bytes(plan->bytes_down, text));
+    report_label(style, "memory", "%s at most, scratch of kernels aside",
+                 text_bytes(plan->bytes_peak, text));
+    if (plan->segment_count > 0) {
+        putc('\n', style->stream);
+        TRY(print_segments(plan, style));
+    }
+    if (count == 0)
+        return HEALCL_OK;
+    putc('\n', style->stream);
+    return print_kinds(plan, style);
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void add_segment(struct json *json, cJSON *segments, const struct segment *segment)
+{
+    cJSON *object = json_object(json, segments, NULL);
+    json_string(json, object, "name", segment->name);
+    json_number(json, object, "operations", segment->operations);
+    json_number(json, object, "frees", segment->frees);
+    json_number(json, object, "bytes_up", segment->bytes_up);
+    json_number(json, object, "bytes_down", segment->bytes_down);
+    cJSON *kinds = json_array(json, object, "operations_by_kind");
+    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+        if (segment->counts[id] == 0)
+            continue;
+        cJSON *kind = json_object(json, kinds, NULL);
+        json_string(json, kind, "name", operations[id].name);
+        json_number(json, kind, "count", segment->counts[id]);
+    }
+}
+
+enum healcl_status report_plan_json(const char *file, const struct plan *plan, FILE *stream)
+{
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    json_string(&json, json.top, "transcript", file);
+    json_number(&json, json.top, "entries", plan->entries);
+    json_number(&json, json.top, "operations", count_operations(plan));
+    json_number(&json, json.top, "frees", count_frees(plan));
+    json_number(&json, json.top, "tensors", plan->tensors);
+    json_number(&json, json.top, "allocations", count_storages(plan));
+    json_number(&json, json.top, "steps", plan->step_count);
+    cJSON *results = json_object(&json, json.top, "results");
+    json_number(&json, results, "total", plan->results);
+    json_number(&json, results, "expected", plan->expected);
+    json_number(&json, json.top, "bytes_up", plan->bytes_up);
+    json_number(&json, json.top, "bytes_down", plan->bytes_down);
+    json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
+    cJSON *segments = json_array(&json, json.top, "segments");
+    for (size_t i = 0; i < plan->segment_count; i++)
+        add_segment(&json, segments, &plan->segments[i]);
+    return report_finish_json(&json, stream);
+}

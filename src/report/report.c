@@ -1,0 +1,39 @@
+#include "report/report.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "report/internal.h"
+#include "report/text.h"
+
+void report_label(const struct style *style, const char *label, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    text_clean(text, false);
+    fprintf(style->stream, "%-10s  %s\n", label, text);
+}
+
+enum healcl_status report_finish_json(struct json *json, FILE *stream)
+{
+    return json_print(json, stream) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
+                                     FILE *stream)
+{
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    if (file)
+        json_string(&json, json.top, "transcript", file);
+    cJSON *about = json_object(&json, json.top, "error");
+    json_string(&json, about, "status", healcl_status_name(error->status));
+    json_string(&json, about, "message", error->message);
+    if (error->detail)
+        json_string(&json, about, "detail", error->detail);
+    return report_finish_json(&json, stream);
+}

@@ -1,0 +1,71 @@
+/*
+ * What healcl prints, as text for people and as JSON for programs (docs/JSON.md).
+ *
+ * Functions that print return HEALCL_OK or HEALCL_NO_MEMORY; whether the stream took everything
+ * is for the caller to see at its end.
+ */
+#ifndef HEALCL_REPORT_REPORT_H
+#define HEALCL_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "device/device.h"
+#include "plan/plan.h"
+
+/* Where text goes. */
+struct style {
+    FILE *stream;
+    unsigned width; /* columns of the terminal, 0 where there is none */
+    bool colour;
+};
+
+/* ---- a run ---- */
+
+struct run_facts {
+    const char *file;
+    const struct plan *plan;
+    const struct device_info *device; /* NULL: the host reference */
+    const struct healcl_report *report;
+    bool no_verify;
+    char *const *differences; /* the lines that told of them */
+    size_t difference_count;
+};
+
+enum { VERDICT_TEXT_SIZE = 160 };
+
+/* "verified: 8 of 10 results (2 carry no expected tensor)"; returns text. */
+const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE]);
+
+/* verbose: all segments, and the operations by kind with their times. */
+MUST_CHECK enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
+                                         bool verbose);
+MUST_CHECK enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
+
+/* Of a run or an inspection that failed. file may be NULL. */
+MUST_CHECK enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
+                                                FILE *stream);
+
+/* ---- a plan ---- */
+
+MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
+                                          const struct style *style);
+MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                               FILE *stream);
+
+/* ---- devices ---- */
+
+/* best: index of the device that runs by default, count where there is none. */
+MUST_CHECK enum healcl_status report_devices(const struct device_info *list, size_t count,
+                                             size_t best, const struct style *style);
+MUST_CHECK enum healcl_status report_devices_json(const struct device_info *list, size_t count,
+                                                  size_t best, FILE *stream);
+
+/* ---- operations ---- */
+
+void report_operations(const struct style *style);
+MUST_CHECK enum healcl_status report_operations_json(FILE *stream);
+
+/* docs/OPS.md */
+void report_operations_markdown(FILE *stream);
+
+#endif

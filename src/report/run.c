@@ -1,0 +1,273 @@
+/* A run, for people. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/internal.h"
+#include "report/report.h"
+#include "report/table.h"
+#include "report/text.h"
+
+enum { SEGMENTS_SHOWN = 20 };
+
+#define GREEN "\x1b[1;32m"
+#define RED "\x1b[1;31m"
+#define YELLOW "\x1b[1;33m"
+#define PLAIN "\x1b[0m"
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+/* ---------------------------------------------------------------- the verdict */
+
+const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
+{
+    const struct healcl_report *report = facts->report;
+    uint64_t total = report->results, bare = total - report->results_compared;
+    char partial[64] = "";
+    if (bare > 0)
+        snprintf(partial, sizeof partial, " (%" PRIu64 " carr%s no expected tensor)", bare,
+                 bare == 1 ? "ies" : "y");
+    switch (report->verdict) {
+    case HEALCL_DIFFERS:
+        snprintf(text, VERDICT_TEXT_SIZE, "different: %" PRIu64 " of %" PRIu64 " result%s%s",
+                 report->results_different, total, plural(total), partial);
+        return text;
+    case HEALCL_VERIFIED:
+        snprintf(text, VERDICT_TEXT_SIZE, "verified: %" PRIu64 " of %" PRIu64 " result%s%s",
+                 report->results_compared, total, plural(total), partial);
+        return text;
+    case HEALCL_NOTHING_TO_VERIFY: break;
+    }
+    if (total == 0)
+        snprintf(text, VERDICT_TEXT_SIZE, "nothing to verify: the transcript downloads no result");
+    else if (facts->no_verify)
+        snprintf(text, VERDICT_TEXT_SIZE,
+                 "nothing to verify: %" PRIu64 " result%s not compared (--no-verify)", total,
+                 plural(total));
+    else
+        snprintf(text, VERDICT_TEXT_SIZE,
+                 "nothing to verify: %" PRIu64 " result%s without an expected tensor", total,
+                 plural(total));
+    return text;
+}
+
+static void print_verdict(const struct run_facts *facts, const struct style *style)
+{
+    char text[VERDICT_TEXT_SIZE];
+    enum healcl_verdict verdict = facts->report->verdict;
+    report_verdict_text(facts, text);
+    if (!style->colour) {
+        fprintf(style->stream, "%s\n", text);
+        return;
+    }
+    const char *colour = verdict == HEALCL_VERIFIED  ? GREEN
+                         : verdict == HEALCL_DIFFERS ? RED
+                                                     : YELLOW;
+    size_t word = strcspn(text, ":");
+    fprintf(style->stream, "%s%.*s%s%s\n", colour, (int)word, text, PLAIN, text + word);
+}
+
+/* ---------------------------------------------------------------- segments */
+
+static const struct table_column segment_columns[] = {
+    {"segment", TABLE_LEFT, true}, {"operations", TABLE_RIGHT, false}, {"up", TABLE_RIGHT, false},
+    {"down", TABLE_RIGHT, false},  {"time", TABLE_RIGHT, false},
+};
+
+static void add_segment_row(struct table *table, const char *name, uint64_t count, uint64_t up,
+                            uint64_t down, uint64_t nanoseconds)
+{
+    char text[UNIT_TEXT_SIZE];
+    table_cell(table, "%s", *name ? name : "(no segment)");
+    table_cell(table, "%" PRIu64, count);
+    table_cell(table, "%s", up ? text_bytes(up, text) : "-");
+    table_cell(table, "%s", down ? text_bytes(down, text) : "-");
+    table_cell(table, "%s", text_time(nanoseconds, text));
+}
+
+static int slower_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The time that a segment must take to be among the slowest SEGMENTS_SHOWN. */
+static enum healcl_status slowest(const struct healcl_report *report, uint64_t *least)
+{
+    *least = 0;
+    if (report->segment_count <= SEGMENTS_SHOWN)
+        return HEALCL_OK;
+    uint64_t *times = malloc(report->segment_count * sizeof *times);
+    if (!times)
+        return HEALCL_NO_MEMORY;
+    for (size_t i = 0; i < report->segment_count; i++)
+        times[i] = report->segments[i].nanoseconds;
+    qsort(times, report->segment_count, sizeof *times, slower_first);
+    *least = times[SEGMENTS_SHOWN - 1];
+    free(times);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *report,
+                                                    const struct style *style, bool all)
+{
+    uint64_t least = 0;
+    if (!all)
+        TRY(slowest(report, &least));
+    struct table *table = table_create(segment_columns, 5);
+    struct healcl_segment_profile total = {.name = "total"}, rest = {.name = ""};
+    size_t shown = 0, left_out = 0;
+    for (size_t i = 0; i < report->segment_count; i++) {
+        const struct healcl_segment_profile *s = &report->segments[i];
+        bool show = all || report->segment_count <= SEGMENTS_SHOWN ||
+                    (s->nanoseconds >= least && shown < SEGMENTS_SHOWN);
+        struct healcl_segment_profile *sums[] = {&total, show ? NULL : &rest};
+        for (size_t j = 0; j < 2 && sums[j]; j++) {
+            sums[j]->operations += s->operations;
+            sums[j]->bytes_up += s->bytes_up;
+            sums[j]->bytes_down += s->bytes_down;
+            sums[j]->nanoseconds += s->nanoseconds;
+        }
+        shown += show;
+        left_out += !show;
+        if (show)
+            add_segment_row(table, s->name, s->operations, s->bytes_up, s->bytes_down,
+                            s->nanoseconds);
+    }
+    if (left_out > 0) {
+        char name[48];
+        snprintf(name, sizeof name, "(%zu faster ones)", left_out);
+        add_segment_row(table, name, rest.operations, rest.bytes_up, rest.bytes_down,
+                        rest.nanoseconds);
+    }
+    if (report->segment_count != 1)
+        add_segment_row(table, "total", total.operations, total.bytes_up, total.bytes_down,
+                        total.nanoseconds);
+    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+/* ---------------------------------------------------------------- operations */
+
+struct kind {
+    const char *name;
+    uint64_t count, nanoseconds;
+};
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct kind *x = a, *y = b;
+    if (x->nanoseconds != y->nanoseconds)
+        return x->nanoseconds < y->nanoseconds ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* Adds up the segments' profiles; the names are those of the operation table. */
+static size_t sum_kinds(const struct healcl_report *report, struct kind kinds[OPERATION_COUNT])
+{
+    memset(kinds, 0, OPERATION_COUNT * sizeof *kinds);
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        kinds[i].name = operations[i].name;
+    for (size_t i = 0; i < report->segment_count; i++)
+        for (size_t j = 0; j < report->segments[i].profile_count; j++) {
+            const struct healcl_operation_profile *profile = &report->segments[i].profiles[j];
+            for (size_t k = 0; k < OPERATION_COUNT; k++)
+                if (strcmp(kinds[k].name, profile->name) == 0) {
+                    kinds[k].count += profile->count;
+                    kinds[k].nanoseconds += profile->nanoseconds;
+                    break;
+                }
+        }
+    qsort(kinds, OPERATION_COUNT, sizeof *kinds, longer_first);
+    size_t used = 0;
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        if (kinds[i].count > 0)
+            kinds[used++] = kinds[i];
+    return used;
+}
+
+MUST_CHECK static enum healcl_status print_operations(const struct healcl_report *report,
+                                                      const struct style *style)
+{
+    static const struct table_column columns[] = {{"operation", TABLE_LEFT, true},
+                                                  {"count", TABLE_RIGHT, false},
+                                                  {"time", TABLE_RIGHT, false},
+                                                  {"share", TABLE_RIGHT, false},
+                                                  {"each", TABLE_RIGHT, false}};
+    struct kind kinds[OPERATION_COUNT];
+    size_t count = sum_kinds(report, kinds);
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += kinds[i].nanoseconds;
+    struct table *table = table_create(columns, 5);
+    for (size_t i = 0; i < count; i++) {
+        char text[UNIT_TEXT_SIZE];
+        uint64_t nanoseconds = kinds[i].nanoseconds;
+        table_cell(table, "%s", kinds[i].name);
+        table_cell(table, "%" PRIu64, kinds[i].count);
+        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds, text) : "-");
+        if (nanoseconds)
+            table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)total);
+        else
+            table_cell(table, "-");
+        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds / kinds[i].count, text) : "-");
+    }
+    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+static int sooner_first(const void *a, const void *b)
+{
+    return slower_first(b, a);
+}
+
+MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *report,
+                                                const struct style *style)
+{
+    char text[UNIT_TEXT_SIZE];
+    if (report->run_count < 2)
+        return HEALCL_OK;
+    uint64_t *times = malloc(report->run_count * sizeof *times);
+    if (!times)
+        return HEALCL_NO_MEMORY;
+    memcpy(times, report->run_nanoseconds, report->run_count * sizeof *times);
+    qsort(times, report->run_count, sizeof *times, sooner_first);
+    fprintf(style->stream, "runs        %zu: median %s", report->run_count,
+            text_time(times[report->run_count / 2], text));
+    fprintf(style->stream, ", fastest %s", text_time(times[0], text));
+    fprintf(style->stream, ", slowest %s\n", text_time(times[report->run_count - 1], text));
+    free(times);
+    return HEALCL_OK;
+}
+
+enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
+                              bool verbose)
+{
+    const struct healcl_report *report = facts->report;
+    char text[UNIT_TEXT_SIZE];
+    report_label(style, "transcript", "%s", facts->file);
+    if (facts->device)
+        report_label(style, "device", "%s (%s)", facts->device->name, facts->device->platform);
+    else
+        report_label(style, "device", "host reference");
+    if (verbose && facts->device)
+        report_label(style, "driver", "%s, %s", facts->device->driver, facts->device->version);
+    if (report->compile_nanoseconds > 0)
+        report_label(style, "kernels", "built in %s", text_time(report->compile_nanoseconds, text));
+    report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
+    TRY(print_runs(report, style));
+    if (report->segment_count > 0) {
+        putc('\n', style->stream);
+        TRY(print_segments(report, style, verbose));
+    }
+    if (verbose && report->segment_count > 0) {
+        putc('\n', style->stream);
+        TRY(print_operations(report, style));
+    }
+    putc('\n', style->stream);
+    print_verdict(facts, style);
+    return HEALCL_OK;
+}

@@ -1,0 +1,63 @@
+/* A run, for programs: docs/JSON.md. */
+#include "report/internal.h"
+
+static void add_segment(struct json *json, cJSON *segments,
+                        const struct healcl_segment_profile *segment)
+{
+    cJSON *object = json_object(json, segments, NULL);
+    json_string(json, object, "name", segment->name);
+    json_number(json, object, "operations", segment->operations);
+    json_number(json, object, "bytes_up", segment->bytes_up);
+    json_number(json, object, "bytes_down", segment->bytes_down);
+    json_number(json, object, "time_ns", segment->nanoseconds);
+    cJSON *kinds = json_array(json, object, "operations_by_kind");
+    for (size_t i = 0; i < segment->profile_count; i++) {
+        cJSON *kind = json_object(json, kinds, NULL);
+        json_string(json, kind, "name", segment->profiles[i].name);
+        json_number(json, kind, "count", segment->profiles[i].count);
+        json_number(json, kind, "time_ns", segment->profiles[i].nanoseconds);
+    }
+}
+
+static void add_verdict(struct json *json, const struct run_facts *facts)
+{
+    const struct healcl_report *report = facts->report;
+    if (report->verdict == HEALCL_NOTHING_TO_VERIFY)
+        json_null(json, json->top, "verified");
+    else
+        json_bool(json, json->top, "verified", report->verdict == HEALCL_VERIFIED);
+    cJSON *results = json_object(json, json->top, "results");
+    json_number(json, results, "total", report->results);
+    json_number(json, results, "expected", facts->plan->expected);
+    json_number(json, results, "compared", report->results_compared);
+    json_number(json, results, "different", report->results_different);
+    cJSON *differences = json_array(json, json->top, "differences");
+    for (size_t i = 0; i < facts->difference_count; i++)
+        json_string(json, differences, NULL, facts->differences[i]);
+}
+
+enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
+{
+    const struct healcl_report *report = facts->report;
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    json_string(&json, json.top, "transcript", facts->file);
+    if (facts->device)
+        report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
+    else
+        json_string(&json, json.top, "device", "reference");
+    add_verdict(&json, facts);
+    cJSON *runs = json_array(&json, json.top, "runs_ns");
+    for (size_t i = 0; i < report->run_count; i++)
+        json_number(&json, runs, NULL, report->run_nanoseconds[i]);
+    json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
+    json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);
+    json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
+    json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
+    json_number(&json, json.top, "dropped_digits", report->dropped_digits);
+    cJSON *segments = json_array(&json, json.top, "segments");
+    for (size_t i = 0; i < report->segment_count; i++)
+        add_segment(&json, segments, &report->segments[i]);
+    return report_finish_json(&json, stream);
+}

@@ -1,0 +1,152 @@
+#include "report/table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/text.h"
+
+enum { GAP = 2, SHRUNK_MIN = 12 };
+
+struct table {
+    const struct table_column *columns;
+    size_t column_count;
+    char **cells; /* the headings are the first row */
+    size_t cell_count, cell_capacity;
+    bool failed;
+};
+
+static void free_table(struct table *table)
+{
+    for (size_t i = 0; i < table->cell_count; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    free(table);
+}
+
+struct table *table_create(const struct table_column *columns, size_t count)
+{
+    struct table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->columns = columns;
+    table->column_count = count;
+    for (size_t i = 0; i < count; i++)
+        table_cell(table, "%s", columns[i].heading);
+    return table;
+}
+
+static bool make_room(struct table *table)
+{
+    if (table->cell_count < table->cell_capacity)
+        return true;
+    size_t capacity = table->cell_capacity ? table->cell_capacity * 2 : 64;
+    char **cells = realloc(table->cells, capacity * sizeof *cells);
+    if (!cells)
+        return false;
+    table->cells = cells;
+    table->cell_capacity = capacity;
+    return true;
+}
+
+void table_cell(struct table *table, const char *format, ...)
+{
+    if (!table || table->failed)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *cell = length >= 0 ? malloc((size_t)length + 1) : NULL;
+    if (!cell || !make_room(table)) {
+        free(cell);
+        table->failed = true;
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(cell, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    text_clean(cell, false);
+    table->cells[table->cell_count++] = cell;
+}
+
+/* Widths of the columns, and of the whole table with its gaps. */
+static size_t measure(const struct table *table, size_t *widths)
+{
+    size_t whole = 0;
+    for (size_t i = 0; i < table->cell_count; i++) {
+        size_t columns = text_columns(table->cells[i]);
+        size_t *width = &widths[i % table->column_count];
+        if (columns > *width)
+            *width = columns;
+    }
+    for (size_t i = 0; i < table->column_count; i++)
+        whole += widths[i] + (i > 0 ? GAP : 0);
+    return whole;
+}
+
+/* Takes from the widest column that may shrink until the table fits or none is left. */
+static void shrink(const struct table *table, size_t *widths, size_t whole, unsigned width)
+{
+    while (whole > width) {
+        size_t widest = table->column_count;
+        for (size_t i = 0; i < table->column_count; i++)
+            if (table->columns[i].shrinks && widths[i] > SHRUNK_MIN &&
+                (widest == table->column_count || widths[i] > widths[widest]))
+                widest = i;
+        if (widest == table->column_count)
+            return;
+        widths[widest]--;
+        whole--;
+    }
+}
+
+/* Cuts a text to so many characters, the last three of them dots. */
+static void cut(char *text, size_t columns)
+{
+    if (text_columns(text) <= columns)
+        return;
+    char *end = text;
+    for (size_t seen = 0; seen + 3 < columns; seen++)
+        do
+            end++;
+        while (((unsigned char)*end & 0xc0) == 0x80);
+    memcpy(end, "...", 4);
+}
+
+static void print_row(const struct table *table, size_t first, const size_t *widths, FILE *stream)
+{
+    size_t pending = 0; /* blanks that only matter if something follows */
+    for (size_t i = 0; i < table->column_count; i++) {
+        const char *cell = table->cells[first + i];
+        size_t padding = widths[i] - text_columns(cell);
+        size_t before = pending + (table->columns[i].align == TABLE_RIGHT ? padding : 0);
+        pending = (table->columns[i].align == TABLE_RIGHT ? 0 : padding) + GAP;
+        if (!*cell) {
+            pending += before;
+            continue;
+        }
+        fprintf(stream, "%*s%s", (int)before, "", cell);
+    }
+    putc('\n', stream);
+}
+
+bool table_print(struct table *table, FILE *stream, unsigned width)
+{
+    if (!table)
+        return false;
+    size_t *widths = calloc(table->column_count, sizeof *widths);
+    bool whole = widths && !table->failed;
+    if (whole) {
+        size_t needed = measure(table, widths);
+        if (width > 0)
+            shrink(table, widths, needed, width);
+        for (size_t i = 0; i < table->cell_count; i++)
+            cut(table->cells[i], widths[i % table->column_count]);
+        for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
+            print_row(table, i, widths, stream);
+    }
+    free(widths);
+    free_table(table);
+    return whole;
+}

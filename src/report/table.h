@@ -1,0 +1,27 @@
+/* Tables of text with aligned columns. */
+#ifndef HEALCL_REPORT_TABLE_H
+#define HEALCL_REPORT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct table;
+
+struct table_column {
+    const char *heading;
+    enum { TABLE_LEFT, TABLE_RIGHT } align;
+    bool shrinks; /* its cells may be cut where the table is too wide */
+};
+
+/* NULL when out of memory, which the functions below then report. columns outlives the table. */
+struct table *table_create(const struct table_column *columns, size_t count);
+
+/* Adds the next cell, row by row from the left. */
+__attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const char *format, ...);
+
+/* Prints the table, at most width columns wide if width is not 0, and frees it. Returns false, and
+ * prints nothing, where there was no memory for it. */
+bool table_print(struct table *table, FILE *stream, unsigned width);
+
+#endif

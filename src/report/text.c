@@ -1,0 +1,110 @@
+#include "report/text.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* value/unit with three significant digits. */
+static const char *three_digits(double value, const char *unit, char text[UNIT_TEXT_SIZE])
+{
+    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    snprintf(text, UNIT_TEXT_SIZE, "%.*f %s", decimals, value, unit);
+    return text;
+}
+
+const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE])
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    if (bytes < 1000) {
+        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " B", bytes);
+        return text;
+    }
+    double value = (double)bytes / 1000;
+    size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
+        value /= 1000;
+        unit++;
+    }
+    return three_digits(value, units[unit], text);
+}
+
+const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE])
+{
+    if (nanoseconds < 1000) {
+        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " ns", nanoseconds);
+        return text;
+    }
+    double value = (double)nanoseconds / 1e3;
+    if (value < 999.5)
+        return three_digits(value, "us", text);
+    if (value / 1e3 < 999.5)
+        return three_digits(value / 1e3, "ms", text);
+    return three_digits(value / 1e6, "s", text);
+}
+
+/* ---------------------------------------------------------------- UTF-8 */
+
+/* Bytes of the character at text, 0 where there is none (RFC 3629). */
+static size_t character_length(const unsigned char *text)
+{
+    if (text[0] < 0x80)
+        return 1;
+    size_t length = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
+    if (text[0] < 0xc2 || text[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] > 0x9f;
+    bool too_high = text[0] == 0xf4 && text[1] > 0x8f;
+    return overlong || surrogate || too_high ? 0 : length;
+}
+
+static bool is_control(const unsigned char *character)
+{
+    return character[0] < ' ' || character[0] == 0x7f ||
+           (character[0] == 0xc2 && character[1] < 0xa0);
+}
+
+void text_clean(char *text, bool keep_controls)
+{
+    unsigned char *next = (unsigned char *)text;
+    while (*next) {
+        size_t length = character_length(next);
+        if (length == 0 || (!keep_controls && is_control(next))) {
+            length = length ? length : 1;
+            memset(next, '?', length);
+        }
+        next += length;
+    }
+}
+
+size_t text_columns(const char *text)
+{
+    size_t columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80;
+    return columns;
+}
+
+/* ---------------------------------------------------------------- paragraphs */
+
+void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
+{
+    size_t column = 0;
+    while (*text) {
+        size_t word = strcspn(text, " ");
+        if (column > 0 && column + 1 + word > width) {
+            putc('\n', stream);
+            column = 0;
+        }
+        if (column == 0)
+            column = (size_t)fprintf(stream, "%*s", (int)indent, "");
+        else
+            column += (size_t)fprintf(stream, " ");
+        column += (size_t)fprintf(stream, "%.*s", (int)word, text);
+        text += word;
+        text += strspn(text, " ");
+    }
+    putc('\n', stream);
+}

@@ -1,0 +1,28 @@
+/* Small things that everything printed shares: units, clean strings, wrapped paragraphs. */
+#ifndef HEALCL_REPORT_TEXT_H
+#define HEALCL_REPORT_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { UNIT_TEXT_SIZE = 32 };
+
+/* "512 B", "13.4 MB": decimal units, three digits. Returns text. */
+const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE]);
+
+/* "950 ns", "1.23 ms", "75.0 s" */
+const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
+
+/* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for control characters: names
+ * from a hostile file must neither break JSON nor reach a terminal as commands. */
+void text_clean(char *text, bool keep_controls);
+
+/* Characters of valid UTF-8. */
+size_t text_columns(const char *text);
+
+/* Prints words with line breaks before column width, each line behind indent blanks. */
+void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width);
+
+#endif
