@@ -1,8 +1,10 @@
 #include "cli/progress.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "report/text.h"
@@ -10,45 +12,108 @@
 
 enum {
     PATIENCE = 300000000, /* nanoseconds before the line appears */
-    INTERVAL = 100000000, /* between two of them */
-    LINE_SIZE = 512,
+    INTERVAL = 100000000, /* between two looks */
+    SECOND = 1000000000,
 };
 
-void progress_init(struct progress *progress, bool wanted)
-{
-    *progress = (struct progress){.enabled = wanted && is_smart_terminal(stderr),
-                                  .width = style_of(stderr).width,
-                                  .start = monotonic_nanoseconds()};
-}
+/* ---------------------------------------------------------------- the line; the lock is held */
 
-void progress_show(struct progress *progress, bool force, const char *format, ...)
+static void draw(struct progress *progress, uint64_t elapsed)
 {
-    if (!progress->enabled)
-        return;
-    uint64_t now = monotonic_nanoseconds();
-    if (!force && (now - progress->start < PATIENCE || now - progress->last < INTERVAL))
-        return;
-    progress->last = now;
-    progress->shown = true;
-    char line[LINE_SIZE];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
+    char line[PROGRESS_TEXT_SIZE + 32];
+    snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, progress->text);
     text_clean(line, false);
     /* A line that reached the last column would wrap and could not be taken back. */
-    size_t kept = strlen(line);
-    while (kept > 0 && (text_columns(line) >= progress->width))
+    for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= progress->width;)
         line[--kept] = 0;
     fprintf(stderr, "\r%s\x1b[K", line);
     fflush(stderr);
+    progress->shown = true;
 }
 
-void progress_clear(struct progress *progress)
+static void erase(struct progress *progress)
 {
     if (!progress->shown)
         return;
-    progress->shown = false;
     fprintf(stderr, "\r\x1b[K");
     fflush(stderr);
+    progress->shown = false;
+}
+
+/* ---------------------------------------------------------------- the thread */
+
+static void *keep_alive(void *argument)
+{
+    struct progress *progress = argument;
+    pthread_mutex_lock(&progress->lock);
+    while (!progress->ends) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += INTERVAL;
+        until.tv_sec += until.tv_nsec / SECOND;
+        until.tv_nsec %= SECOND;
+        pthread_cond_timedwait(&progress->wake, &progress->lock, &until);
+        uint64_t elapsed = monotonic_nanoseconds() - progress->start;
+        if (!progress->ends && elapsed >= PATIENCE && progress->text[0])
+            draw(progress, elapsed);
+    }
+    erase(progress);
+    pthread_mutex_unlock(&progress->lock);
+    return NULL;
+}
+
+void progress_start(struct progress *progress, bool wanted)
+{
+    *progress =
+        (struct progress){.width = style_of(stderr).width, .start = monotonic_nanoseconds()};
+    if (!wanted || !is_smart_terminal(stderr))
+        return;
+    pthread_mutex_init(&progress->lock, NULL);
+    pthread_cond_init(&progress->wake, NULL);
+    /* Signals are for the main thread. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    progress->running = pthread_create(&progress->thread, NULL, keep_alive, progress) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_say(struct progress *progress, const char *format, ...)
+{
+    if (!progress->running)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(progress->text, sizeof progress->text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_pause(struct progress *progress)
+{
+    if (!progress->running)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    erase(progress);
+}
+
+void progress_resume(struct progress *progress)
+{
+    if (progress->running)
+        pthread_mutex_unlock(&progress->lock);
+}
+
+void progress_end(struct progress *progress)
+{
+    if (!progress->running)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->ends = true;
+    pthread_cond_signal(&progress->wake);
+    pthread_mutex_unlock(&progress->lock);
+    pthread_join(progress->thread, NULL);
+    pthread_cond_destroy(&progress->wake);
+    pthread_mutex_destroy(&progress->lock);
+    progress->running = false;
 }

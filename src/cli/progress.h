@@ -1,25 +1,40 @@
-/* One line on a terminal that says where a long run is. */
+/*
+ * One line on a terminal that says what long work is at and how long it has taken. A thread of its
+ * own keeps it alive, for what takes long is mostly one call into a driver.
+ */
 #ifndef HEALCL_CLI_PROGRESS_H
 #define HEALCL_CLI_PROGRESS_H
 
+#include <pthread.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+enum { PROGRESS_TEXT_SIZE = 512 };
+
 struct progress {
-    bool enabled;         /* standard error is a terminal, and someone wants to see it */
-    bool shown;           /* the line stands there now */
-    unsigned width;       /* of the terminal */
-    uint64_t start, last; /* nanoseconds of the monotonic clock */
+    bool running;   /* there is a thread; without one nothing below is used */
+    unsigned width; /* of the terminal */
+    uint64_t start; /* nanoseconds of the monotonic clock */
+    pthread_t thread;
+    pthread_mutex_t lock; /* of everything below, and of the terminal */
+    pthread_cond_t wake;
+    bool ends;
+    bool shown; /* the line stands there now */
+    char text[PROGRESS_TEXT_SIZE];
 };
 
-void progress_init(struct progress *progress, bool wanted);
+/* Shows nothing unless it is wanted and standard error is a terminal that can take a line back. */
+void progress_start(struct progress *progress, bool wanted);
 
-/* Shows the line once the work has lasted a while, and not too often; at once if forced. */
-__attribute__((format(printf, 3, 4))) void progress_show(struct progress *progress, bool force,
-                                                         const char *format, ...);
+/* What the work is at from now on. */
+__attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,
+                                                        const char *format, ...);
 
-/* Takes the line away before something else is printed. */
-void progress_clear(struct progress *progress);
+/* Takes the line away while something else is printed. */
+void progress_pause(struct progress *progress);
+void progress_resume(struct progress *progress);
+
+/* Takes the line away for good. */
+void progress_end(struct progress *progress);
 
 #endif

@@ -14,8 +14,7 @@
 
 enum {
     REPEAT_MAX = 1000000,
-    LARGE_FILE = 32 * 1024 * 1024, /* takes a while to read */
-    DIFFERENCES_KEPT = 10000,      /* lines for the JSON */
+    DIFFERENCES_KEPT = 10000, /* lines for the JSON */
 };
 
 /* One `healcl run`. */
@@ -29,7 +28,7 @@ struct session {
 
     struct progress progress;
     uint32_t repetition; /* that runs now, from 1 */
-    bool differs; /* a difference was told */
+    bool differs;        /* a difference was told */
     char **differences;
     size_t difference_count;
 
@@ -50,14 +49,16 @@ static FILE *text_stream(const struct session *session)
 static void on_difference(void *context, const char *line)
 {
     struct session *session = context;
-    progress_clear(&session->progress);
     session->differs = true;
     char *clean = strdup(line);
     if (!clean)
         return;
     text_clean(clean, false);
+    progress_pause(&session->progress);
     fprintf(text_stream(session), "%s\n", clean);
-    if (session->difference_count < DIFFERENCES_KEPT && session->differences)
+    fflush(text_stream(session));
+    progress_resume(&session->progress);
+    if (session->differences && session->difference_count < DIFFERENCES_KEPT)
         session->differences[session->difference_count++] = clean;
     else
         free(clean);
@@ -66,9 +67,11 @@ static void on_difference(void *context, const char *line)
 static void on_warning(void *context, const char *line)
 {
     struct session *session = context;
-    progress_clear(&session->progress);
-    if (!session->quiet)
-        print_notice("%s: warning: %s", session->file, line);
+    if (session->quiet)
+        return;
+    progress_pause(&session->progress);
+    print_notice("%s: warning: %s", session->file, line);
+    progress_resume(&session->progress);
 }
 
 static void on_progress(void *context, size_t segment, size_t segment_count, const char *name,
@@ -76,15 +79,14 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
 {
     struct session *session = context;
     session->repetition += segment == 0 && step == 0;
-    char repetition[48] = "", time[UNIT_TEXT_SIZE];
+    char repetition[48] = "", share[16] = "";
     if (session->repeat > 1)
         snprintf(repetition, sizeof repetition, "run %" PRIu32 " of %" PRIu32 ", ",
                  session->repetition, session->repeat);
-    unsigned percent = step_count ? (unsigned)(step * 100 / step_count) : 0;
-    progress_show(&session->progress, false, "%ssegment %zu of %zu, %u %%, %s: %s", repetition,
-                  segment + 1, segment_count, percent,
-                  text_time(monotonic_nanoseconds() - session->progress.start, time),
-                  *name ? name : "(no segment)");
+    if (step > 0 && step_count > 0)
+        snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
+    progress_say(&session->progress, "%ssegment %zu of %zu: %s%s", repetition, segment + 1,
+                 segment_count, *name ? name : "(no segment)", share);
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -106,9 +108,9 @@ static void announce_reading(struct session *session)
 {
     struct stat about;
     char text[UNIT_TEXT_SIZE];
-    if (stat(session->file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > LARGE_FILE)
-        progress_show(&session->progress, true, "reading %s (%s)", session->file,
-                      text_bytes((uint64_t)about.st_size, text));
+    if (stat(session->file, &about) == 0 && S_ISREG(about.st_mode))
+        progress_say(&session->progress, "reading %s (%s)", session->file,
+                     text_bytes((uint64_t)about.st_size, text));
 }
 
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
@@ -120,10 +122,7 @@ MUST_CHECK static enum healcl_status open_transcript(struct session *session, bo
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
     announce_reading(session);
-    enum healcl_status status =
-        healcl_transcript_open(session->file, &limits, &session->transcript, error);
-    progress_clear(&session->progress);
-    return status;
+    return healcl_transcript_open(session->file, &limits, &session->transcript, error);
 }
 
 static void warn_of_memory(struct session *session)
@@ -141,6 +140,7 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
                                                  struct healcl_error *error)
 {
     char selector[24];
+    progress_say(&session->progress, "opening %s", session->info.name);
     snprintf(selector, sizeof selector, "%u:%u", session->info.platform_index,
              session->info.device_index);
     TRY(healcl_device_open(selector, &session->device, error));
@@ -182,10 +182,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
                      .warning = on_warning,
                      .progress = on_progress},
     };
-    enum healcl_status status =
-        healcl_run(session->transcript, session->device, &options, &session->report, error);
-    progress_clear(&session->progress);
-    return status;
+    return healcl_run(session->transcript, session->device, &options, &session->report, error);
 }
 
 /* ---------------------------------------------------------------- telling the end */
@@ -256,12 +253,13 @@ static int finish_run(struct session *session)
 
 static int run_and_finish(struct session *session)
 {
-    progress_init(&session->progress, !session->quiet);
+    progress_start(&session->progress, !session->quiet);
     session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
     if (session->json_path)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
+    progress_end(&session->progress);
     int code = status == HEALCL_OK ? finish_run(session) : finish_failed(session, &error);
     healcl_error_clear(&error);
     healcl_report_free(session->report);

@@ -5,7 +5,7 @@
 #include "report/signature.h"
 #include "report/text.h"
 
-enum { TEXT_WIDTH = 80, INDENT = 2, MEANING_INDENT = 6, WIDTH_MIN = 40 };
+enum { TEXT_WIDTH = 80, INDENT = 2, MEANING_INDENT = 6, WIDTH_MIN = 40, PARAGRAPH_SIZE = 1024 };
 
 void report_operations(const struct style *style)
 {
@@ -23,8 +23,9 @@ void report_operations(const struct style *style)
                 signature_text(&forms[i], signature);
                 fprintf(style->stream, "%*s%s\n", INDENT, "", signature);
             }
-        text_wrap(style->stream, operation->meaning, MEANING_INDENT, width);
-        fprintf(style->stream, "%*s%s\n", MEANING_INDENT, "", operation->dtypes);
+        char text[PARAGRAPH_SIZE];
+        snprintf(text, sizeof text, "%s (%s)", operation->meaning, operation->dtypes);
+        text_wrap(style->stream, text, MEANING_INDENT, width);
     }
     putc('\n', style->stream);
     text_wrap(style->stream,
