@@ -350,14 +350,6 @@ def _(t):
     return "-", "-"
 
 
-@case("segment_without_name", plain=True)
-def _(t):
-    a(t)
-    entry = t.entry({"type": "SEGMENT_START"})
-    t.segment_end()
-    return entry, "-"
-
-
 def bad_entry(name, document, op="-", **options):
     """Registers a transcript whose second entry is the given JSON document."""
 

@@ -359,6 +359,7 @@ enum healcl_status plan_create(const struct source *source, uint64_t memory_limi
     planner.plan = calloc(1, sizeof *planner.plan);
     if (!planner.plan)
         NO_MEMORY(error);
+    planner.plan->source = source;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
     if (status != HEALCL_OK) {

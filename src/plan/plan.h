@@ -98,6 +98,7 @@ struct segment {
 };
 
 struct plan {
+    const struct source *source; /* where payloads lie */
     struct step *steps;
     size_t step_count;
     struct segment *segments;

@@ -186,6 +186,8 @@ MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = self->sink->take(self->sink->context, step, data, error);
     self->sink_nanoseconds += monotonic_nanoseconds() - start;
+    if (step->payload)
+        payload_forget(step->payload, self->plan->source);
     return status;
 }
 
@@ -326,7 +328,10 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
                                               struct healcl_error *error)
 {
     switch (step->kind) {
-    case STEP_UPLOAD: return upload(self, step->out->storage, step->payload, NULL, error);
+    case STEP_UPLOAD:
+        TRY(upload(self, step->out->storage, step->payload, NULL, error));
+        payload_forget(step->payload, self->plan->source);
+        return HEALCL_OK;
     case STEP_DOWNLOAD: return download(self, step, error);
     case STEP_RELEASE: storage_release(self, step->in[0]->storage); return HEALCL_OK;
     default:

@@ -48,6 +48,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
             error_prefix_step(error, step);
             return status;
         }
+        if (step->payload)
+            payload_forget(step->payload, self->plan->source);
         if (step->form)
             result->operation_nanoseconds[step->form->operation] += monotonic_nanoseconds() - start;
     }

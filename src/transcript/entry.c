@@ -64,13 +64,14 @@ static enum healcl_status read_name(struct entry_reader *reader, const cJSON *va
     return HEALCL_OK;
 }
 
-/* "torch.int64", "int64" or {"__type__":"dtype","value":"int64"} */
-static enum healcl_status read_dtype(const cJSON *value, const char *what, enum dtype *dtype,
-                                     struct healcl_error *error)
+/* "int64" or {"__type__":"dtype","value":"int64"}; in a tensor pointer also "torch.int64" */
+static enum healcl_status read_dtype(const cJSON *value, const char *what, bool in_pointer,
+                                     enum dtype *dtype, struct healcl_error *error)
 {
     const char *name;
     TRY(value_constant(value, "dtype", what, &name, error));
-    if (!dtype_from_name(name, dtype))
+    bool is_prefixed = strncmp(name, "torch.", 6) == 0;
+    if ((is_prefixed && !in_pointer) || !dtype_from_name(name, dtype))
         REFUSE(error, "dtype '%.80s' is not supported", name);
     return HEALCL_OK;
 }
@@ -86,7 +87,7 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     argument->tensor.has_dtype = !value_is_nothing(dtype);
     if (!argument->tensor.has_dtype)
         return HEALCL_OK;
-    return read_dtype(dtype, "'dtype'", &argument->tensor.dtype, error);
+    return read_dtype(dtype, "'dtype'", true, &argument->tensor.dtype, error);
 }
 
 static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
@@ -230,7 +231,7 @@ static enum healcl_status read_argument(struct entry_reader *reader, const cJSON
     case ARGUMENT_SHAPE: return read_shape(value, argument, error);
     case ARGUMENT_INT: return read_int(value, &argument->integer, error);
     case ARGUMENT_NONE: return check_empty(value, "NoneType", error);
-    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "'value'", &argument->dtype, error);
+    case ARGUMENT_TENSOR_TYPE: return read_dtype(value, "'value'", false, &argument->dtype, error);
     case ARGUMENT_SLICE: return read_slice(value, &argument->slice, error);
     case ARGUMENT_ELLIPSIS: break;
     }

@@ -342,3 +342,8 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
     struct target target = {.payload = payload, .dtype = dtype, .array = array, .first = first};
     return read_c_order(&target, count, error);
 }
+
+void payload_forget(const struct payload *payload, const struct source *source)
+{
+    source_forget(source, payload->base64, payload->base64_length);
+}

@@ -11,6 +11,7 @@
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "core/status.h"
+#include "transcript/source.h"
 
 struct payload {
     const char *base64;   /* in the mapped file, which must outlive the payload */
@@ -47,6 +48,9 @@ MUST_CHECK enum healcl_status payload_read(const struct payload *payload, enum d
 MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype,
                                                 int64_t first, int64_t count, void *array,
                                                 struct healcl_error *error);
+
+/* Lets the system drop a payload's pages from memory until it is read again. */
+void payload_forget(const struct payload *payload, const struct source *source);
 
 /* A cursor that hands out elements in file order; see payload_cursor_next. */
 struct payload_cursor {

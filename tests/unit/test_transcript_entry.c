@@ -373,6 +373,7 @@ static void test_dtypes(void **state)
         {"{\"__type__\":\"dtype\",\"value\":\"", "\"}"},
         {"{\"value\":\"", "\"}"},
     };
+    enum { TORCH = 1 }; /* of tensor pointers only */
     static const char *const names[] = {"int8", "int32", "int64"};
     for (size_t i = 0; i < 4; i++)
         for (int dtype = 0; dtype < 3; dtype++)
@@ -380,9 +381,12 @@ static void test_dtypes(void **state)
                 struct opened opened;
                 char text[96], value[128];
                 put(text, sizeof text, "%s%s%s", spellings[i][0], names[dtype], spellings[i][1]);
-                const struct argument *argument = open_value(&opened, "TENSOR_TYPE", text, tagged);
-                assert_int_equal(argument->dtype, dtype);
-                close_entry(&opened);
+                const struct argument *argument;
+                if (i != TORCH) {
+                    argument = open_value(&opened, "TENSOR_TYPE", text, tagged);
+                    assert_int_equal(argument->dtype, dtype);
+                    close_entry(&opened);
+                }
                 put(value, sizeof value, "{\"inf_name\":1,\"dtype\":%s}", text);
                 argument = open_value(&opened, "DEVICE_TENSOR", value, tagged);
                 assert_true(argument->tensor.has_dtype);
@@ -390,6 +394,7 @@ static void test_dtypes(void **state)
                 close_entry(&opened);
             }
     refuse_value("TENSOR_TYPE", "\"float16\"", "dtype 'float16' is not supported");
+    refuse_value("TENSOR_TYPE", "\"torch.int64\"", "dtype 'torch.int64' is not supported");
     refuse_value("TENSOR_TYPE", "{\"__type__\":\"dtype\",\"value\":\"uint64\"}",
                  "dtype 'uint64' is not supported");
     refuse_value("TENSOR_TYPE", "\"numpy.int64\"", "dtype 'numpy.int64' is not supported");
