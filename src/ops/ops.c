@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define FORM(...)
-#define OPERATION(id, name, family, dtypes, result, meaning) \
+#define OPERATION(id, name, family, infer, dtypes, result, meaning) \
     [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning},
 const struct operation operations[OPERATION_COUNT] = {
 #include "ops/ops.def"

@@ -6,7 +6,7 @@
 #include "transcript/entry.h"
 
 enum operation_id {
-#define OPERATION(id, name, family, dtypes, result, meaning) OPERATION_##id,
+#define OPERATION(id, name, family, infer, dtypes, result, meaning) OPERATION_##id,
 #define FORM(...)
 #include "ops/ops.def"
 #undef OPERATION

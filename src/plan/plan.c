@@ -163,9 +163,9 @@ MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const st
     return previous ? drop_reference(planner, entry, operation, previous, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status free_name(struct planner *planner, const struct entry *entry,
-                                               const char *operation, const char *name,
-                                               struct healcl_error *error)
+enum healcl_status planner_free_name(struct planner *planner, const struct entry *entry,
+                                     const char *operation, const char *name,
+                                     struct healcl_error *error)
 {
     struct tensor *tensor = names_remove(&planner->names, name);
     if (!tensor)
@@ -276,8 +276,6 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
     }
     planner->segment->counts[call.form->operation]++;
     planner->segment->operations++;
-    if (call.form->operation == OPERATION_FREE_DEVICE_TENSOR)
-        return free_name(planner, entry, call.name, entry->arguments[0].tensor.name, error);
     TRY(infer(&call, error));
     return bind_result(&call, error);
 }
@@ -300,7 +298,7 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
     case ENTRY_FREE:
         TRY(need_segment(planner, error));
         planner->segment->frees++;
-        return free_name(planner, entry, "free_device_tensor", entry->name, error);
+        return planner_free_name(planner, entry, "free_device_tensor", entry->name, error);
     case ENTRY_OPERATION:
         TRY(need_segment(planner, error));
         return plan_operation(planner, entry, error);

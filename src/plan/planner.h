@@ -47,6 +47,11 @@ MUST_CHECK enum healcl_status planner_constant(struct planner *planner, int64_t 
 MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                                struct healcl_error *error);
 
+/* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
+MUST_CHECK enum healcl_status planner_free_name(struct planner *planner, const struct entry *entry,
+                                                const char *operation, const char *name,
+                                                struct healcl_error *error);
+
 /* Ends a storage that no name views. */
 MUST_CHECK enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
                                               const char *name, const struct tensor *tensor,

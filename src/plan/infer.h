@@ -1,0 +1,102 @@
+/*
+ * What the inference of single operations shares: arguments by parameter name, checks that name
+ * the argument they refuse, and steps. One infer_... function for each operation stands in
+ * ops/ops.def; they are in the infer_*.c file of their family.
+ */
+#ifndef HEALCL_PLAN_INFER_H
+#define HEALCL_PLAN_INFER_H
+
+#include "plan/planner.h"
+
+/* Refuses with the argument named. */
+#define REFUSE_ARGUMENT(name, ...)                       \
+    do {                                                 \
+        (void)ERROR(error, HEALCL_REFUSED, __VA_ARGS__); \
+        error_prefix(error, "argument '%s': ", name);    \
+        return HEALCL_REFUSED;                           \
+    } while (0)
+
+/* Forwards an error with the argument named. */
+#define TRY_ARGUMENT(name, expression)                    \
+    do {                                                  \
+        enum healcl_status try_status_ = (expression);    \
+        if (try_status_ != HEALCL_OK) {                   \
+            error_prefix(error, "argument '%s': ", name); \
+            return try_status_;                           \
+        }                                                 \
+    } while (0)
+
+/* ---------------------------------------------------------------- arguments by name */
+
+/* Index of a parameter of the form, or -1. */
+int index_of(const struct call *call, const char *name);
+
+/* The bound tensor of a parameter; NULL where the form lacks it or the argument is NONE. */
+const struct tensor *tensor_of(const struct call *call, const char *name);
+
+/* The value of an INT argument; absent where the form lacks it. */
+int64_t integer_of(const struct call *call, const char *name, int64_t absent);
+
+/* An INT argument that names an axis of a tensor of that rank. */
+MUST_CHECK enum healcl_status axis_of(const struct call *call, const char *name, uint32_t rank,
+                                      uint32_t *axis, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- checks */
+
+/* Values are int32 or int64. */
+MUST_CHECK enum healcl_status want_arithmetic(const struct call *call, const char *name,
+                                              struct healcl_error *error);
+
+MUST_CHECK enum healcl_status want_dtype(const struct call *call, const char *name,
+                                         enum dtype dtype, struct healcl_error *error);
+
+/* All named tensors that the form has are int32, or all are int64. The list ends with NULL. */
+MUST_CHECK enum healcl_status want_same_arithmetic(const struct call *call,
+                                                   const char *const *names,
+                                                   struct healcl_error *error);
+
+MUST_CHECK enum healcl_status want_rank(const char *name, const struct tensor *tensor,
+                                        uint32_t rank, struct healcl_error *error);
+
+MUST_CHECK enum healcl_status want_shape(const char *name, const struct layout *layout,
+                                         uint32_t rank, const int64_t *shape,
+                                         struct healcl_error *error);
+
+/* An index or permutation tensor. */
+MUST_CHECK enum healcl_status want_index(const struct call *call, const char *name,
+                                         struct healcl_error *error);
+
+/* ---------------------------------------------------------------- steps */
+
+struct step new_step(const struct call *call, enum step_kind kind, const struct tensor *out);
+
+/* Input i of a step: the tensor of a parameter, seen through a layout. */
+MUST_CHECK enum healcl_status set_input(struct call *call, struct step *step, int i,
+                                        const char *name, const struct layout *layout,
+                                        struct healcl_error *error);
+
+MUST_CHECK enum healcl_status set_output(struct call *call, struct step *step,
+                                         const struct layout *layout, struct healcl_error *error);
+
+/*
+ * Adds a step that computes out from inputs. Results are as if every input had been read first:
+ * inputs that overlap the output are copied before, unless the step may run in place.
+ * A step whose output has no elements is not added.
+ */
+MUST_CHECK enum healcl_status add_compute(struct call *call, struct step *step,
+                                          struct healcl_error *error);
+
+MUST_CHECK enum healcl_status add_fill(struct call *call, const struct tensor *out, int64_t value,
+                                       struct healcl_error *error);
+
+/* ---------------------------------------------------------------- operations */
+
+typedef enum healcl_status infer_function(struct call *call, struct healcl_error *error);
+
+#define OPERATION(id, name, family, infer, ...) infer_function infer;
+#define FORM(...)
+#include "ops/ops.def"
+#undef OPERATION
+#undef FORM
+
+#endif

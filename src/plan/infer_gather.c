@@ -1,0 +1,131 @@
+/* Gathers and what else moves elements. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/infer.h"
+
+enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *idx = tensor_of(call, "idx");
+    const struct tensor *out = tensor_of(call, "out");
+    TRY(want_same_arithmetic(call, value_names, error));
+    TRY(want_index(call, "idx", error));
+    TRY(want_rank("idx", idx, a->layout.rank, error));
+    uint32_t axis;
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    /* Off the axis, both broadcast to out's shape; along it, idx does. */
+    TRY(want_rank("out", out, a->layout.rank, error));
+    struct layout a_view = a->layout, idx_view;
+    a_view.shape[axis] = 1;
+    TRY_ARGUMENT("a", layout_broadcast(&a_view, &out->layout, &a_view, error));
+    TRY_ARGUMENT("idx", layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
+    a_view.shape[axis] = a->layout.shape[axis];
+    a_view.stride[axis] = a->layout.stride[axis];
+    struct step step = new_step(call, STEP_GATHER, out);
+    step.value[0] = axis;
+    step.value[1] = 1;
+    TRY(set_input(call, &step, 0, "a", &a_view, error));
+    TRY(set_input(call, &step, 1, "idx", &idx_view, error));
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *perms = tensor_of(call, "perms");
+    const struct tensor *out = tensor_of(call, "out");
+    uint32_t row_axis, perm_axis;
+    TRY(want_same_arithmetic(call, value_names, error));
+    TRY(want_index(call, "perms", error));
+    TRY(axis_of(call, "elementwise_axis", a->layout.rank, &row_axis, error));
+    TRY(axis_of(call, "perm_axis", a->layout.rank, &perm_axis, error));
+    if (row_axis == perm_axis)
+        REFUSE_ARGUMENT("perm_axis", "is the elementwise axis too");
+    TRY(want_shape("perms", &perms->layout, 2,
+                   (int64_t[]){a->layout.shape[row_axis], a->layout.shape[perm_axis]}, error));
+    TRY(want_shape("out", &out->layout, a->layout.rank, a->layout.shape, error));
+
+    struct layout perms_view = out->layout;
+    memset(perms_view.stride, 0, sizeof perms_view.stride);
+    perms_view.offset = perms->layout.offset;
+    perms_view.stride[row_axis] = perms->layout.stride[0];
+    perms_view.stride[perm_axis] = perms->layout.stride[1];
+    struct step step = new_step(call, STEP_GATHER, out);
+    step.value[0] = perm_axis;
+    TRY(set_input(call, &step, 0, "a", NULL, error));
+    TRY(set_input(call, &step, 1, "perms", &perms_view, error));
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+/* The axis argument; out must be a with that axis grown to size. */
+MUST_CHECK static enum healcl_status want_grown_axis(const struct call *call, uint32_t axis,
+                                                     int64_t size, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    int64_t shape[LAYOUT_RANK];
+    memcpy(shape, a->shape, sizeof shape);
+    shape[axis] = size;
+    return want_shape("out", &tensor_of(call, "out")->layout, a->rank, shape, error);
+}
+
+/* Adds the copy of one view to another. */
+MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct layout *out_view,
+                                              const struct layout *a_view,
+                                              struct healcl_error *error)
+{
+    struct step step = new_step(call, STEP_COPY, NULL);
+    TRY(set_output(call, &step, out_view, error));
+    TRY(set_input(call, &step, 0, "a", a_view, error));
+    return add_compute(call, &step, error);
+}
+
+enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    uint32_t axis;
+    TRY(want_same_arithmetic(call, value_names, error));
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    int64_t pad = integer_of(call, "pad", 0), size = a->layout.shape[axis], grown;
+    if (pad < 0)
+        REFUSE_ARGUMENT("pad", "%" PRId64 " is negative", pad);
+    if (__builtin_add_overflow(size, pad, &grown))
+        REFUSE_ARGUMENT("pad", "%" PRId64 " is too large", pad);
+    TRY(want_grown_axis(call, axis, grown, error));
+
+    struct layout head = layout_narrow(&out->layout, axis, 0, size);
+    struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
+    struct tensor *tail;
+    TRY(planner_view(call->planner, out->storage, &tail_layout, &tail, error));
+    call->result = call->tensors[index_of(call, "out")];
+    /* The copy comes first: the zeros may overwrite what it reads. */
+    TRY(add_copy(call, &head, &a->layout, error));
+    return add_fill(call, tail, 0, error);
+}
+
+enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    uint32_t axis;
+    TRY(want_same_arithmetic(call, value_names, error));
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    int64_t repeats = integer_of(call, "repeats", 1), size = a->layout.shape[axis], grown;
+    if (repeats < 0)
+        REFUSE_ARGUMENT("repeats", "%" PRId64 " is negative", repeats);
+    if (__builtin_mul_overflow(size, repeats, &grown))
+        REFUSE_ARGUMENT("repeats", "%" PRId64 " is too large", repeats);
+    TRY(want_grown_axis(call, axis, grown, error));
+
+    /* Element i of the axis becomes the row i of an axis split into [size, repeats]. */
+    int64_t stride = out->layout.stride[axis];
+    struct layout a_view = layout_insert_axis(&a->layout, axis + 1, repeats, 0);
+    struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
+    out_view.shape[axis] = size;
+    out_view.stride[axis] = stride * repeats;
+    call->result = call->tensors[index_of(call, "out")];
+    return add_copy(call, &out_view, &a_view, error);
+}

@@ -1,0 +1,243 @@
+/* Uploads, downloads, allocation and views. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/infer.h"
+
+/* ---------------------------------------------------------------- memory */
+
+enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *error)
+{
+    const struct argument *host = &call->entry->arguments[0];
+    const struct argument *out = &call->entry->out;
+    if (!host->host.present)
+        REFUSE_ARGUMENT("tensor", "holds no data");
+    const struct payload *payload = &host->host.payload;
+    enum dtype dtype = payload->dtype;
+    if (out->kind == ARGUMENT_DEVICE_TENSOR && out->tensor.has_dtype)
+        dtype = out->tensor.dtype;
+    struct payload *copy = arena_alloc(call->planner->plan->arena, sizeof *copy);
+    if (!copy)
+        NO_MEMORY(error);
+    *copy = *payload;
+    TRY_ARGUMENT("tensor", planner_new_tensor(call, dtype, payload->layout.rank,
+                                              payload->layout.shape, &call->result, error));
+    uint64_t bytes = storage_bytes(call->result->storage);
+    call->planner->segment->bytes_up += bytes;
+    if (bytes == 0)
+        return HEALCL_OK;
+    struct step step = new_step(call, STEP_UPLOAD, call->result);
+    step.payload = copy;
+    return planner_add_step(call->planner, &step, error);
+}
+
+enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *error)
+{
+    struct plan *plan = call->planner->plan;
+    struct step step = new_step(call, STEP_DOWNLOAD, NULL);
+    TRY(set_input(call, &step, 0, "t", NULL, error));
+    step.tensor_name =
+        arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
+    if (!step.tensor_name)
+        NO_MEMORY(error);
+    const struct argument *out = &call->entry->out;
+    if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present) {
+        struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
+        if (!copy)
+            NO_MEMORY(error);
+        *copy = out->host.payload;
+        step.payload = copy;
+        plan->expected++;
+    }
+    plan->results++;
+    call->planner->segment->bytes_down +=
+        (uint64_t)layout_elements(&step.in[0]->layout) * dtype_size(step.in[0]->storage->dtype);
+    return planner_add_step(call->planner, &step, error);
+}
+
+/* Reads a SHAPE argument as sizes. */
+MUST_CHECK static enum healcl_status shape_of(const struct call *call, const char *name,
+                                              int64_t shape[INDEX_ITEMS_MAX], uint32_t *rank,
+                                              struct healcl_error *error)
+{
+    const struct argument *argument = &call->entry->arguments[index_of(call, name)];
+    *rank = argument->shape.count;
+    if (*rank > MAX_RANK)
+        REFUSE_ARGUMENT(name, "rank %" PRIu32 " is above %d", *rank, MAX_RANK);
+    for (uint32_t i = 0; i < *rank; i++) {
+        if (argument->shape.items[i].kind != INDEX_INT)
+            REFUSE_ARGUMENT(name, "item %" PRIu32 " of a shape must be an INT", i);
+        shape[i] = argument->shape.items[i].value;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status infer_empty(struct call *call, struct healcl_error *error)
+{
+    int64_t shape[INDEX_ITEMS_MAX];
+    uint32_t rank;
+    TRY(shape_of(call, "shape", shape, &rank, error));
+    enum dtype dtype = call->entry->arguments[index_of(call, "dtype")].dtype;
+    TRY_ARGUMENT("shape", planner_new_tensor(call, dtype, rank, shape, &call->result, error));
+    return HEALCL_OK;
+}
+
+enum healcl_status infer_zeros(struct call *call, struct healcl_error *error)
+{
+    TRY(infer_empty(call, error));
+    return add_fill(call, call->result, 0, error);
+}
+
+enum healcl_status infer_set_const_val(struct call *call, struct healcl_error *error)
+{
+    call->result = call->tensors[index_of(call, "a")];
+    int64_t value = integer_of(call, "v", 0);
+    enum dtype dtype = call->result->storage->dtype;
+    if (!dtype_holds(dtype, value))
+        REFUSE_ARGUMENT("v", "%" PRId64 " does not fit %s", value, dtype_name(dtype));
+    return add_fill(call, call->result, value, error);
+}
+
+enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_error *error)
+{
+    const struct argument *argument = &call->entry->arguments[0];
+    return planner_free_name(call->planner, call->entry, call->name, argument->tensor.name, error);
+}
+
+/* ---------------------------------------------------------------- views */
+
+/* The result is a view of the storage of argument a. */
+MUST_CHECK static enum healcl_status result_view(struct call *call, const struct layout *layout,
+                                                 struct healcl_error *error)
+{
+    return planner_view(call->planner, tensor_of(call, "a")->storage, layout, &call->result, error);
+}
+
+/* The result is a copy of argument a, in C order, in another shape of as many elements. */
+MUST_CHECK static enum healcl_status result_copy(struct call *call, uint32_t rank,
+                                                 const int64_t *shape, struct healcl_error *error)
+{
+    const struct tensor *a = tensor_of(call, "a");
+    struct tensor *same_shape;
+    TRY(planner_new_tensor(call, a->storage->dtype, rank, shape, &call->result, error));
+    struct layout layout = layout_packed(&a->layout);
+    TRY(planner_view(call->planner, call->result->storage, &layout, &same_shape, error));
+    struct step step = new_step(call, STEP_COPY, same_shape);
+    TRY(set_input(call, &step, 0, "a", NULL, error));
+    return add_compute(call, &step, error);
+}
+
+MUST_CHECK static enum healcl_status reshape_to(struct call *call, uint32_t rank,
+                                                const int64_t *shape, struct healcl_error *error)
+{
+    struct layout view;
+    if (layout_reshape(&tensor_of(call, "a")->layout, rank, shape, &view))
+        return result_view(call, &view, error);
+    return result_copy(call, rank, shape, error);
+}
+
+enum healcl_status infer_reshape(struct call *call, struct healcl_error *error)
+{
+    int64_t shape[INDEX_ITEMS_MAX];
+    uint32_t rank;
+    TRY(shape_of(call, "shape", shape, &rank, error));
+    int64_t elements = layout_elements(&tensor_of(call, "a")->layout);
+    TRY_ARGUMENT("shape", shape_complete(rank, shape, elements, error));
+    return reshape_to(call, rank, shape, error);
+}
+
+enum healcl_status infer_flatten(struct call *call, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    int64_t shape[LAYOUT_RANK];
+    uint32_t first, last, rank = 0;
+    /* A tensor of rank 0 counts as one axis, as in torch. */
+    TRY(axis_of(call, "first", a->rank ? a->rank : 1, &first, error));
+    TRY(axis_of(call, "last", a->rank ? a->rank : 1, &last, error));
+    if (first > last)
+        REFUSE_ARGUMENT("last", "axis %" PRIu32 " comes before axis %" PRIu32, last, first);
+    for (uint32_t axis = 0; axis < first; axis++)
+        shape[rank++] = a->shape[axis];
+    struct layout joined = {.rank = a->rank ? last - first + 1 : 0};
+    memcpy(joined.shape, a->shape + first, joined.rank * sizeof *shape);
+    shape[rank++] = layout_elements(&joined);
+    for (uint32_t axis = last + 1; axis < a->rank; axis++)
+        shape[rank++] = a->shape[axis];
+    return reshape_to(call, rank, shape, error);
+}
+
+enum healcl_status infer_squeeze(struct call *call, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    uint32_t axis;
+    TRY(axis_of(call, "axis", a->rank, &axis, error));
+    if (a->shape[axis] != 1)
+        REFUSE_ARGUMENT("axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
+                        a->shape[axis]);
+    struct layout view = layout_drop_axis(a, axis);
+    return result_view(call, &view, error);
+}
+
+enum healcl_status infer_unsqueeze(struct call *call, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    uint32_t axis;
+    TRY(axis_of(call, "axis", a->rank + 1, &axis, error));
+    if (a->rank == MAX_RANK)
+        REFUSE_ARGUMENT("a", "rank %d cannot grow", MAX_RANK);
+    int64_t stride = axis < a->rank ? a->stride[axis] * a->shape[axis] : 1;
+    struct layout view = layout_insert_axis(a, axis, 1, stride);
+    return result_view(call, &view, error);
+}
+
+enum healcl_status infer_expand(struct call *call, struct healcl_error *error)
+{
+    const struct tensor *a = tensor_of(call, "a");
+    uint32_t axis;
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    if (a->layout.shape[axis] != 1)
+        REFUSE_ARGUMENT("axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
+                        a->layout.shape[axis]);
+    int64_t repeats = integer_of(call, "repeats", 1);
+    if (repeats < 1)
+        REFUSE_ARGUMENT("repeats", "%" PRId64 " is below 1", repeats);
+    struct layout view = a->layout, checked;
+    view.shape[axis] = repeats;
+    if (repeats > 1)
+        view.stride[axis] = 0;
+    TRY_ARGUMENT("repeats", layout_init(&checked, view.rank, view.shape,
+                                        dtype_size(a->storage->dtype), error));
+    return result_view(call, &view, error);
+}
+
+enum healcl_status infer_moveaxis(struct call *call, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    uint32_t from, to;
+    TRY(axis_of(call, "from", a->rank, &from, error));
+    TRY(axis_of(call, "to", a->rank, &to, error));
+    struct layout view = layout_move_axis(a, from, to);
+    return result_view(call, &view, error);
+}
+
+enum healcl_status infer_new_reference(struct call *call, struct healcl_error *error)
+{
+    return result_view(call, &tensor_of(call, "a")->layout, error);
+}
+
+enum healcl_status infer_get_slice(struct call *call, struct healcl_error *error)
+{
+    const struct argument *index = &call->entry->arguments[index_of(call, "index")];
+    struct layout view;
+    TRY_ARGUMENT("index", layout_index(&tensor_of(call, "a")->layout, index->shape.items,
+                                       index->shape.count, &view, error));
+    return result_view(call, &view, error);
+}
+
+enum healcl_status infer_contiguous(struct call *call, struct healcl_error *error)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    if (layout_is_contiguous(a))
+        return result_view(call, a, error);
+    return result_copy(call, a->rank, a->shape, error);
+}

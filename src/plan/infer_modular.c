@@ -1,0 +1,226 @@
+/* Elementwise operations, sums and transforms. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "plan/infer.h"
+
+/* ---------------------------------------------------------------- elementwise */
+
+/* Where an elementwise operand stands among a step's inputs: mod's b is a modulus. */
+static int elementwise_place(enum step_kind kind, const char *name)
+{
+    if (strcmp(name, "a") == 0)
+        return 0;
+    return strcmp(name, "b") == 0 && kind != STEP_MOD ? 1 : 2;
+}
+
+MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum step_kind kind,
+                                                       struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", "b", "p", NULL};
+    const char *const *operand_names = value_names + 1;
+    const struct tensor *out = tensor_of(call, "out");
+    TRY(want_same_arithmetic(call, value_names, error));
+
+    struct layout shape = {.rank = 0};
+    for (const char *const *name = operand_names; *name; name++)
+        if (tensor_of(call, *name))
+            TRY_ARGUMENT(*name, layout_broadcast_shape(&shape, &tensor_of(call, *name)->layout,
+                                                       &shape, error));
+    TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
+
+    struct step step = new_step(call, kind, out);
+    for (const char *const *name = operand_names; *name; name++) {
+        int parameter = index_of(call, *name);
+        if (parameter < 0)
+            continue;
+        int place = elementwise_place(kind, *name);
+        struct tensor *operand = call->tensors[parameter];
+        if (!operand)
+            TRY(planner_constant(call->planner, integer_of(call, *name, 0), &operand, error));
+        struct layout view;
+        TRY(layout_broadcast(&operand->layout, &out->layout, &view, error));
+        struct tensor *input;
+        TRY(planner_view(call->planner, operand->storage, &view, &input, error));
+        step.in[place] = input;
+        step.parameter[place] = (uint8_t)parameter;
+    }
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+enum healcl_status infer_modmul(struct call *call, struct healcl_error *error)
+{
+    return infer_elementwise(call, STEP_MODMUL, error);
+}
+
+enum healcl_status infer_modsum(struct call *call, struct healcl_error *error)
+{
+    return infer_elementwise(call, STEP_MODSUM, error);
+}
+
+enum healcl_status infer_mod(struct call *call, struct healcl_error *error)
+{
+    return infer_elementwise(call, STEP_MOD, error);
+}
+
+enum healcl_status infer_modneg(struct call *call, struct healcl_error *error)
+{
+    return infer_elementwise(call, STEP_MODNEG, error);
+}
+
+enum healcl_status infer_abs(struct call *call, struct healcl_error *error)
+{
+    return infer_elementwise(call, STEP_ABS, error);
+}
+
+/* ---------------------------------------------------------------- sums */
+
+enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", "q", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");
+    const struct tensor *out = tensor_of(call, "out");
+    TRY(want_same_arithmetic(call, value_names, error));
+    uint32_t axis;
+    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    if (axis == a->layout.rank - 1)
+        REFUSE_ARGUMENT("axis", "the last axis cannot be summed");
+    TRY(want_shape("q", &q->layout, 1, &a->layout.shape[a->layout.rank - 1], error));
+    struct layout summed = layout_drop_axis(&a->layout, axis);
+    TRY(want_shape("out", &out->layout, summed.rank, summed.shape, error));
+
+    struct step step = new_step(call, STEP_AXIS_MODSUM, out);
+    step.value[0] = axis;
+    struct layout q_view;
+    TRY(layout_broadcast(&q->layout, &out->layout, &q_view, error));
+    TRY(set_input(call, &step, 0, "a", NULL, error));
+    TRY(set_input(call, &step, 1, "q", &q_view, error));
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+/* The axis of length n, -1 or -3, of a transform or sum over tensors of rank 4. */
+MUST_CHECK static enum healcl_status transform_axis(const struct call *call, int64_t absent,
+                                                    bool *is_last, struct healcl_error *error)
+{
+    int64_t axis = integer_of(call, "axis", absent);
+    if (axis != -1 && axis != 3 && axis != -3 && axis != 1)
+        REFUSE_ARGUMENT("axis", "axis %" PRId64 " is neither -1 nor -3", axis);
+    *is_last = axis == -1 || axis == 3;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status want_permutation(const struct call *call, int64_t n,
+                                                      struct healcl_error *error)
+{
+    const struct tensor *perm = tensor_of(call, "perm");
+    if (!perm)
+        REFUSE_ARGUMENT("perm", "must be a tensor here, not NONE");
+    TRY(want_index(call, "perm", error));
+    return want_shape("perm", &perm->layout, 1, &n, error);
+}
+
+enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "a", "b", "q", NULL};
+    const struct tensor *a = tensor_of(call, "a"), *b = tensor_of(call, "b");
+    const struct tensor *q = tensor_of(call, "q"), *out = tensor_of(call, "out");
+    TRY(want_same_arithmetic(call, value_names, error));
+    TRY(want_rank("a", a, 4, error));
+    TRY(want_rank("b", b, 3, error));
+    TRY(want_rank("out", out, 3, error));
+    bool is_last;
+    TRY(transform_axis(call, -1, &is_last, error));
+
+    /* From here on: a [reps,s,k,n], b [s,k,n], out [reps,k,n]. */
+    struct layout a_view = is_last ? a->layout : layout_move_axis(&a->layout, 1, 3);
+    struct layout b_view = is_last ? b->layout : layout_move_axis(&b->layout, 0, 2);
+    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 2);
+    int64_t reps = a_view.shape[0], k = a_view.shape[2], n = a_view.shape[3];
+    int64_t b_shape[3], out_shape[3];
+    memcpy(b_shape, is_last ? a_view.shape + 1 : a->layout.shape + 1, sizeof b_shape);
+    memcpy(out_shape, is_last ? (int64_t[]){reps, k, n} : (int64_t[]){reps, n, k},
+           sizeof out_shape);
+    TRY(want_shape("b", &b->layout, 3, b_shape, error));
+    TRY(want_shape("out", &out->layout, 3, out_shape, error));
+    TRY(want_shape("q", &q->layout, 1, &k, error));
+
+    struct step step = new_step(call, STEP_MODMUL_AXIS_SUM, NULL);
+    TRY(set_output(call, &step, &out_view, error));
+    TRY(set_input(call, &step, 0, "a", &a_view, error));
+    TRY(set_input(call, &step, 1, "b", &b_view, error));
+    TRY(set_input(call, &step, 2, "q", NULL, error));
+    if (integer_of(call, "apply_perm", 0)) {
+        TRY(want_permutation(call, n, error));
+        TRY(set_input(call, &step, 3, "perm", NULL, error));
+    }
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+/* ---------------------------------------------------------------- transforms */
+
+MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inverse,
+                                                     struct healcl_error *error)
+{
+    static const char *const value_names[] = {"out", "q", "psi", "ipsi", "n_inv", NULL};
+    const char *twiddle_name = inverse ? "ipsi" : "psi";
+    const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");
+    const struct tensor *twiddles = tensor_of(call, twiddle_name), *out = tensor_of(call, "out");
+    TRY(want_same_arithmetic(call, value_names, error));
+    if (a->storage->dtype != DTYPE_INT8)
+        TRY(want_dtype(call, "a", out->storage->dtype, error));
+    TRY(want_rank("a", a, 4, error));
+    TRY(want_rank("out", out, 4, error));
+    TRY(want_rank("q", q, 1, error));
+    bool is_last;
+    TRY(transform_axis(call, -3, &is_last, error));
+
+    /* From here on: a and out [l,r,k,n]. */
+    struct layout a_view = is_last ? a->layout : layout_move_axis(&a->layout, 1, 3);
+    struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 3);
+    int64_t k = q->layout.shape[0], n = a_view.shape[3];
+    if (n < 1 || (n & (n - 1)) != 0)
+        REFUSE_ARGUMENT("a", "transform length %" PRId64 " is not a power of two", n);
+    bool tile = integer_of(call, "tile", 0) != 0;
+    if (a_view.shape[2] != (tile ? 1 : k))
+        REFUSE_ARGUMENT("a", "size %" PRId64 " on the modulus axis, but must be %" PRId64 "%s",
+                        a_view.shape[2], tile ? 1 : k, tile ? " with tile" : "");
+    if (tile && k > 1)
+        a_view.stride[2] = 0;
+    a_view.shape[2] = k;
+    int64_t out_shape[4];
+    memcpy(out_shape, out->layout.shape, sizeof out_shape);
+    for (uint32_t axis = 0; axis < 4; axis++)
+        out_shape[axis] = a->layout.shape[axis];
+    out_shape[is_last ? 2 : 3] = k;
+    TRY(want_shape("out", &out->layout, 4, out_shape, error));
+    TRY(want_shape(twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
+
+    struct step step = new_step(call, inverse ? STEP_INTT : STEP_NTT, NULL);
+    TRY(set_output(call, &step, &out_view, error));
+    TRY(set_input(call, &step, 0, "a", &a_view, error));
+    TRY(set_input(call, &step, 1, "q", NULL, error));
+    TRY(set_input(call, &step, 2, twiddle_name, NULL, error));
+    if (!integer_of(call, "skip_perm", 0)) {
+        TRY(want_permutation(call, n, error));
+        TRY(set_input(call, &step, 3, "perm", NULL, error));
+    }
+    if (inverse) {
+        TRY(want_shape("n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
+        TRY(set_input(call, &step, 4, "n_inv", NULL, error));
+    }
+    call->result = call->tensors[index_of(call, "out")];
+    return add_compute(call, &step, error);
+}
+
+enum healcl_status infer_ntt(struct call *call, struct healcl_error *error)
+{
+    return infer_transform(call, false, error);
+}
+
+enum healcl_status infer_intt(struct call *call, struct healcl_error *error)
+{
+    return infer_transform(call, true, error);
+}
