@@ -20,29 +20,35 @@ enum healcl_status report_devices(const struct device_info *list, size_t count, 
                                   const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"index", TABLE_LEFT, false},   {"device", TABLE_LEFT, true},
-        {"type", TABLE_LEFT, false},    {"platform", TABLE_LEFT, true},
-        {"OpenCL", TABLE_LEFT, false},  {"units", TABLE_RIGHT, false},
-        {"memory", TABLE_RIGHT, false}, {"usable", TABLE_LEFT, false}};
+        {"index", TABLE_LEFT, false},   {"type", TABLE_LEFT, false},
+        {"units", TABLE_RIGHT, false},  {"memory", TABLE_RIGHT, false},
+        {"OpenCL", TABLE_LEFT, false},  {"device", TABLE_LEFT, true},
+        {"platform", TABLE_LEFT, true},
+    };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++) {
         const struct device_info *info = &list[i];
-        const char *fault = device_unusable(info);
         char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE];
         table_cell(table, "%u:%u%s", info->platform_index, info->device_index,
-                   i == best ? " *" : "");
-        table_cell(table, "%s", info->name);
+                   i == best                   ? " *"
+                   : device_unusable(&list[i]) ? " -"
+                                               : "");
         table_cell(table, "%s", device_type_name(info->type));
-        table_cell(table, "%s", info->platform);
-        table_cell(table, "%s", version_number(info->version, version));
         table_cell(table, "%u", info->compute_units);
         table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
-        table_cell(table, "%s", fault ? fault : "yes");
+        table_cell(table, "%s", version_number(info->version, version));
+        table_cell(table, "%s", info->name);
+        table_cell(table, "%s", info->platform);
     }
     if (!table_print(table, style->stream, style->width))
         return HEALCL_NO_MEMORY;
+    putc('\n', style->stream);
     if (best < count)
-        fprintf(style->stream, "\n* runs where no device is named\n");
+        fprintf(style->stream, "* runs where no device is named\n");
+    for (size_t i = 0; i < count; i++)
+        if (device_unusable(&list[i]))
+            fprintf(style->stream, "- %u:%u cannot be used: %s\n", list[i].platform_index,
+                    list[i].device_index, device_unusable(&list[i]));
     return HEALCL_OK;
 }
 

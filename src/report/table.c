@@ -6,7 +6,7 @@
 
 #include "report/text.h"
 
-enum { GAP = 2, SHRUNK_MIN = 12 };
+enum { GAP = 2, SHRUNK_MIN = 8 };
 
 struct table {
     const struct table_column *columns;
@@ -85,19 +85,16 @@ static size_t measure(const struct table *table, size_t *widths)
     return whole;
 }
 
-/* Takes from the widest column that may shrink until the table fits or none is left. */
+/* Takes from the columns that may shrink, the last one first, until the table fits. */
 static void shrink(const struct table *table, size_t *widths, size_t whole, unsigned width)
 {
-    while (whole > width) {
-        size_t widest = table->column_count;
-        for (size_t i = 0; i < table->column_count; i++)
-            if (table->columns[i].shrinks && widths[i] > SHRUNK_MIN &&
-                (widest == table->column_count || widths[i] > widths[widest]))
-                widest = i;
-        if (widest == table->column_count)
-            return;
-        widths[widest]--;
-        whole--;
+    for (size_t i = table->column_count; i-- > 0 && whole > width;) {
+        if (!table->columns[i].shrinks || widths[i] <= SHRUNK_MIN)
+            continue;
+        size_t spare = widths[i] - SHRUNK_MIN, excess = whole - width;
+        size_t taken = spare < excess ? spare : excess;
+        widths[i] -= taken;
+        whole -= taken;
     }
 }
 

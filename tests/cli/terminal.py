@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Checks what healcl does on a terminal: progress and colour there, and nowhere else.
+
+    terminal.py HEALCL
+"""
+import os
+import pty
+import select
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ESCAPE = b"\x1b"
+
+
+def on_terminal(command, term="xterm", no_color=None):
+    """Exit code and output of a command whose standard streams are a terminal of 80 columns."""
+    environment = dict(os.environ, TERM=term, COLUMNS="")
+    environment.pop("NO_COLOR", None)
+    if no_color is not None:
+        environment["NO_COLOR"] = no_color
+    child, terminal = pty.fork()
+    if child == 0:
+        os.chdir(ROOT)
+        os.execvpe("sh", ["sh", "-c", "stty cols 80 -echo; " + command], environment)
+    output = b""
+    while True:
+        ready, _, _ = select.select([terminal], [], [], 60)
+        try:
+            part = os.read(terminal, 65536) if ready else b""
+        except OSError:  # how Linux tells that the last writer is gone
+            part = b""
+        if not part:
+            break
+        output += part
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), output
+
+
+def screen(output):
+    """The lines that are left when every \\r and erasing has taken effect."""
+    lines = []
+    for line in output.replace(b"\r\n", b"\n").split(b"\n"):
+        shown = b""
+        for part in line.split(b"\r"):
+            shown = part if ESCAPE + b"[K" in part or len(part) >= len(shown) else shown
+        lines.append(shown.replace(ESCAPE + b"[K", b""))
+    return b"\n".join(lines)
+
+
+def main():
+    healcl = f"'{Path(sys.argv[1]).resolve()}'"
+    quick = f"{healcl} run --reference transcripts/memory.json"
+    # Long enough for the progress line, which appears after 0.3 s.
+    slow = f"{healcl} run --reference --repeat 4000 transcripts/recognizer.json"
+    faults = []
+
+    def check(condition, what, output):
+        if not condition:
+            faults.append(what)
+            print(f"{what}: {output!r}")
+
+    code, output = on_terminal(quick)
+    check(code == 0 and ESCAPE + b"[1;32mverified" in output, "a verdict is green", output)
+    check(b"\x1b[K" not in output, "a short run shows no progress", output)
+
+    code, output = on_terminal(f"{healcl} run --reference tests/bad/differs_scalar.json")
+    check(code == 1 and ESCAPE + b"[1;31mdifferent" in output, "a difference is red", output)
+
+    for no_color in ("1", "anything"):
+        code, output = on_terminal(quick, no_color=no_color)
+        check(code == 0 and ESCAPE not in output, "NO_COLOR is honoured", output)
+    code, output = on_terminal(quick, no_color="")
+    check(ESCAPE in output, "an empty NO_COLOR means nothing", output)
+    code, output = on_terminal(slow, term="dumb")
+    check(code == 0 and ESCAPE not in output, "a dumb terminal gets plain text", output)
+    code, output = on_terminal(quick + " | cat")
+    check(code == 0 and ESCAPE not in output, "a pipe gets plain text", output)
+
+    code, output = on_terminal(slow)
+    progress = [part for part in output.split(b"\r") if part.endswith(b"\x1b[K")]
+    check(code == 0 and len(progress) >= 2, "a long run shows progress", output)
+    check(b" of 4000, segment " in output, "progress tells the repetition", output)
+    check(all(len(part) < 80 + 3 for part in progress), "progress fits into a line", progress)
+    check(b"segment 1 of" not in screen(output), "progress is taken away", screen(output))
+    check(screen(output).lstrip().startswith(b"transcript "), "only the report stays", screen(output))
+    code, output = on_terminal(slow + " -q")
+    check(code == 0 and output == b"", "a quiet run shows nothing", output)
+    code, output = on_terminal(slow + " --no-verify 2>/dev/null")
+    check(b"\x1b[K" not in output, "progress goes to standard error", output)
+
+    piped = subprocess.run(["sh", "-c", slow], cwd=ROOT, capture_output=True)
+    check(piped.returncode == 0 and ESCAPE not in piped.stdout and piped.stderr == b"",
+          "without a terminal there is no progress", piped)
+
+    code, output = on_terminal(f"{healcl} devices")
+    check(code == 4 or all(len(line) <= 80 for line in output.split(b"\r\n")),
+          "tables fit the terminal", output)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
