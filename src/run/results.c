@@ -136,6 +136,7 @@ MUST_CHECK static enum healcl_status compare(struct results *results, const stru
     return HEALCL_OK;
 }
 
+/* So many steps of the segment are done. */
 static void tell_progress(const struct results *results, const struct step *step)
 {
     const struct healcl_observer *observer = &results->options->observer;
@@ -143,7 +144,7 @@ static void tell_progress(const struct results *results, const struct step *step
     if (observer->progress)
         observer->progress(observer->context, (size_t)(segment - results->plan->segments),
                            results->plan->segment_count, segment->name,
-                           (size_t)(step - results->plan->steps) - segment->first_step,
+                           (size_t)(step - results->plan->steps) - segment->first_step + 1,
                            segment->step_count);
 }
 
@@ -154,12 +155,12 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     enum dump_verified verified = DUMP_NOT_COMPARED;
     if (results->next == results->plan->results)
         FAIL(error, HEALCL_DEVICE, "the executor handed out more results than there are");
-    tell_progress(results, step);
     if (step->payload && !results->options->no_verify)
         TRY(compare(results, step, data, &verified, error));
     if (results->dump)
         TRY(dump_result(results->dump, step, results->segment, data, verified, error));
     results->next++;
+    tell_progress(results, step);
     return HEALCL_OK;
 }
 

@@ -1,0 +1,197 @@
+/* Units, clean strings, paragraphs, tables and exact JSON. */
+#include "report/json.h"
+#include "report/table.h"
+#include "report/text.h"
+#include "test_transcript_common.h"
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        {0, "0 B"},          {999, "999 B"},        {1000, "1.00 kB"},       {9994, "9.99 kB"},
+        {9995, "10.0 kB"},   {99949, "99.9 kB"},    {99950, "100 kB"},       {999499, "999 kB"},
+        {999500, "1.00 MB"}, {13400000, "13.4 MB"}, {UINT64_MAX, "18.4 EB"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[UNIT_TEXT_SIZE];
+        assert_string_equal(text_bytes(cases[i].bytes, text), cases[i].text);
+    }
+}
+
+static void test_time(void **state)
+{
+    (void)state;
+    const struct {
+        uint64_t nanoseconds;
+        const char *text;
+    } cases[] = {
+        {0, "0 ns"},           {999, "999 ns"},         {1000, "1.00 us"},
+        {999499, "999 us"},    {999500, "1.00 ms"},     {1234567, "1.23 ms"},
+        {999500000, "1.00 s"}, {75000000000, "75.0 s"}, {3600000000000, "3600 s"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[UNIT_TEXT_SIZE];
+        assert_string_equal(text_time(cases[i].nanoseconds, text), cases[i].text);
+    }
+}
+
+static void expect_clean(const char *given, bool keep_controls, const char *expected)
+{
+    char text[64];
+    strcpy(text, given);
+    text_clean(text, keep_controls);
+    assert_string_equal(text, expected);
+}
+
+static void test_clean(void **state)
+{
+    (void)state;
+    expect_clean("plain", false, "plain");
+    expect_clean("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", false,
+                 "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+    expect_clean("a\x1b[31m\nb\x7f", false, "a?[31m?b?");
+    expect_clean("a\x1b\n", true, "a\x1b\n");
+    expect_clean("\xc2\x9b"
+                 "1m",
+                 false, "??1m");                           /* a control sequence in one character */
+    expect_clean("\xff\xc3", false, "??");                 /* bytes of no character */
+    expect_clean("\xc0\xaf \xe0\x80\xaf", true, "?? ???"); /* overlong */
+    expect_clean("\xed\xa0\x80", true, "???");             /* half of a surrogate pair */
+    expect_clean("\xf4\x90\x80\x80 \xf5\x80\x80\x80", true, "???? ????");
+    expect_clean("\xe2\x82", true, "??"); /* cut off */
+    assert_int_equal(text_columns("\xc3\xa9\xe2\x82\xac"
+                                  "a"),
+                     3);
+}
+
+/* What a function prints, in a static buffer. */
+struct capture {
+    FILE *stream;
+    char *text;
+    size_t size;
+};
+
+static FILE *capture_start(struct capture *capture)
+{
+    capture->stream = open_memstream(&capture->text, &capture->size);
+    assert_non_null(capture->stream);
+    return capture->stream;
+}
+
+static void capture_expect(struct capture *capture, const char *expected)
+{
+    assert_int_equal(fclose(capture->stream), 0);
+    assert_string_equal(capture->text, expected);
+    free(capture->text);
+}
+
+static void test_wrap(void **state)
+{
+    (void)state;
+    struct capture capture;
+    text_wrap(capture_start(&capture), "one two three four verylongword", 2, 11);
+    capture_expect(&capture, "  one two\n  three\n  four\n  verylongword\n");
+    text_wrap(capture_start(&capture), "", 2, 11);
+    capture_expect(&capture, "\n");
+}
+
+static const struct table_column columns[] = {
+    {"name", TABLE_LEFT, true}, {"count", TABLE_RIGHT, false}, {"place", TABLE_LEFT, true}};
+
+static void add_row(struct table *table, const char *name, int count, const char *place)
+{
+    table_cell(table, "%s", name);
+    table_cell(table, "%d", count);
+    table_cell(table, "%s", place);
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    struct capture capture;
+    struct table *table = table_create(columns, 3);
+    add_row(table, "caf\xc3\xa9", 12, "here");
+    add_row(table, "a much longer one", 123456, "");
+    add_row(table, "bell\a", 1, "there and everywhere");
+    assert_true(table_print(table, capture_start(&capture), 0));
+    capture_expect(&capture, "name                count  place\n"
+                             "caf\xc3\xa9                   12  here\n"
+                             "a much longer one  123456\n"
+                             "bell?                   1  there and everywhere\n");
+}
+
+static void test_table_shrinks(void **state)
+{
+    (void)state;
+    struct capture capture;
+    for (unsigned width = 1; width <= 40; width += 13) {
+        struct table *table = table_create(columns, 3);
+        add_row(table, "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore", 12, "there and everywhere");
+        assert_true(table_print(table, capture_start(&capture), width));
+        if (width == 40)
+            capture_expect(&capture, "name                 count  place\n"
+                                     "t\xc3\xaate-\xc3\xa0-t\xc3\xaate encore     12  there and "
+                                     "...\n");
+        else if (width == 27)
+            capture_expect(&capture, "name        count  place\n"
+                                     "t\xc3\xaate-\xc3\xa0-...     12  there...\n");
+        else
+            capture_expect(&capture, "name      count  place\n"
+                                     "t\xc3\xaate-...     12  there...\n");
+    }
+}
+
+static void test_table_without_memory(void **state)
+{
+    (void)state;
+    table_cell(NULL, "%d", 1);
+    assert_false(table_print(NULL, stdout, 0));
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    struct capture capture;
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_number(&json, json.top, "large", UINT64_MAX);
+    json_number(&json, json.top, "odd", (UINT64_C(1) << 53) + 1);
+    json_string(&json, json.top, "name", "a\"\n\xff");
+    json_bool(&json, json.top, "yes", true);
+    json_null(&json, json.top, "none");
+    json_number(&json, json_array(&json, json.top, "list"), NULL, 3);
+    assert_true(json_print(&json, capture_start(&capture)));
+    capture_expect(&capture, "{\n\t\"large\":\t18446744073709551615,\n"
+                             "\t\"odd\":\t9007199254740993,\n\t\"name\":\t\"a\\\"\\n?\",\n"
+                             "\t\"yes\":\ttrue,\n\t\"none\":\tnull,\n\t\"list\":\t[3]\n}\n");
+}
+
+/* A missing parent is what is left where memory was lacking. */
+static void test_json_without_memory(void **state)
+{
+    (void)state;
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_number(&json, NULL, "lost", 1);
+    assert_true(json.failed);
+    assert_false(json_print(&json, stdout));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_time),
+        cmocka_unit_test(test_clean),
+        cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table_shrinks),
+        cmocka_unit_test(test_table_without_memory),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
