@@ -209,8 +209,11 @@ enum healcl_status dump_finish(struct dump *dump, struct healcl_error *error)
 {
     char *text = cJSON_Print(dump->list), *path = path_in(dump, list_name);
     struct new_file file;
-    enum healcl_status status = text && path ? new_file_open(&file, path, error)
-                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    enum healcl_status status = HEALCL_NO_MEMORY;
+    if (text && path)
+        status = new_file_open(&file, path, error);
+    else
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK) {
         fprintf(file.stream, "%s\n", text);
         status = new_file_commit(&file, error);
