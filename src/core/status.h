@@ -21,7 +21,9 @@ __attribute__((format(printf, 5, 6))) enum healcl_status error_set(struct healcl
 __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *error,
                                                         const char *format, ...);
 
-#define ERROR(error, status, ...) error_set((error), (status), __FILE__, __LINE__, __VA_ARGS__)
+/* Its value is status itself, so that compilers and analysers see that it is not HEALCL_OK. */
+#define ERROR(error, status, ...) \
+    ((void)error_set((error), (status), __FILE__, __LINE__, __VA_ARGS__), (status))
 
 #define FAIL(error, status, ...) return ERROR(error, status, __VA_ARGS__)
 

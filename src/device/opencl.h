@@ -60,11 +60,13 @@ enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const c
                                 const char *file, int line);
 
 /* Fails with HEALCL_DEVICE where a cl_int is not CL_SUCCESS. */
-#define TRY_CL(error, function, code)                                              \
-    do {                                                                           \
-        cl_int try_code_ = (code);                                                 \
-        if (try_code_ != CL_SUCCESS)                                               \
-            return opencl_error((error), try_code_, function, __FILE__, __LINE__); \
+#define TRY_CL(error, function, code)                                             \
+    do {                                                                          \
+        cl_int try_code_ = (code);                                                \
+        if (try_code_ != CL_SUCCESS) {                                            \
+            (void)opencl_error((error), try_code_, function, __FILE__, __LINE__); \
+            return HEALCL_DEVICE;                                                 \
+        }                                                                         \
     } while (0)
 
 #endif

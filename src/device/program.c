@@ -60,8 +60,8 @@ static enum healcl_status build_error(struct healcl_device *device, const struct
                                       cl_program id, const char *options, cl_int code,
                                       struct healcl_error *error)
 {
-    ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
-          device->info.name, opencl_error_name(code));
+    (void)ERROR(error, HEALCL_DEVICE, "program '%s' does not build on %s: %s", program->name,
+                device->info.name, opencl_error_name(code));
     if (!error)
         return HEALCL_DEVICE;
     error->opencl_code = code;
