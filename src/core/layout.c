@@ -357,6 +357,48 @@ static int64_t slice_bound(int64_t bound, int64_t size)
     return bound > size ? size : bound;
 }
 
+/* The next axes of a view are count axes of layout from axis on, whole. */
+static void append_whole(struct layout *view, const struct layout *layout, uint32_t axis,
+                         uint32_t count)
+{
+    for (uint32_t end = axis + count; axis < end; axis++) {
+        view->shape[view->rank] = layout->shape[axis];
+        view->stride[view->rank++] = layout->stride[axis];
+    }
+}
+
+/* An INT drops its axis. */
+MUST_CHECK static enum healcl_status apply_integer(struct layout *view, const struct layout *layout,
+                                                   uint32_t axis, int64_t index,
+                                                   struct healcl_error *error)
+{
+    int64_t size = layout->shape[axis];
+    if (index < -size || index >= size)
+        REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64, index,
+               axis, size);
+    view->offset += (index < 0 ? index + size : index) * layout->stride[axis];
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status append_slice(struct layout *view, const struct layout *layout,
+                                                  uint32_t axis, const struct index_item *slice,
+                                                  struct healcl_error *error)
+{
+    int64_t size = layout->shape[axis], stride = layout->stride[axis];
+    int64_t step = slice->has_step ? slice->step : 1;
+    if (step <= 0)
+        REFUSE(error, "slice step %" PRId64 " is not positive", step);
+    int64_t start = slice->has_start ? slice_bound(slice->start, size) : 0;
+    int64_t stop = slice->has_stop ? slice_bound(slice->stop, size) : size;
+    int64_t length = start < stop ? (stop - start - 1) / step + 1 : 0;
+    if (length > 0)
+        view->offset += start * stride;
+    view->shape[view->rank] = length;
+    /* With one element left the stride is never used, and step may be huge. */
+    view->stride[view->rank++] = length > 1 ? stride * step : stride;
+    return HEALCL_OK;
+}
+
 enum healcl_status layout_index(const struct layout *layout, const struct index_item *items,
                                 uint32_t count, struct layout *result, struct healcl_error *error)
 {
@@ -372,39 +414,16 @@ enum healcl_status layout_index(const struct layout *layout, const struct index_
     struct layout view = {.offset = layout->offset};
     uint32_t axis = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct index_item *item = &items[i];
-        if (item->kind == INDEX_ELLIPSIS) {
-            for (uint32_t whole = layout->rank - indexed; whole > 0; whole--, axis++) {
-                view.shape[view.rank] = layout->shape[axis];
-                view.stride[view.rank++] = layout->stride[axis];
-            }
-            continue;
+        switch (items[i].kind) {
+        case INDEX_INT: TRY(apply_integer(&view, layout, axis++, items[i].value, error)); break;
+        case INDEX_SLICE: TRY(append_slice(&view, layout, axis++, &items[i], error)); break;
+        case INDEX_ELLIPSIS:
+            append_whole(&view, layout, axis, layout->rank - indexed);
+            axis += layout->rank - indexed;
+            break;
         }
-        int64_t size = layout->shape[axis], stride = layout->stride[axis];
-        if (item->kind == INDEX_INT) {
-            if (item->value < -size || item->value >= size)
-                REFUSE(error, "index %" PRId64 " is outside of axis %" PRIu32 " of size %" PRId64,
-                       item->value, axis, size);
-            view.offset += (item->value < 0 ? item->value + size : item->value) * stride;
-        } else {
-            int64_t step = item->has_step ? item->step : 1;
-            if (step <= 0)
-                REFUSE(error, "slice step %" PRId64 " is not positive", step);
-            int64_t start = item->has_start ? slice_bound(item->start, size) : 0;
-            int64_t stop = item->has_stop ? slice_bound(item->stop, size) : size;
-            int64_t length = start < stop ? (stop - start - 1) / step + 1 : 0;
-            if (length > 0)
-                view.offset += start * stride;
-            view.shape[view.rank] = length;
-            /* With one element left the stride is never used, and step may be huge. */
-            view.stride[view.rank++] = length > 1 ? stride * step : stride;
-        }
-        axis++;
     }
-    for (; axis < layout->rank; axis++) {
-        view.shape[view.rank] = layout->shape[axis];
-        view.stride[view.rank++] = layout->stride[axis];
-    }
+    append_whole(&view, layout, axis, layout->rank - axis);
     if (layout_elements(&view) == 0)
         view.offset = layout->offset;
     *result = view;
