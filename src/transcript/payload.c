@@ -124,14 +124,20 @@ static void read_block(struct payload_cursor *cursor, size_t count, int64_t *val
 {
     const struct payload *payload = cursor->payload;
     unsigned char bytes[BLOCK_ELEMENTS * sizeof(int64_t)];
-    read_bytes(cursor, count * dtype_size(payload->dtype), bytes);
     switch (payload->dtype) {
     case DTYPE_INT8:
+        read_bytes(cursor, count, bytes);
         for (size_t i = 0; i < count; i++)
-            values[i] = (signed char)bytes[i];
+            values[i] = (int8_t)bytes[i];
         return;
-    case DTYPE_INT32: widen_32(bytes, needs_swap(payload), count, values); return;
-    case DTYPE_INT64: widen_64(bytes, needs_swap(payload), count, values); return;
+    case DTYPE_INT32:
+        read_bytes(cursor, count * sizeof(int32_t), bytes);
+        widen_32(bytes, needs_swap(payload), count, values);
+        return;
+    case DTYPE_INT64:
+        read_bytes(cursor, count * sizeof(int64_t), bytes);
+        widen_64(bytes, needs_swap(payload), count, values);
+        return;
     }
 }
 

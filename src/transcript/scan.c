@@ -364,7 +364,7 @@ static enum healcl_status scan_object(struct scanner *scanner, int depth,
     scanner->at++;
     TRY(append_text(scanner, "{", error));
     for (bool first = true;; first = false) {
-        struct span key;
+        struct span key = {0};
         TRY(next_item(scanner, first, '}', &more, error));
         if (!more)
             return append_text(scanner, "}", error);
