@@ -23,7 +23,8 @@ typedef uint64_t cl_base_ulong;
 
 enum { SPACE_AXES = 17, SPACE_OPERANDS = 4 };
 
-/* A view: the element with index (i0, i1, ...) lies at offset + i0*stride[0] + i1*stride[1] + ... */
+/* A view: the element with index (i0, i1, ...) lies at offset + i0*stride[0] + i1*stride[1] + ...
+ */
 struct operand {
     cl_base_long offset;
     cl_base_long stride[SPACE_AXES];
@@ -46,7 +47,7 @@ struct status {
     cl_base_uint key;   /* of that launch; 0: no error */
     cl_base_uint index; /* in C order among the elements it looked at; 2^32-1 stands for more */
     cl_base_uint dropped_low, dropped_high; /* values with digits that were dropped: a count */
-    cl_base_long value; /* the offending value */
+    cl_base_long value;                     /* the offending value */
 };
 
 /* A modulus in [1, 2^63) with what division by it needs (see arithmetic.h). */
@@ -74,19 +75,19 @@ struct twiddle {
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
 #if CHUNKS == 1
 #define BUFFER(type, name) global type *name##0
-#define AT(name, i) (name##0[i])
+#define AT(name, i) (name##0 [i])
 #elif CHUNKS == 4
 #ifndef CHUNK_SHIFT
 #error "CHUNK_SHIFT is not given"
 #endif
-#define BUFFER(type, name)                                                                         \
+#define BUFFER(type, name) \
     global type *name##0, global type *name##1, global type *name##2, global type *name##3
 #define CHUNK_ELEMENTS(name) (((ulong)1 << CHUNK_SHIFT) / sizeof(*name##0))
 #define CHUNK_OF(name, i) ((ulong)(i) / CHUNK_ELEMENTS(name))
-#define AT(name, i)                                                                                \
-    ((CHUNK_OF(name, i) < 2 ? (CHUNK_OF(name, i) == 0 ? name##0 : name##1)                         \
-                            : (CHUNK_OF(name, i) == 2 ? name##2 : name##3))[(ulong)(i) %           \
-                                                                            CHUNK_ELEMENTS(name)])
+#define AT(name, i)                                      \
+    ((CHUNK_OF(name, i) < 2                              \
+          ? (CHUNK_OF(name, i) == 0 ? name##0 : name##1) \
+          : (CHUNK_OF(name, i) == 2 ? name##2 : name##3))[(ulong)(i) % CHUNK_ELEMENTS(name)])
 #else
 #error "CHUNKS must be 1 or 4"
 #endif
@@ -105,7 +106,7 @@ struct run {
     long position[SPACE_OPERANDS]; /* of the run's first element in each operand */
 };
 
-#define POSITION(space, run, k, i)                                                                 \
+#define POSITION(space, run, k, i) \
     ((run).position[k] + (long)(i) * (space).operand[k].stride[(space).rank - 1])
 
 static inline struct run run_first(const struct space *space)

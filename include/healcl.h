@@ -85,8 +85,9 @@ struct healcl_device;
  * best device there is (GPU before accelerator before CPU).
  * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE.
  */
-HEALCL_MUST_CHECK enum healcl_status
-healcl_device_open(const char *selector, struct healcl_device **device, struct healcl_error *error);
+HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
+                                                        struct healcl_device **device,
+                                                        struct healcl_error *error);
 void healcl_device_close(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- runs */

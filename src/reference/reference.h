@@ -34,8 +34,9 @@ struct reference {
 };
 
 /* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status
-reference_create(const struct plan *plan, struct reference **reference, struct healcl_error *error);
+MUST_CHECK enum healcl_status reference_create(const struct plan *plan,
+                                               struct reference **reference,
+                                               struct healcl_error *error);
 void reference_free(struct reference *reference);
 
 /* Makes the caller's array the memory of a storage, until it is released or lent again. */
