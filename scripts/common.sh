@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# What the scripts share: source it from the top of the clone.
+
+step() { printf '\n== %s\n' "$*"; }
+
+die() {
+    printf '%s\n' "$*" >&2
+    exit 1
+}
+
+# How many processes work at the same time: HEALCL_JOBS, else one for each core.
+jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
+
+# The first Python that has NumPy, else any.
+python_with_numpy() {
+    local python
+    for python in python3 /usr/bin/python3; do
+        if "$python" -c 'import numpy' 2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    echo python3
+}
+
+# The first of some commands that is there.
+first_command() {
+    local command
+    for command in "$@"; do
+        if command -v "$command" >/dev/null; then
+            echo "$command"
+            return
+        fi
+    done
+    die "none of these commands is installed: $* (scripts/setup.sh --all installs all)"
+}

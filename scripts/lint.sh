@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Reads the code without running it: clang-format, clang-tidy, shellcheck, the one seam to OpenCL, and
+# whether generated files are what their generators make. Needs a configured build (build/clang).
+# shellcheck disable=SC2317 # the functions are called by check
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+failed=0
+check() {
+    local name=$1
+    shift
+    printf '%-18s ' "$name"
+    local output
+    if output=$("$@" 2>&1); then
+        echo "clean"
+    else
+        echo "FAILED"
+        printf '%s\n' "$output" | head -n 200
+        failed=1
+    fi
+}
+
+# Every call to OpenCL goes through the table in src/device/opencl.h: nobody else calls it directly.
+opencl_seam() {
+    ! git grep -nE '(^|[^>._A-Za-z0-9])cl[A-Z][A-Za-z]+ *\(' -- 'src/*.c' 'src/*.h' \
+        ':!src/device/opencl.c' ':!src/device/opencl.h'
+}
+
+# One file a process: version 14 reports va_lists wrongly where it reads several.
+tidy() {
+    local tidy
+    tidy=$(first_command clang-tidy-14 clang-tidy)
+    git ls-files -z 'src/*.c' | xargs -0 -P "$(jobs_count)" -n 1 \
+        "$tidy" -p build/clang --quiet --warnings-as-errors='*'
+}
+
+shell_scripts() {
+    if ! command -v shellcheck >/dev/null; then
+        echo "no shellcheck here: skipped"
+        return
+    fi
+    shellcheck -x .ci/run scripts/*.sh
+}
+
+generated() {
+    local python
+    python=$(python_with_numpy)
+    "$python" -B scripts/make_transcripts.py --check &&
+        "$python" -B scripts/make_transcripts.py --check --bad tests/bad
+}
+
+# Dependencies point one way: a room includes headers of its own and of those before it.
+rooms() {
+    local bad=0 room allowed
+    while read -r room allowed; do
+        if git grep -nE '#include "[a-z]+/' -- "src/$room/*" |
+            grep -vE "#include \"($allowed)/"; then
+            bad=1
+        fi
+    done <<'END'
+core core
+transcript core|transcript
+ops core|transcript|ops
+plan core|transcript|ops|plan
+reference core|transcript|ops|plan|reference
+device core|device
+run core|transcript|ops|plan|reference|device|run|cl
+report core|transcript|ops|plan|device|run|report
+cli core|transcript|ops|plan|device|run|report|cli
+END
+    return "$bad"
+}
+
+check "format" scripts/format.sh --check
+check "OpenCL's one seam" opencl_seam
+check "rooms" rooms
+check "shell scripts" shell_scripts
+check "generated files" generated
+check "clang-tidy" tidy
+exit "$failed"

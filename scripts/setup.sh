@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs the Debian or Ubuntu packages that are missing, asking for nothing.
+#
+#   setup.sh          what it takes to build and run healcl on a CPU
+#   setup.sh --test   and to test it
+#   setup.sh --all    and to do all that .ci/run does
+#
+# Where nothing is missing it changes nothing and needs neither network nor privileges.
+set -euo pipefail
+
+packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
+    pocl-opencl-icd libcjson-dev libxxhash-dev)
+test_packages=(libcmocka-dev python3 python3-numpy)
+all_packages=(clang clang-format clang-tidy shellcheck)
+
+case "${1-}" in
+"") ;;
+--test) packages+=("${test_packages[@]}") ;;
+--all) packages+=("${test_packages[@]}" "${all_packages[@]}") ;;
+*)
+    echo "usage: $0 [--test|--all]" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "setup.sh: this is neither Debian nor Ubuntu; nothing was installed. What it takes:" >&2
+    echo "  ${packages[*]}" >&2
+    exit 0
+fi
+
+is_installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | head -n 1)" = installed ]
+}
+
+# The sanitizers of clang are a package of their own, named after its version.
+runtime_of_clang() {
+    local version
+    version=$(clang -dumpversion 2>/dev/null | cut -d . -f 1)
+    [ -n "$version" ] && echo "libclang-rt-$version-dev"
+}
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "setup.sh: missing packages: ${missing[*]}; run this as root: $*" >&2
+        exit 1
+    fi
+}
+
+install_missing() {
+    missing=()
+    local package
+    for package in "$@"; do
+        is_installed "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "setup.sh: installing ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        "${missing[@]}" </dev/null
+}
+
+install_missing "${packages[@]}"
+if [ "${1-}" = --all ]; then
+    runtime=$(runtime_of_clang || true)
+    if [ -n "$runtime" ] && apt-cache show "$runtime" >/dev/null 2>&1; then
+        install_missing "$runtime"
+    fi
+fi

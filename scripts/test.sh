@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds healcl with gcc, optimised and with warnings as errors, in build/test, and runs all tests.
+#
+#   test.sh [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
+#
+# The shared conformance set is looked for in ../shared, or where HEALCL_SHARED says.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+scripts/setup.sh --test
+
+preset=${HEALCL_PRESET:-test} # of CMakePresets.json; .ci/run takes others too
+step "building build/$preset"
+cmake --preset "$preset" >/dev/null
+cmake --build --preset "$preset" -j "$(jobs_count)" | tail -n 1
+
+step "testing build/$preset"
+failed=0
+ctest --preset "$preset" -j "$(jobs_count)" "$@" || failed=$?
+
+# What ctest keeps to itself: how many transcripts and cells of the coverage table were tested.
+grep -hE '^(conformance|coverage): ' "build/$preset/Testing/Temporary/LastTest.log" || true
+exit "$failed"

@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs whole transcripts with the healcl program and checks how each of them ends.
+
+    run.py good|bad|bundled|bundled-bad|random --healcl PROGRAM [--source DIR]
+
+good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
+clone. Exits 77 (skipped) where there is none.
+bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
+random: programs drawn from fixed seeds. Exits 77 where no Python has NumPy, which makes them.
+
+Every kind prints how many files it has run, and fails below the number that is known to be there.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SKIPPED = 77
+SECONDS = 10  # in which a bad transcript must end
+GOOD_SECONDS = 120
+
+# How many files there are at least.
+LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40}
+
+VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
+
+# Bad transcripts whose fault only their data, or the size of a device, reveal: `inspect`, which
+# touches no device and sets no limit, accepts them.
+ONLY_DATA = {
+    "bad_index_out_of_range", "bad_mismatch", "bad_negative_modulus_tensor",
+    "bad_not_a_permutation", "bad_too_large_for_device", "bad_zero_modulus_tensor",
+    "axis_sum_perm_range", "axis_sum_perm_repeats", "full_q_equal_moduli",
+    "full_q_modulus_zero", "full_q_not_coprime", "gather_index_high", "gather_index_low",
+    "intt_modulus_zero", "intt_perm_negative", "modulus_negative_in_tensor",
+    "modulus_zero_in_tensor", "modulus_zero_modneg", "ntt_modulus_negative", "ntt_perm_repeats",
+    "permute_index_high", "permute_index_negative", "sum_modulus_zero", "upload_does_not_fit",
+    "upload_does_not_fit_int32",
+}
+
+# Random programs run on the device as it is, then every third in buffers of several chunks, and every
+# third with work-groups of several work-items, the last of them not full.
+SEEDS = range(101, 141)
+ENVIRONMENTS = [
+    {},
+    {"HEALCL_CHUNK_BYTES": "16384"},
+    {"HEALCL_TUNING": "local_size=4,elements_per_item=3,transform_local_size=4"},
+]
+
+# A bad transcript: its path, what `run` exits with, and what its message or its first difference
+# says of the place.
+Bad = collections.namedtuple("Bad", "path code place")
+
+
+class Runner:
+    def __init__(self, program):
+        self.program = program
+        self.failures = []
+
+    def healcl(self, *arguments, seconds=GOOD_SECONDS, environment=None):
+        """-> (exit code, standard output, standard error); the code is None after a time-out."""
+        try:
+            done = subprocess.run([self.program, *arguments], stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=seconds, check=False,
+                                  env={**os.environ, **(environment or {})})
+        except subprocess.TimeoutExpired:
+            return None, "", ""
+        return (done.returncode, done.stdout.decode("utf-8", "replace"),
+                done.stderr.decode("utf-8", "replace"))
+
+    def fail(self, path, what, output=""):
+        self.failures.append("%s: %s%s" % (os.path.basename(path), what,
+                                           "\n" + output.rstrip() if output else ""))
+
+    def expect_good(self, path, *options, environment=None):
+        """`run` verifies every result, and says nothing on standard error."""
+        code, out, err = self.healcl("run", *options, path, environment=environment)
+        what = " ".join(["run", *options, str(environment or "")]).strip()
+        if code != VERIFIED:
+            self.fail(path, "%s: exit code %s" % (what, code), out + err)
+        elif "verified: " not in out and "nothing to verify" not in out:
+            self.fail(path, "%s: no verdict" % what, out)
+        elif "healcl: " in err and "warning" not in err:
+            self.fail(path, "%s: an error, yet exit code 0" % what, err)
+
+    def expect_inspected(self, path, code):
+        """`inspect` ends with code where no OpenCL platform can be found."""
+        got, out, err = self.healcl("inspect", path, seconds=SECONDS,
+                                    environment={"OCL_ICD_VENDORS": "/nonexistent"})
+        if got != code:
+            self.fail(path, "inspect: exit code %s, not %d" % (got, code), out + err)
+        if code == REFUSED:
+            self.check_line(path, "inspect", err)
+
+    def expect_bad(self, bad, *options):
+        """`run` ends in time, with the right code and one line that tells the place."""
+        code, out, err = self.healcl("run", *options, bad.path, seconds=SECONDS)
+        what = " ".join(["run", *options])
+        if code is None:
+            self.fail(bad.path, "%s: still runs after %d s" % (what, SECONDS))
+            return
+        if code not in bad.code:
+            self.fail(bad.path, "%s: exit code %d, not %s" % (
+                what, code, " or ".join(map(str, bad.code))), out + err)
+        self.check_line(bad.path, what, err)
+        told = out if code == DIFFERENT else err
+        if bad.place not in told:
+            self.fail(bad.path, "%s: '%s' is not told" % (what, bad.place), told)
+        if "verified: " in out:
+            self.fail(bad.path, "%s: it claims to be verified" % what, out)
+
+    def check_line(self, path, what, err):
+        if err.count("\n") != 1 or not err.startswith("healcl: " + path + ": "):
+            self.fail(path, "%s: not one line of 'healcl: FILE: ...'" % what, err)
+
+
+def for_all(function, items):
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        list(pool.map(function, items))
+
+
+def run_good(runner, paths):
+    def check(path):
+        runner.expect_inspected(path, VERIFIED)
+        runner.expect_good(path)
+        runner.expect_good(path, "--reference")
+    for_all(check, paths)
+    return len(paths)
+
+
+def run_bad(runner, files):
+    def check(bad):
+        name = os.path.splitext(os.path.basename(bad.path))[0]
+        accepted = name in ONLY_DATA or bad.code == (DIFFERENT,)
+        runner.expect_inspected(bad.path, VERIFIED if accepted else REFUSED)
+        runner.expect_bad(bad)
+        runner.expect_bad(bad, "--reference")
+    for_all(check, files)
+    return len(files)
+
+
+def transcripts(folder, is_bad):
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))
+            if name.endswith(".json") and name.startswith("bad_") == is_bad]
+
+
+def shared_bad(folder):
+    """The conformance set's: a name is all that tells what is expected."""
+    for path in transcripts(folder, True):
+        name = os.path.basename(path)
+        if name == "bad_mismatch.json":
+            yield Bad(path, (DIFFERENT,), "entry ")
+        elif name == "bad_too_large_for_device.json":
+            yield Bad(path, (REFUSED, DEVICE), "entry ")
+        else:
+            yield Bad(path, (REFUSED,), "")
+
+
+def bundled_bad(source):
+    """Our own: expected.txt tells file, exit code, entry and operation, "-" where there is none."""
+    folder = os.path.join(source, "tests", "bad")
+    with open(os.path.join(folder, "expected.txt"), encoding="utf-8") as lines:
+        for line in lines:
+            name, code, entry, operation = line.split()
+            place = "" if entry == "-" else "entry %s" % entry
+            place += "" if operation == "-" else " (%s)" % operation
+            yield Bad(os.path.join(folder, name), (int(code),), place)
+
+
+def find_python():
+    """A Python with NumPy, or None."""
+    for python in (sys.executable, "python3", "/usr/bin/python3"):
+        if shutil.which(python) and subprocess.run(
+                [python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+def run_random(runner, source):
+    python = find_python()
+    if not python:
+        print("conformance: random: no Python with NumPy here (package python3-numpy): skipped")
+        sys.exit(SKIPPED)
+    make = os.path.join(source, "scripts", "make_transcripts.py")
+    with tempfile.TemporaryDirectory(prefix="healcl-random-") as folder:
+        def check(seed):
+            path = os.path.join(folder, "random_%d.json" % seed)
+            environment = ENVIRONMENTS[seed % len(ENVIRONMENTS)]
+            elements = 500 if "HEALCL_CHUNK_BYTES" in environment else 300
+            # No byte code is left behind in the source tree.
+            subprocess.run([python, "-B", make, "--random", str(seed), "--operations", "60",
+                            "--elements", str(elements), path], check=True)
+            if environment:
+                runner.expect_good(path, environment=environment)
+            runner.expect_good(path)
+            runner.expect_good(path, "--reference")
+        for_all(check, SEEDS)
+    return len(SEEDS)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=sorted(LEAST))
+    parser.add_argument("--healcl", required=True, help="the program to test")
+    here = os.path.dirname(os.path.abspath(__file__))
+    parser.add_argument("--source", default=os.path.dirname(os.path.dirname(here)),
+                        help="the clone (default: this one)")
+    arguments = parser.parse_args()
+
+    source = os.path.abspath(arguments.source)
+    shared = os.environ.get("HEALCL_SHARED") or os.path.join(os.path.dirname(source), "shared")
+    shared = os.path.join(shared, "conformance")
+    if arguments.kind in ("good", "bad") and not os.path.isdir(shared):
+        print("conformance: %s: no shared conformance set beside this clone: skipped" %
+              arguments.kind)
+        return SKIPPED
+
+    runner = Runner(arguments.healcl)
+    if arguments.kind == "good":
+        count = run_good(runner, transcripts(shared, False))
+    elif arguments.kind == "bad":
+        count = run_bad(runner, list(shared_bad(shared)))
+    elif arguments.kind == "bundled":
+        count = run_good(runner, transcripts(os.path.join(source, "transcripts"), False))
+    elif arguments.kind == "bundled-bad":
+        count = run_bad(runner, list(bundled_bad(source)))
+    else:
+        count = run_random(runner, source)
+
+    for failure in sorted(runner.failures):
+        print(failure)
+    least = LEAST[arguments.kind]
+    kind = {"good": "shared transcripts verified", "bad": "shared bad transcripts ended as expected",
+            "bundled": "bundled transcripts verified",
+            "bundled-bad": "bundled bad transcripts ended as expected",
+            "random": "random programs verified"}[arguments.kind]
+    print("conformance: %d %s (at least %d are known), on the device and on the reference%s" % (
+        count, kind, least, "; %d FAILURES" % len(runner.failures) if runner.failures else ""))
+    if count < least:
+        print("conformance: too few")
+    return 1 if runner.failures or count < least else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
