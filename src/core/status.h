@@ -22,8 +22,9 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
                                                         const char *format, ...);
 
 /* Its value is status itself, so that compilers and analysers see that it is not HEALCL_OK. */
-#define ERROR(error, status, ...) \
-    ((void)error_set((error), (status), __FILE__, __LINE__, __VA_ARGS__), (status))
+#define ERROR(error, status, ...)                                         \
+    ((void)error_set((error), (status), __FILE__, __LINE__, __VA_ARGS__), \
+     (enum healcl_status)(status))
 
 #define FAIL(error, status, ...) return ERROR(error, status, __VA_ARGS__)
 
