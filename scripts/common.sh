@@ -35,3 +35,18 @@ first_command() {
     done
     die "none of these commands is installed: $* (scripts/setup.sh --all installs all)"
 }
+
+# Configures and builds a preset of CMakePresets.json. Says little, unless it fails.
+build_preset() {
+    step "building build/$1"
+    local log
+    log=$(mktemp)
+    if { cmake --preset "$1" && cmake --build --preset "$1" -j "$(jobs_count)"; } >"$log" 2>&1; then
+        tail -n 1 "$log"
+        rm "$log"
+        return
+    fi
+    tail -n 100 "$log"
+    rm "$log"
+    die "build/$1 does not build"
+}

@@ -12,9 +12,7 @@ cd "$(dirname "$0")/.."
 
 scripts/setup.sh
 
-step "building build/release/healcl"
-cmake --preset release >/dev/null
-cmake --build --preset release -j "$(jobs_count)" | tail -n 1
+build_preset release
 
 step "healcl devices"
 build/release/healcl devices

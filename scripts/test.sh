@@ -12,9 +12,7 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh --test
 
 preset=${HEALCL_PRESET:-test} # of CMakePresets.json; .ci/run takes others too
-step "building build/$preset"
-cmake --preset "$preset" >/dev/null
-cmake --build --preset "$preset" -j "$(jobs_count)" | tail -n 1
+build_preset "$preset"
 
 step "testing build/$preset"
 failed=0
