@@ -13,6 +13,7 @@ import sys
 import heal_oracle
 from bad_transcripts import bad_files
 from bundled_workloads import WORKLOADS
+from fhe import workloads as encrypted
 from random_program import RandomProgram
 from stress_transcripts import write_int8_huge, write_large
 from transcript_builder import Transcript
@@ -31,6 +32,16 @@ tagged one; those with "names" use strings as names.
 |---|---|---|---|
 """
 
+README_ENCRYPTED = """
+Encrypted inference: real data under real keys, whose decrypted results are compared with the
+plaintext model's. Each has a side file `NAME.answers` with the secret key and the answers:
+`healcl run --dump DIR FILE`, then `python3 scripts/check_answers.py DIR`. Parameter sets, security
+and noise budgets are in `docs/WORKLOADS.md`; data and weights come from `models/`.
+
+| file | what it computes | operations | results |
+|---|---|---|---|
+"""
+
 README_END = """
 Not bundled, because large or endless:
 
@@ -39,8 +50,12 @@ Not bundled, because large or endless:
 | `make_transcripts.py --random SEED [--operations N] [--elements N] FILE` | a random program over every operation and argument form |
 | `make_transcripts.py --large BYTES FILE` | uploads, frees, downloads and some arithmetic, of about that size |
 | `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
+| `make_transcripts.py --encrypted NAME [--seed SEED] FILE` | an encrypted workload, %s, and its side file; FILE may end in `.gz` |
 | `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt`: file, exit status, entry counted from 0, operation; `-` where there is none |
-"""
+""" % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED))
+
+BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
+                     if workload.bundled]
 
 
 def bundled(name):
@@ -56,12 +71,18 @@ def bundled(name):
 
 def bundled_files(names):
     """-> dict of file name to text; the README too if these are all the transcripts."""
-    files, lines = {}, []
+    files, lines, encrypted_lines = {}, [], []
     for name in names:
-        files[name + ".json"], line = bundled(name)
-        lines.append(line)
-    if list(names) == list(WORKLOADS):
-        files["README.md"] = README + "".join(lines) + README_END
+        if name in WORKLOADS:
+            files[name + ".json"], line = bundled(name)
+            lines.append(line)
+        else:
+            texts = encrypted.bundled(name[len("encrypted_"):])
+            files[name + ".json.gz"], files[name + ".answers"], line = texts
+            encrypted_lines.append(line)
+    if list(names) == list(WORKLOADS) + BUNDLED_ENCRYPTED:
+        files["README.md"] = (README + "".join(lines) + README_ENCRYPTED
+                              + "".join(encrypted_lines) + README_END)
     return files
 
 
@@ -71,9 +92,8 @@ def check_files(files, folder):
     for name, text in files.items():
         path = os.path.join(folder, name)
         try:
-            with open(path, encoding="utf-8", newline="") as file:
-                same = file.read() == text
-        except OSError:
+            same = encrypted.read_text(path) == text
+        except (OSError, EOFError):
             same = False
         if not same:
             print("%s differs from what the generator writes" % path)
@@ -89,7 +109,7 @@ def run_on_oracle(files):
     """Every transcript verifies, whatever undefined memory holds; -> exit status."""
     status = 0
     for name, text in files.items():
-        for garbage in (0x5B, 0xA4) if name.endswith(".json") else ():
+        for garbage in (0x5B, 0xA4) if name.endswith((".json", ".json.gz")) else ():
             verdict = heal_oracle.run_text(text, heal_oracle.Machine(garbage))
             if verdict[0]:
                 print("%s: entry %s (%s): %s" % ((name,) + verdict[1:]))
@@ -100,7 +120,7 @@ def run_on_oracle(files):
 def write_files(files, folder):
     os.makedirs(folder, exist_ok=True)
     for name, text in files.items():
-        with open(os.path.join(folder, name), "w", encoding="utf-8", newline="") as file:
+        with encrypted.text_writer(os.path.join(folder, name)) as file:
             file.write(text)
 
 
@@ -117,7 +137,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0],
                                      epilog="Without options: all bundled transcripts.")
     parser.add_argument("file", nargs="?", metavar="FILE",
-                        help="what --large, --int8-huge and --random write")
+                        help="what --large, --int8-huge, --random and --encrypted write")
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--large", type=int, metavar="BYTES",
                       help="write a transcript of about that size, with little memory")
@@ -125,6 +145,9 @@ def main():
                       help="write one with an int8 tensor of more than 2^31 elements")
     kind.add_argument("--random", type=int, metavar="SEED",
                       help="write a random program; the same seed gives the same file")
+    kind.add_argument("--encrypted", choices=list(encrypted.ENCRYPTED), metavar="NAME",
+                      help="write an encrypted workload and its side file: %s"
+                           % ", ".join(encrypted.ENCRYPTED))
     kind.add_argument("--bad", metavar="DIR",
                       help="write the transcripts that must be refused or differ, and expected.txt")
     parser.add_argument("--check", action="store_true",
@@ -135,14 +158,21 @@ def main():
     parser.add_argument("--elements", type=int, default=300, metavar="N",
                         help="how many elements the operands of a random program have at most, "
                              "about (default 300)")
-    parser.add_argument("--only", action="append", choices=sorted(WORKLOADS), metavar="NAME",
+    parser.add_argument("--seed", type=int, default=encrypted.SEED,
+                        help="of the keys and errors of an encrypted workload (default %d)"
+                             % encrypted.SEED)
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        choices=sorted(WORKLOADS) + BUNDLED_ENCRYPTED,
                         help="only this bundled transcript; may be repeated")
     parser.add_argument("--output", default=TRANSCRIPTS, metavar="DIR",
                         help="the folder of the bundled transcripts (default transcripts/)")
     options = parser.parse_args()
-    writes_one = options.large is not None or options.int8_huge or options.random is not None
-    if writes_one != (options.file is not None):
-        parser.error("FILE goes with --large, --int8-huge and --random")
+    writes_one = (options.large is not None or options.int8_huge or options.random is not None
+                  or options.encrypted)
+    if bool(writes_one) != (options.file is not None):
+        parser.error("FILE goes with --large, --int8-huge, --random and --encrypted")
+    if options.encrypted:
+        return encrypted.write_encrypted(options.encrypted, options.file, options.seed)
     if options.large is not None:
         return write_large(options.large, options.file)
     if options.int8_huge:
@@ -153,7 +183,7 @@ def main():
         files, status = bad_files()
         folder = options.bad
     else:
-        files, folder = bundled_files(options.only or WORKLOADS), options.output
+        files, folder = bundled_files(options.only or list(WORKLOADS) + BUNDLED_ENCRYPTED), options.output
         status = run_on_oracle(files)
     if options.check:
         return check_files(files, folder) or status

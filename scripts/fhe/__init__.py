@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Homomorphic encryption for the transcript generator: keys, CKKS, BGV, key switching.
+
+Exact and deterministic, and written for test data: the random numbers are a function of
+a public seed, and nothing here runs in constant time."""

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decrypts results and compares them with the plaintext model's answers."""
+
+import numpy as np
+
+from fhe import ckks, sharpen
+from fhe.keys import SecretKey
+from fhe.ring import RnsRing
+
+ERROR_BARS = {"classes": 1e-3, "probabilities": 1e-2, "labels": 1e-2, "slots": 1e-2}
+AGREEMENT_BAR = 0.99  # of the classes; of labels, all must agree
+
+
+class Verdict:
+    """lines: what to print. good: are the bars met?"""
+
+    def __init__(self):
+        self.lines, self.good, self.picture = [], True, None
+
+    def say(self, text, *values):
+        self.lines.append(text % values)
+
+    def bar(self, met, text, *values):
+        self.good = self.good and bool(met)
+        self.say(("ok: " if met else "NOT MET: ") + text, *values)
+
+
+def secret_key(side):
+    ring = RnsRing(side["n"], side["primes"])
+    return SecretKey(ring, np.array(["-0+".index(sign) - 1 for sign in side["secret_key"]]))
+
+
+def decrypt(side, arrays):
+    """Downloaded arrays in the order of side["results"] -> [the results stacked, ..., n] exact
+    coefficients, of what remains of side["layout"] without n, part and limb."""
+    secret = secret_key(side)
+    order = [side["layout"].index(name) for name in ("part", "limb", "n")]
+    parts = [np.moveaxis(array, order, (-3, -2, -1)) for array in arrays]
+    stacked = np.ascontiguousarray(np.stack(parts))
+    if side["domain"] == "coefficients":
+        stacked = secret.ring.forward(stacked)
+    return secret.decrypt(stacked)
+
+
+def judge(side, arrays):
+    """-> Verdict."""
+    verdict = Verdict()
+    TASKS[side["task"]](side, decrypt(side, arrays), verdict)
+    return verdict
+
+
+def slots(side, coefficients):
+    return ckks.decode(coefficients, float(2 ** side["scale_bits"]))
+
+
+def check_error(side, verdict, error):
+    verdict.bar(error < ERROR_BARS[side["task"]], "largest numeric error %.3g, below %g",
+                error, ERROR_BARS[side["task"]])
+
+
+def picture(side, coefficients, verdict):
+    """Tiles of a picture, modulo the plaintext modulus."""
+    t = side["plain_modulus"]
+    values = coefficients[0] % t
+    values = (values - (values > t // 2).astype(object) * t).astype(np.int64)
+    high, wide = side["tiles"]
+    tiles = values.reshape(high, wide, sharpen.SIDE, sharpen.SIDE)[:, :, 1:-1, 1:-1]
+    found = np.concatenate(np.concatenate(tiles, axis=1), axis=1)
+    truth = np.array(side["truth"])
+    verdict.picture = np.array(side["before"]), found
+    wrong = int(np.count_nonzero(found != truth))
+    verdict.say("decrypted picture of %d x %d pixels, values %d to %d", found.shape[1],
+                found.shape[0], found.min(), found.max())
+    verdict.bar(not wrong, "%d of %d pixels differ from the filtered picture", wrong, found.size)
+
+
+TASKS = {"picture": picture}

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transcripts over ciphertexts: what the encrypted workloads have in common."""
+
+import numpy as np
+
+from bundled_workloads import index, intt_args, ntt_args
+from fhe.keys import BASE_BITS, SecretKey, full_factors
+from fhe.machine import FastMachine
+from fhe.sampling import Sampler
+from transcript_builder import Transcript
+
+PAIRS_LIMIT = 64  # the butterflies' indices are only a hint: large rings do without
+
+
+class Program(Transcript):
+    """A Transcript that runs on the fast machine, for one ring and one secret key.
+
+    `results` lists the entries that download something. The key, the errors and the masks are
+    drawn from the seed; names too, as everywhere."""
+
+    def __init__(self, seed, ring, sink=None):
+        super().__init__(seed, sink=sink)
+        self.machine = FastMachine()
+        self.ring, self.sampler = ring, Sampler(seed)
+        self.secret = SecretKey(ring, self.sampler.ternary((ring.n,)))
+        self.tables, self.results = {}, []
+
+    def upload_tables(self, *wanted):
+        """The tables of the ring that the transforms want; q alone where none is named."""
+        names = ("perm", "q", "log2p", "mu", "psi", "ipsi", "n_inv")
+        self.tables = {name: self.upload(getattr(self.ring.tables, name))
+                       for name in names if name in (wanted or names)}
+        small = self.ring.n <= PAIRS_LIMIT
+        self.tables["pairs"] = self.upload(self.ring.tables.pairs) if small else None
+
+    def download_result(self, handle, **npy_format):
+        shape = [int(size) for size in self.array(handle).shape]
+        self.results.append({"entry": self.count, "shape": shape})
+        self.download(handle, **npy_format)
+
+    # Operations in the shapes that the workloads use
+
+    def pick(self, a, *items):
+        return self.op("get_slice", a, index(*items))
+
+    def forward(self, a, axis, shape, tile=False, skip_perm=False):
+        return self.op("ntt", *ntt_args(self.tables, a, axis, self.empty(shape), tile, skip_perm))
+
+    def inverse(self, a, shape):
+        """intt of [l, n, r, k]."""
+        return self.op("intt", *intt_args(self.tables, a, self.empty(shape)))
+
+    def upload_switching_key(self, old, limbs_last=False, fortran=False):
+        """A key from `old`, values [k, n], over the full q; int64 [2, digits, k, n] on the
+        device, or [2, digits, n, k]."""
+        key = np.moveaxis(self.secret.switching_key(self.sampler, old, full_factors(self.ring)),
+                          1, 0)
+        return self.upload(np.ascontiguousarray(np.moveaxis(key, -1, -2) if limbs_last else key),
+                           fortran=fortran)
+
+    def full_q_digits(self, a, out, hints=(None, None)):
+        """Four-bit digits of the CRT value of residues [l, k, r]."""
+        count = self.array(out).shape[1]
+        return self.op("apply_g_decomp_relative_to_full_q", a, self.tables["q"], hints[0], count,
+                       BASE_BITS, 60, hints[1], out)
+
+    def apply_key(self, spectrum, key, half, total):
+        """total [reps, k, n] += spectrum [reps, digits, k, n], bit-reversed, times a key's half
+        [digits, k, n] in natural order."""
+        part = self.pick(key, half)
+        tables = self.tables
+        self.op("modmul_axis_sum", spectrum, part, tables["q"], tables["log2p"], tables["mu"],
+                tables["perm"], total, True)
+        self.free(part)
+
+    def answers(self, workload, scheme, task, **fields):
+        """What the owner of the key keeps: the content of the side file."""
+        signs = "".join("-0+"[coefficient + 1] for coefficient in self.secret.coefficients)
+        return dict({"workload": workload, "scheme": scheme, "task": task, "n": self.ring.n,
+                     "primes": self.ring.primes, "secret_key": signs, "results": self.results},
+                    **fields)
+
+
+def limbs_last(ciphertexts):
+    """[..., 2, k, n] -> contiguous [..., n, 2, k], the layout that real transcripts upload."""
+    return np.ascontiguousarray(np.moveaxis(ciphertexts, -1, -3))

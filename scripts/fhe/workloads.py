@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The encrypted workloads by name, and how they become files."""
+
+import contextlib
+import gzip
+import io
+import json
+import os
+from typing import Any, NamedTuple
+
+from fhe.sharpen import sharpen
+
+SEED = 1  # of the bundled files
+
+
+class Workload(NamedTuple):
+    """function(seed, sink, **options) -> (Program, the side file's content)."""
+
+    function: Any
+    bundled: bool
+
+
+ENCRYPTED = {
+    "sharpen": Workload(sharpen, True),
+}
+
+
+def bundled(name):
+    """-> (transcript text, side text, its line in the README)."""
+    sink = io.StringIO()
+    program, side = ENCRYPTED[name].function(SEED, sink)
+    program.finish()
+    line = "| `encrypted_%s.json.gz` | %s | %d | %d |\n" % (
+        name, about(name), program.machine.operations, program.machine.downloads)
+    return sink.getvalue(), side_text(side), line
+
+
+def about(name):
+    return " ".join(ENCRYPTED[name].function.__doc__.split())
+
+
+def side_text(side):
+    """JSON, a field a line."""
+    fields = ["%s: %s" % (json.dumps(key), json.dumps(value)) for key, value in side.items()]
+    return "{\n" + ",\n".join(fields) + "\n}\n"
+
+
+def side_path(path):
+    """NAME.json or NAME.json.gz -> NAME.answers."""
+    stem = os.path.basename(path).split(".json")[0]
+    return os.path.join(os.path.dirname(path), stem + ".answers")
+
+
+@contextlib.contextmanager
+def text_writer(path):
+    """A text file; through gzip, with no time or name in its header, where the path ends in .gz."""
+    with contextlib.ExitStack() as stack:
+        if not path.endswith(".gz"):
+            yield stack.enter_context(open(path, "w", encoding="utf-8", newline=""))
+            return
+        raw = stack.enter_context(open(path, "wb"))
+        packed = stack.enter_context(gzip.GzipFile("", "wb", 9, raw, 0))
+        yield stack.enter_context(io.TextIOWrapper(packed, encoding="utf-8", newline=""))
+
+
+def read_text(path):
+    opener = gzip.open if path.endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8", newline="") as file:
+        return file.read()
+
+
+def write_encrypted(name, path, seed=SEED, **options):
+    """A workload's transcript to a path, and its side file beside it."""
+    with text_writer(path) as sink:
+        program, side = ENCRYPTED[name].function(seed, sink, **options)
+        program.finish()
+    with text_writer(side_path(path)) as file:
+        file.write(side_text(side))
