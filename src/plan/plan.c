@@ -320,6 +320,8 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
         if (status != HEALCL_OK) {
             if (entry->kind == ENTRY_OPERATION)
                 error_prefix(error, "entry %zu (%s): ", entry->index, entry->name);
+            else if (entry->kind == ENTRY_FREE)
+                error_prefix(error, "entry %zu (FREE_DEVICE_TENSOR): ", entry->index);
             else
                 error_prefix(error, "entry %zu: ", entry->index);
             return status;
