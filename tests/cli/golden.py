@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the command lines of a case file and compares what they print with what stands there.
 
     golden.py HEALCL CASE [--update]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks what healcl does on a terminal: progress and colour there, and nowhere else.
 
     terminal.py HEALCL
