@@ -245,8 +245,9 @@ static int finish_run(struct session *session)
     printing = finish_output(printing);
     if (session->report->verdict != HEALCL_DIFFERS)
         return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ%s", session->file,
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", session->file,
                  session->report->results_different, session->report->results,
+                 session->report->results == 1 ? "" : "s",
                  session->report->results_different == 1 ? "s" : "");
     return EXIT_DIFFERENT;
 }
