@@ -1,0 +1,48 @@
+/* Random numbers and tensor contents from fixed seeds. */
+#ifndef HEALCL_TESTS_HELPER_RANDOM_H
+#define HEALCL_TESTS_HELPER_RANDOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/dtype.h"
+
+struct random {
+    uint64_t state;
+};
+
+uint64_t random_bits(struct random *random);
+
+/* In [low, high]. */
+int64_t random_between(struct random *random, int64_t low, int64_t high);
+
+/* True once in so many times. */
+bool random_once_in(struct random *random, int64_t times);
+
+/* Any value of a dtype: of any length, negative or not, the extremes often. */
+int64_t random_value(struct random *random, enum dtype dtype);
+
+/* In [1, the largest of dtype]: of any length, 1, 2 and the neighbours of powers of two often. */
+int64_t random_modulus(struct random *random, enum dtype dtype);
+
+/* ---- arrays of count elements of dtype ---- */
+
+/* Fast: taken from a pool of random values, at a random place. */
+void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array);
+
+void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array);
+
+/* In [low, high]. */
+void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
+                         int64_t high, void *array);
+
+/* A permutation of 0 .. count-1. */
+void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array);
+
+/* Pairwise coprime and above 1: primes of many lengths, most of them near the largest, and a power
+ * of two. count is at most COPRIME_MAX. */
+enum { COPRIME_MAX = 64 };
+void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count, void *array);
+
+#endif

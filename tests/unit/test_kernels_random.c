@@ -1,0 +1,103 @@
+/*
+ * Every form of the op table on the device against the host reference: random arguments of random
+ * shapes, whose tensors are random views, often of one storage. Every dtype that a form takes,
+ * every variant of its flags. Arguments: a seed and a number of rounds other than the ones below.
+ */
+#include "helper_device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "helper_check.h"
+
+enum { ROUNDS = 40, ELEMENTS = 1500 };
+
+static uint64_t seed = 0x4ea1;
+static int rounds = ROUNDS;
+static struct healcl_device *device;
+
+/* Programs are built once for all tests. */
+static int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    if (device_open(&opencl_loader, NULL, &device, &error) != HEALCL_OK) {
+        print_error("%s\n", error.message);
+        return -1;
+    }
+    print_message("seed %#" PRIx64 ", %d rounds, chunks of %" PRIu64 " bytes\n", seed, rounds,
+                  device->chunk_bytes);
+    return 0;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+static void check_one(const struct form *form, const struct problem_dtypes *dtypes,
+                      uint64_t variant, struct random random)
+{
+    struct problem problem;
+    struct placement placement;
+    struct problem_data data;
+    uint64_t start = random.state;
+    problem_make_any(&problem, form, dtypes, ELEMENTS, variant, &random);
+    placement_make(&placement, &problem, ARRANGEMENT_RANDOM, variant, &random);
+    problem_data_init(&data, &problem, &random);
+    problem_solve(&data, &problem);
+    enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
+    problem_data_release(&data);
+    if (result == CHECK_EQUAL)
+        return;
+    if (result == CHECK_REFUSED)
+        problem_print(&problem);
+    fail_msg("variant %" PRIu64 ", random state %#" PRIx64 ": %s", variant, start, error.message);
+}
+
+/* All forms of a family. */
+static void family(void **state)
+{
+    struct random random = {seed};
+    const char *name = *state;
+    for (size_t i = 0; i < form_count; i++) {
+        struct problem_dtypes dtypes;
+        if (strcmp(operations[forms[i].operation].family, name) != 0)
+            continue;
+        bool has_also = problem_also(&forms[i]) >= 0, has_index = problem_has_index(&forms[i]);
+        for (int v = 0; v < DTYPE_COUNT; v++)
+            for (int a = 0; a < DTYPE_COUNT; a++)
+                for (int x = 0; x < DTYPE_COUNT; x++) {
+                    dtypes = (struct problem_dtypes){(enum dtype)v, (enum dtype)a, (enum dtype)x};
+                    if ((!has_also && a != v) || (!has_index && x != v) ||
+                        !problem_accepts(&forms[i], &dtypes))
+                        continue;
+                    for (int round = 0; round < rounds; round++) {
+                        random_bits(&random);
+                        check_one(&forms[i], &dtypes, (uint64_t)round, random);
+                    }
+                }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static char memory[] = "memory", view[] = "view", elementwise[] = "elementwise", sum[] = "sum";
+    static char transform[] = "transform", digits[] = "digits", gather[] = "gather";
+    const struct CMUnitTest tests[] = {
+        {"memory", family, NULL, NULL, memory},           {"views", family, NULL, NULL, view},
+        {"elementwise", family, NULL, NULL, elementwise}, {"sums", family, NULL, NULL, sum},
+        {"transforms", family, NULL, NULL, transform},    {"digits", family, NULL, NULL, digits},
+        {"gathers", family, NULL, NULL, gather},
+    };
+    if (argc > 1)
+        seed = strtoull(argv[1], NULL, 0);
+    if (argc > 2)
+        rounds = atoi(argv[2]);
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
