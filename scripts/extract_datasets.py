@@ -28,11 +28,12 @@ def digits():
 
 
 def disease():
-    """569 lines: 30 features as integers of 1/64 standard deviation, then 1 for malignant."""
+    """569 lines: 30 features as integers of 1/64 standard deviation, cut to three deviations,
+    then 1 for malignant."""
     from sklearn.datasets import load_breast_cancer
     table = load_breast_cancer()
     scores = (table.data - table.data.mean(axis=0)) / table.data.std(axis=0)
-    scores = np.rint(64 * scores).astype(int)
+    scores = np.clip(np.rint(64 * scores).astype(int), -192, 192)
     return [",".join(map(str, row)) + ",%d" % (label == 0)
             for row, label in zip(scores, table.target)]
 

@@ -8,6 +8,7 @@ from fhe.keys import SecretKey
 from fhe.ring import RnsRing
 
 ERROR_BARS = {"classes": 1e-3, "probabilities": 1e-2, "labels": 1e-2, "slots": 1e-2}
+SHOWN = 10  # samples that are printed one by one
 AGREEMENT_BAR = 0.99  # of the classes; of labels, all must agree
 
 
@@ -74,4 +75,23 @@ def picture(side, coefficients, verdict):
     verdict.bar(not wrong, "%d of %d pixels differ from the filtered picture", wrong, found.size)
 
 
-TASKS = {"picture": picture}
+def classes(side, coefficients, verdict):
+    """Logits [block, class, slot]; the most likely class of every image."""
+    truth = np.array(side["truth"], dtype=object) / side["unit"]
+    found = np.moveaxis(slots(side, coefficients), 1, 2)
+    found = found.reshape(-1, truth.shape[1])[:len(truth)] / side["unit"]
+    expected, decided = truth.argmax(axis=1), found.argmax(axis=1)
+    labels = np.array(side["labels"])
+    verdict.say("image     encrypted  plaintext model  truth  largest error of a logit")
+    for i in range(min(SHOWN, len(truth))):
+        verdict.say("%5d %13d %16d %6d  %.2e", i, decided[i], expected[i], labels[i],
+                    abs(found[i] - truth[i]).max())
+    verdict.say("of %d images %d are recognized rightly, by the plaintext model %d", len(truth),
+                np.count_nonzero(decided == labels), np.count_nonzero(expected == labels))
+    same = np.mean(decided == expected)
+    verdict.bar(same >= AGREEMENT_BAR, "%.1f %% have the class of the plaintext model",
+                100 * same)
+    check_error(side, verdict, abs(found - truth).max())
+
+
+TASKS = {"picture": picture, "classes": classes}

@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from fhe.digits import digits_secure, digits_toy
 from fhe.sharpen import sharpen
 
 SEED = 1  # of the bundled files
@@ -21,6 +22,8 @@ class Workload(NamedTuple):
 
 
 ENCRYPTED = {
+    "digits_toy": Workload(digits_toy, True),
+    "digits": Workload(digits_secure, False),
     "sharpen": Workload(sharpen, True),
 }
 
