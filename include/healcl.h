@@ -81,8 +81,9 @@ struct healcl_device;
 
 /*
  * Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's or
- * device's name, "cpu", "gpu" or "acc"; NULL or "" for the environment's HEALCL_DEVICE, else the
- * best device there is (GPU before accelerator before CPU).
+ * device's name or of what a platform calls its release ("pocl"), "cpu", "gpu" or "acc"; NULL or
+ * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
+ * before CPU).
  * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,

@@ -18,4 +18,4 @@ step "healcl devices"
 build/release/healcl devices
 
 step "healcl run --device pocl ${file#"$PWD"/}"
-exec build/release/healcl run --device "Portable Computing Language" "$@" -- "${file#"$PWD"/}"
+exec build/release/healcl run --device pocl "$@" -- "${file#"$PWD"/}"

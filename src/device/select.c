@@ -286,6 +286,15 @@ static bool parse_indices(const char *selector, unsigned long *platform, unsigne
     return *end == 0;
 }
 
+/* "PoCL 3.1 ..." of the platform version "OpenCL 3.0 PoCL 3.1 ...": what a platform is commonly
+ * called may stand nowhere else. */
+static const char *platform_release(const struct device_info *info)
+{
+    const char *space = strchr(info->platform_version, ' ');
+    space = space ? strchr(space + 1, ' ') : NULL;
+    return space ? space + 1 : "";
+}
+
 static bool matches(const struct device_info *info, const char *selector)
 {
     if (!selector)
@@ -305,7 +314,8 @@ static bool matches(const struct device_info *info, const char *selector)
     unsigned long platform, device;
     if (parse_indices(selector, &platform, &device))
         return info->platform_index == platform && info->device_index == device;
-    return contains(info->platform, selector) || contains(info->name, selector);
+    return contains(info->platform, selector) || contains(info->name, selector) ||
+           contains(platform_release(info), selector);
 }
 
 static int type_rank(cl_device_type type)

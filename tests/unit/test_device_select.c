@@ -37,6 +37,8 @@ static void make_list(struct device_info list[LIST_COUNT])
     list[4] = make_device(1, 2, "Vendor", "Graphics old", CL_DEVICE_TYPE_GPU);
     list[1].compute_units = 64;
     list[4].compute_units = 1;
+    strcpy(list[0].platform_version, "OpenCL 3.0 PoCL 3.1 RELOC");
+    strcpy(list[2].platform_version, "OpenCL 1.2");
 }
 
 static void selectors(void **state)
@@ -50,7 +52,7 @@ static void selectors(void **state)
     } cases[] = {
         {"0:0", 0}, {"1:2", 4},   {"cpu", 1},      {"CPU", 1},         {"gpu", 3},
         {"acc", 2}, {"board", 2}, {"portable", 1}, {"small", 0},       {"graphics", 3},
-        {"OLD", 4}, {"", 3},      {NULL, 3},       {"accelerator", 2},
+        {"OLD", 4}, {"", 3},      {NULL, 3},       {"accelerator", 2}, {"pocl", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t index = LIST_COUNT;
@@ -77,6 +79,8 @@ static void environment_selects(void **state)
     assert_int_equal(device_select(list, 1, NULL, &index, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "no device matches 'none such' (from HEALCL_DEVICE); there "
                                        "is 0:0 small CPU");
+    /* Every platform's version begins with that. */
+    assert_int_equal(device_select(list, LIST_COUNT, "opencl", &index, &error), HEALCL_USAGE);
 }
 
 static void refused_selectors(void **state)
