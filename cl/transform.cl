@@ -3,16 +3,14 @@
  * place, store. A row is one polynomial for one modulus; row (l, r, j) of a batch [l,r,k,n] lies
  * at ((l*r_size + r)*k + j)*n - first, where first is where the part of the batch starts that is
  * in hand. All residues are in [0, q) for every q in [1, 2^63).
- * The butterflies are those of P. Longa and M. Naehrig, "Speeding up the number theoretic
- * transform for faster ideal lattice-based cryptography", 2016, algorithms 1 and 2.
  */
+#include "stages.cl"
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
  * The space is [l,r,k,n]; operands: none, in. */
 KERNEL load(struct space space, global ulong *rows, BUFFER(const ELEMENT, in),
             global const struct modulus *q, global const uint *perm, uint use_perm)
 {
-    ulong n = (ulong)space.shape[3];
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
         struct modulus modulus = q[run.index[2]];
         ulong row = run.linear - (ulong)run.index[3] - space.first;
@@ -43,52 +41,18 @@ KERNEL store(struct space space, BUFFER(ELEMENT, out), global const ulong *rows,
     }
 }
 
-#if LOCAL_SIZE > 1
-#define ROW_BARRIER() barrier(CLK_GLOBAL_MEM_FENCE)
-#else
-#define ROW_BARRIER()
-#endif
-
-/* Cooley-Tukey, natural order in, bit-reversed order out; one work-group for each row.
- * The rows begin with modulus first_modulus. twiddles: psi [k,n]. */
+/* One work-group for each row. The rows begin with modulus first_modulus. twiddles: psi [k,n]. */
 KERNEL forward(global ulong *rows, ulong n, uint k, uint first_modulus,
                global const struct modulus *q, global const struct twiddle *twiddles)
 {
-    ulong row = get_group_id(0);
-    ulong j = (first_modulus + row) % k;
-    ulong modulus = q[j].value;
-    global ulong *x = rows + row * n;
-    twiddles += j * n;
-    for (ulong m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2) {
-        for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
-            ulong block = butterfly / half_size;
-            ulong low = butterfly + block * half_size;
-            ulong a = x[low], b = multiply_twiddle(x[low + half_size], twiddles[m + block], modulus);
-            x[low] = add_mod(a, b, modulus);
-            x[low + half_size] = subtract_mod(a, b, modulus);
-        }
-        ROW_BARRIER();
-    }
+    ulong row = get_group_id(0), j = (first_modulus + row) % k;
+    forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);
 }
 
-/* Gentleman-Sande, bit-reversed order in, natural order out, without the division by n. */
+/* The same for the inverse; twiddles: ipsi [k,n]. */
 KERNEL inverse(global ulong *rows, ulong n, uint k, uint first_modulus,
                global const struct modulus *q, global const struct twiddle *twiddles)
 {
-    ulong row = get_group_id(0);
-    ulong j = (first_modulus + row) % k;
-    ulong modulus = q[j].value;
-    global ulong *x = rows + row * n;
-    twiddles += j * n;
-    for (ulong m = n / 2, half_size = 1; m > 0; m /= 2, half_size *= 2) {
-        for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
-            ulong block = butterfly / half_size;
-            ulong low = butterfly + block * half_size;
-            ulong a = x[low], b = x[low + half_size];
-            x[low] = add_mod(a, b, modulus);
-            x[low + half_size] =
-                multiply_twiddle(subtract_mod(a, b, modulus), twiddles[m + block], modulus);
-        }
-        ROW_BARRIER();
-    }
+    ulong row = get_group_id(0), j = (first_modulus + row) % k;
+    inverse_stages(rows + row * n, n, q[j].value, twiddles + j * n);
 }

@@ -8,6 +8,7 @@ enum derived_kind {
     DERIVED_MODULI,
     DERIVED_MODULUS_CHECK,
     DERIVED_TWIDDLES,
+    DERIVED_LANE_TWIDDLES,
     DERIVED_PERMUTATION,
     DERIVED_CRT_INVERSES,
     DERIVED_INDEX_CHECK,
@@ -18,7 +19,7 @@ struct derived_key {
     enum derived_kind kind;
     struct layout layout;
     int64_t first, size;             /* DERIVED_INDEX_CHECK */
-    const struct storage *q_storage; /* DERIVED_TWIDDLES */
+    const struct storage *q_storage; /* DERIVED_TWIDDLES, DERIVED_LANE_TWIDDLES */
     uint64_t q_generation;
     struct layout q_layout;
 };
@@ -210,29 +211,63 @@ enum healcl_status derive_modulus_vector(struct device_executor *self, const str
 
 /* ---------------------------------------------------------------- twiddles */
 
+static struct derived_key twiddle_key(struct device_executor *self, enum derived_kind kind,
+                                      const struct tensor *twiddles, const struct tensor *q)
+{
+    struct layout layout = twiddles->layout;
+    if (layout.rank == 1)
+        layout = layout_insert_axis(&layout, 1, 1, 1);
+    return (struct derived_key){.kind = kind,
+                                .layout = layout,
+                                .q_storage = q->storage,
+                                .q_generation = storage_of(self, q)->generation,
+                                .q_layout = q->layout};
+}
+
 enum healcl_status derive_twiddles(struct device_executor *self, const struct step *step, int i,
                                    int q_input, const struct buffer **table,
                                    struct healcl_error *error)
 {
-    struct layout layout = step->in[i]->layout;
-    if (layout.rank == 1)
-        layout = layout_insert_axis(&layout, 1, 1, 1);
-    const struct tensor *q = step->in[q_input];
-    struct derived_key key = {.kind = DERIVED_TWIDDLES,
-                              .layout = layout,
-                              .q_storage = q->storage,
-                              .q_generation = storage_of(self, q)->generation,
-                              .q_layout = q->layout};
+    struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived *derived = find(storage, &key);
     if (!derived) {
         const struct buffer *moduli;
         struct job job;
         TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
-        TRY(begin(&job, self, step, i, "twiddles", &layout, error));
-        TRY(add(self, storage, &key, layout_elements(&layout), sizeof(struct twiddle), &derived,
+        TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
+        TRY(add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle), &derived,
                 error));
         job_add_table(&job, moduli);
+        job_add_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_lane_twiddles(struct device_executor *self, const struct step *step,
+                                        int i, int q_input, const struct buffer **table,
+                                        struct healcl_error *error)
+{
+    struct derived_key key =
+        twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        const struct buffer *twiddles;
+        TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
+        int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+        struct layout lanes;
+        TRY(layout_init(&lanes, 1, (int64_t[]){k * (n / 16) * 15}, sizeof(struct twiddle), error));
+        TRY(add(self, storage, &key, lanes.shape[0], sizeof(struct twiddle), &derived, error));
+        struct job job;
+        job_init(&job, self, step, "core", "lane_twiddles");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        job_set_space(&job, &lanes);
+        job_add_space(&job);
+        job_add_table(&job, twiddles);
+        job_add_long(&job, n);
         job_add_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }

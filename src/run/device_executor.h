@@ -127,6 +127,12 @@ MUST_CHECK enum healcl_status derive_twiddles(struct device_executor *self, cons
                                               int i, int q_input, const struct buffer **table,
                                               struct healcl_error *error);
 
+/* The same twiddles of the last four stages, in the order that cl/rows.cl wants; n >= 128. */
+MUST_CHECK enum healcl_status derive_lane_twiddles(struct device_executor *self,
+                                                   const struct step *step, int i, int q_input,
+                                                   const struct buffer **table,
+                                                   struct healcl_error *error);
+
 /* uint [n] for input i, which must be a permutation. */
 MUST_CHECK enum healcl_status derive_permutation(struct device_executor *self,
                                                  const struct step *step, int i,

@@ -216,7 +216,7 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct device_execut
     return job_launch(&job, error);
 }
 
-/* ---------------------------------------------------------------- cl/transform.cl */
+/* ---------------------------------------------------------------- cl/transform.cl, cl/rows.cl */
 
 /* Scratch memory that the rows of a transform take at one time, if one row does not take more. */
 enum { ROWS_BYTES = 64 << 20 };
@@ -281,6 +281,79 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     return job_launch(&job, error);
 }
 
+/* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
+MUST_CHECK static enum healcl_status launch_stages(struct device_executor *self,
+                                                   struct transform *transform, int64_t rows,
+                                                   struct healcl_error *error)
+{
+    int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
+    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
+    if (at_once > rows)
+        at_once = rows;
+    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false,
+                              &transform->rows, error));
+    enum healcl_status status = HEALCL_OK;
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+        int64_t count = rows - first < at_once ? rows - first : at_once;
+        status = transform_rows(self, transform, first, count, error);
+    }
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
+
+/* Whether cl/rows.cl can do a transform and the device is one that it is for. */
+MUST_CHECK static enum healcl_status can_run_rows(struct device_executor *self,
+                                                  const struct transform *transform, bool *can,
+                                                  struct healcl_error *error)
+{
+    enum { ROW_LENGTH_MIN = 128 };
+    const struct buffer *in, *out;
+    TRY(executor_buffer(self, transform->step->in[0]->storage, &in, error));
+    TRY(executor_buffer(self, transform->step->out->storage, &out, error));
+    *can = self->device->tuning.transform_rows && transform->n >= ROW_LENGTH_MIN &&
+           in->chunk_count == 1 && out->chunk_count == 1;
+    return HEALCL_OK;
+}
+
+/* Whole rows in one work-item each, several work-items for every compute unit. */
+MUST_CHECK static enum healcl_status launch_rows(struct device_executor *self,
+                                                 struct transform *transform, int64_t rows,
+                                                 struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    const struct buffer *lane_twiddles;
+    TRY(derive_lane_twiddles(self, step, 2, 1, &lane_twiddles, error));
+    int64_t work_items = 8 * (int64_t)self->device->info.compute_units;
+    if (work_items > rows)
+        work_items = rows;
+    TRY(device_buffer_acquire(self->device,
+                              (uint64_t)(work_items * transform->n) * sizeof(uint64_t), false,
+                              &transform->rows, error));
+    struct job job;
+    job_init(&job, self, step, "rows", transform->inverse ? "inverse_rows" : "forward_rows");
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_add_space(&job);
+    enum healcl_status status = add_tensor(&job, step->out, error);
+    if (status == HEALCL_OK)
+        status = add_tensor(&job, step->in[0], error);
+    job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, lane_twiddles);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, step->in[3] != NULL);
+    if (transform->inverse)
+        job_add_table(&job, transform->n_inv);
+    if (status == HEALCL_OK)
+        status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
+
 MUST_CHECK static enum healcl_status launch_transform(struct device_executor *self,
                                                       const struct step *step,
                                                       struct healcl_error *error)
@@ -301,19 +374,10 @@ MUST_CHECK static enum healcl_status launch_transform(struct device_executor *se
         TRY(derive_permutation(self, step, 3, &transform.perm, error));
 
     int64_t rows = out->shape[0] * out->shape[1] * out->shape[2];
-    int64_t row_bytes = transform.n * (int64_t)sizeof(uint64_t);
-    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
-    if (at_once > rows)
-        at_once = rows;
-    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false, &transform.rows,
-                              error));
-    enum healcl_status status = HEALCL_OK;
-    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
-        int64_t count = rows - first < at_once ? rows - first : at_once;
-        status = transform_rows(self, &transform, first, count, error);
-    }
-    device_buffer_release(self->device, &transform.rows);
-    return status;
+    bool can;
+    TRY(can_run_rows(self, &transform, &can, error));
+    return can ? launch_rows(self, &transform, rows, error)
+               : launch_stages(self, &transform, rows, error);
 }
 
 /* ---------------------------------------------------------------- cl/digits.cl */

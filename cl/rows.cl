@@ -1,0 +1,475 @@
+/*
+ * Negacyclic transforms for devices with wide vectors and few, strong compute units: a work-item
+ * takes whole rows, one after another, and keeps a row in its caches from load to store.
+ *
+ * Butterflies work on vectors of eight residues, up to four stages in one pass over memory
+ * (radix 16). Residues are lazy, as in D. Harvey, "Faster arithmetic for number-theoretic
+ * transforms", 2014: in [0, 4q) in the forward transform, in [0, 2q] in the inverse, which needs
+ * q < 2^62; a row with a larger modulus goes through stages.cl. Products with a twiddle drop the
+ * lowest of the four partial products of 32 bits: see multiply_lazy.
+ *
+ * n >= 128. The tensors' types are not fixed: compiling this takes long, and a test for every eight
+ * elements costs nothing.
+ */
+#if CHUNKS != 1 || LOCAL_SIZE != 1
+#error "rows need CHUNKS=1 and LOCAL_SIZE=1"
+#endif
+
+#include "stages.cl"
+
+#define UNROLL _Pragma("unroll")
+
+enum { LANES = 8, LAST_RADIX = 16, GROUP = LANES * LAST_RADIX, CACHED_ROW = 4096 };
+
+/* What all butterflies of a row need. */
+struct row_modulus {
+    ulong8 q, twice; /* q and 2q in every lane */
+};
+
+/* The product of the lower halves of each lane. */
+static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
+{
+    return (a & 0xffffffffUL) * (b & 0xffffffffUL);
+}
+
+/*
+ * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
+ * The high word of x*quotient is taken without the product of the two lower halves and without
+ * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
+ * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
+ */
+static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct row_modulus m)
+{
+    ulong8 x_high = as_ulong8(as_uint16(x).s1133557799bbddff), quotient_high = quotient >> 32;
+    ulong8 high = multiply_halves(x_high, quotient_high) +
+                  ((multiply_halves(x, quotient_high) >> 32) +
+                   (multiply_halves(x_high, quotient) >> 32));
+    ulong8 rest = x * factor - high * m.q;
+    return min(rest, rest - m.twice);
+}
+
+/* [0, 4q) → [0, 2q), and 4q → 2q */
+static inline ulong8 halve_range(ulong8 x, struct row_modulus m)
+{
+    return min(x, x - m.twice);
+}
+
+/* [0, 4q) → [0, q) */
+static inline ulong8 reduce_lazy(ulong8 x, struct row_modulus m)
+{
+    x = halve_range(x, m);
+    return min(x, x - m.q);
+}
+
+/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) */
+static inline void forward_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8 quotient,
+                                     struct row_modulus m)
+{
+    ulong8 a = halve_range(*x, m), b = multiply_lazy(*y, factor, quotient, m);
+    *x = a + b;
+    *y = a + m.twice - b;
+}
+
+/* (x, y) ← (x + y, (x - y)*w), all in [0, 2q] */
+static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8 quotient,
+                                     struct row_modulus m)
+{
+    ulong8 a = *x, b = *y;
+    *x = halve_range(a + b, m);
+    *y = multiply_lazy(a + m.twice - b, factor, quotient, m);
+}
+
+/* Of the 2^s blocks of stage s, s = 0 ... log2(RADIX)-1, block b has its twiddle at 2^s + b: the
+ * same order in which a radix-RADIX pass and a whole transform have them. */
+#define FOR_EACH_FORWARD(RADIX, stage, block, i)                                                   \
+    UNROLL for (uint stage = 1; stage < RADIX; stage *= 2)                                         \
+        UNROLL for (uint block = 0; block < stage; block++)                                        \
+            UNROLL for (uint i = 0; i < RADIX / 2 / stage; i++)
+#define FOR_EACH_INVERSE(RADIX, stage, block, i)                                                   \
+    UNROLL for (uint stage = RADIX / 2; stage > 0; stage /= 2)                                     \
+        UNROLL for (uint block = 0; block < stage; block++)                                        \
+            UNROLL for (uint i = 0; i < RADIX / 2 / stage; i++)
+#define FIRST(RADIX, stage, block, i) (block * (RADIX / stage) + i)
+#define SECOND(RADIX, stage, block, i) (block * (RADIX / stage) + i + RADIX / 2 / stage)
+
+/*
+ * log2(RADIX) stages over the size elements at x, which are block number m - m0 of the m0 blocks
+ * of the first of these stages: its twiddle is number m. size / RADIX is at least 8.
+ */
+#define PASSES(RADIX)                                                                              \
+    static inline void load_twiddles_##RADIX(ulong8 *factor, ulong8 *quotient,                     \
+                                             global const struct twiddle *twiddles, ulong m)       \
+    {                                                                                              \
+        UNROLL for (uint stage = 1; stage < RADIX; stage *= 2)                                     \
+            UNROLL for (uint block = 0; block < stage; block++) {                                  \
+                struct twiddle w = twiddles[stage * m + block];                                    \
+                factor[stage + block] = (ulong8)(w.factor);                                        \
+                quotient[stage + block] = (ulong8)(w.quotient);                                    \
+            }                                                                                      \
+    }                                                                                              \
+    static inline void forward_pass_##RADIX(global ulong *x, ulong size,                           \
+                                            global const struct twiddle *twiddles, ulong m,        \
+                                            struct row_modulus modulus)                            \
+    {                                                                                              \
+        ulong8 factor[RADIX], quotient[RADIX];                                                     \
+        load_twiddles_##RADIX(factor, quotient, twiddles, m);                                      \
+        ulong step = size / RADIX;                                                                 \
+        for (ulong j = 0; j < step; j += LANES) {                                                  \
+            ulong8 a[RADIX];                                                                       \
+            UNROLL for (uint i = 0; i < RADIX; i++) a[i] = vload8(0, x + i * step + j);            \
+            FOR_EACH_FORWARD(RADIX, stage, block, i)                                               \
+            forward_butterfly(&a[FIRST(RADIX, stage, block, i)],                                   \
+                              &a[SECOND(RADIX, stage, block, i)], factor[stage + block],           \
+                              quotient[stage + block], modulus);                                   \
+            UNROLL for (uint i = 0; i < RADIX; i++) vstore8(a[i], 0, x + i * step + j);            \
+        }                                                                                          \
+    }                                                                                              \
+    /* With scale, the first half of the results is multiplied by it, and all are reduced. */      \
+    static inline void inverse_pass_##RADIX(global ulong *x, ulong size,                           \
+                                            global const struct twiddle *twiddles, ulong m,        \
+                                            struct row_modulus modulus, const struct twiddle *scale, \
+                                            const struct twiddle *scaled_first)                    \
+    {                                                                                              \
+        ulong8 factor[RADIX], quotient[RADIX];                                                     \
+        load_twiddles_##RADIX(factor, quotient, twiddles, m);                                      \
+        if (scale) {                                                                               \
+            factor[1] = (ulong8)(scaled_first->factor);                                            \
+            quotient[1] = (ulong8)(scaled_first->quotient);                                        \
+        }                                                                                          \
+        ulong step = size / RADIX;                                                                 \
+        for (ulong j = 0; j < step; j += LANES) {                                                  \
+            ulong8 a[RADIX];                                                                       \
+            UNROLL for (uint i = 0; i < RADIX; i++) a[i] = vload8(0, x + i * step + j);            \
+            FOR_EACH_INVERSE(RADIX, stage, block, i)                                               \
+            inverse_butterfly(&a[FIRST(RADIX, stage, block, i)],                                   \
+                              &a[SECOND(RADIX, stage, block, i)], factor[stage + block],           \
+                              quotient[stage + block], modulus);                                   \
+            if (scale) {                                                                           \
+                UNROLL for (uint i = 0; i < RADIX / 2; i++)                                        \
+                    a[i] = multiply_lazy(a[i], (ulong8)(scale->factor),                            \
+                                         (ulong8)(scale->quotient), modulus);                      \
+                UNROLL for (uint i = 0; i < RADIX; i++) a[i] = reduce_lazy(a[i], modulus);         \
+            }                                                                                      \
+            UNROLL for (uint i = 0; i < RADIX; i++) vstore8(a[i], 0, x + i * step + j);            \
+        }                                                                                          \
+    }
+
+PASSES(2)
+PASSES(4)
+PASSES(8)
+PASSES(16)
+
+/* a[i].lane[j] ↔ a[j].lane[i] */
+static inline void transpose(ulong8 *a)
+{
+    ulong8 b[LANES], c[LANES];
+    UNROLL for (uint i = 0; i < LANES; i += 2) {
+        ulong8 u = a[i], v = a[i + 1];
+        b[i] = (ulong8)(u.s0, v.s0, u.s2, v.s2, u.s4, v.s4, u.s6, v.s6);
+        b[i + 1] = (ulong8)(u.s1, v.s1, u.s3, v.s3, u.s5, v.s5, u.s7, v.s7);
+    }
+    UNROLL for (uint i = 0; i < LANES; i += 4)
+        UNROLL for (uint j = i; j < i + 2; j++) {
+            ulong8 u = b[j], v = b[j + 2];
+            c[j] = (ulong8)(u.s01, v.s01, u.s45, v.s45);
+            c[j + 2] = (ulong8)(u.s23, v.s23, u.s67, v.s67);
+        }
+    UNROLL for (uint i = 0; i < LANES / 2; i++) {
+        a[i] = (ulong8)(c[i].lo, c[i + 4].lo);
+        a[i + 4] = (ulong8)(c[i].hi, c[i + 4].hi);
+    }
+}
+
+/* 128 elements as eight blocks of 16: lane l of a[i] is element i of block l. */
+static inline void load_blocks(ulong8 *a, global const ulong *x)
+{
+    UNROLL for (uint lane = 0; lane < LANES; lane++) {
+        a[lane] = vload8(0, x + LAST_RADIX * lane);
+        a[lane + LANES] = vload8(0, x + LAST_RADIX * lane + LANES);
+    }
+    transpose(a);
+    transpose(a + LANES);
+}
+
+static inline void store_blocks(ulong8 *a, global ulong *x)
+{
+    transpose(a);
+    transpose(a + LANES);
+    UNROLL for (uint lane = 0; lane < LANES; lane++) {
+        vstore8(a[lane], 0, x + LAST_RADIX * lane);
+        vstore8(a[lane + LANES], 0, x + LAST_RADIX * lane + LANES);
+    }
+}
+
+/* The last four stages of size elements, in blocks of 16, eight blocks at a time; results in
+ * [0, q). lane_twiddles: for every 128 elements 15 twiddles of 8 lanes, see lane_twiddles in
+ * derive.cl. */
+static inline void forward_last(global ulong *x, ulong size, global const ulong *lane_twiddles,
+                                struct row_modulus modulus)
+{
+    for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
+        ulong8 a[LAST_RADIX];
+        load_blocks(a, x + j);
+        FOR_EACH_FORWARD(LAST_RADIX, stage, block, i)
+        forward_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
+                          &a[SECOND(LAST_RADIX, stage, block, i)],
+                          vload8(2 * (stage + block - 1), lane_twiddles),
+                          vload8(2 * (stage + block - 1) + 1, lane_twiddles), modulus);
+        UNROLL for (uint i = 0; i < LAST_RADIX; i++) a[i] = reduce_lazy(a[i], modulus);
+        store_blocks(a, x + j);
+    }
+}
+
+/* The first four stages of the inverse. */
+static inline void inverse_first(global ulong *x, ulong size, global const ulong *lane_twiddles,
+                                 struct row_modulus modulus)
+{
+    for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
+        ulong8 a[LAST_RADIX];
+        load_blocks(a, x + j);
+        FOR_EACH_INVERSE(LAST_RADIX, stage, block, i)
+        inverse_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
+                          &a[SECOND(LAST_RADIX, stage, block, i)],
+                          vload8(2 * (stage + block - 1), lane_twiddles),
+                          vload8(2 * (stage + block - 1) + 1, lane_twiddles), modulus);
+        store_blocks(a, x + j);
+    }
+}
+
+/* How the stages before the last four are divided: a first pass of radix 2, 4 or 8 if their number
+ * is not a multiple of 4, then passes of radix 16. They go over the whole row until its blocks fit
+ * the innermost cache, then one such part of the row after another goes through all that is left. */
+static inline ulong first_radix(ulong n)
+{
+    return (ulong)1 << (63 - clz(n / LAST_RADIX)) % 4;
+}
+
+/* The lane twiddles of the blocks from x[begin] on. */
+#define LANE_TWIDDLES(begin) (lane_twiddles + (begin) / LAST_RADIX * 2 * (LAST_RADIX - 1))
+
+/* [0, 2q] → [0, q) */
+static inline void forward_row(global ulong *x, ulong n, global const struct twiddle *twiddles,
+                               global const ulong *lane_twiddles, struct row_modulus modulus)
+{
+    ulong first = first_radix(n), part = n; /* blocks at the start of a part */
+    if (first == 2)
+        forward_pass_2(x, n, twiddles, 1, modulus);
+    else if (first == 4)
+        forward_pass_4(x, n, twiddles, 1, modulus);
+    else if (first == 8)
+        forward_pass_8(x, n, twiddles, 1, modulus);
+    for (ulong begin = 0; begin < n; begin += part) {
+        for (ulong blocks = first; n / blocks > LAST_RADIX; blocks *= 16) {
+            ulong size = n / blocks;
+            if (part == n && size <= CACHED_ROW) {
+                part = max(size, (ulong)GROUP);
+                first = blocks;
+            }
+            for (ulong at = begin; at < begin + part; at += size)
+                forward_pass_16(x + at, size, twiddles, blocks + at / size, modulus);
+        }
+        forward_last(x + begin, part, LANE_TWIDDLES(begin), modulus);
+    }
+}
+
+/* [0, 2q] → [0, q). n_inv: what results are multiplied by; scaled_first: n_inv * ipsi[1]. */
+static inline void inverse_row(global ulong *x, ulong n, global const struct twiddle *twiddles,
+                               global const ulong *lane_twiddles, struct row_modulus modulus,
+                               const struct twiddle *n_inv, const struct twiddle *scaled_first)
+{
+    ulong first = first_radix(n), part = n / first;
+    while (part > CACHED_ROW)
+        part /= 16;
+    part = max(part, (ulong)GROUP);
+    for (ulong begin = 0; begin < n; begin += part) {
+        inverse_first(x + begin, part, LANE_TWIDDLES(begin), modulus);
+        for (ulong blocks = n / LAST_RADIX / 16; blocks >= first; blocks /= 16) {
+            ulong size = n / blocks;
+            bool whole = size > part;
+            if (whole && begin + part < n)
+                break; /* what spans several parts waits for the last of them */
+            for (ulong at = whole ? 0 : begin; at < begin + part; at += size)
+                inverse_pass_16(x + at, size, twiddles, blocks + at / size, modulus,
+                                blocks == 1 ? n_inv : 0, scaled_first);
+        }
+    }
+    if (first == 2)
+        inverse_pass_2(x, n, twiddles, 1, modulus, n_inv, scaled_first);
+    else if (first == 4)
+        inverse_pass_4(x, n, twiddles, 1, modulus, n_inv, scaled_first);
+    else if (first == 8)
+        inverse_pass_8(x, n, twiddles, 1, modulus, n_inv, scaled_first);
+}
+
+/* ---------------------------------------------------------------- load and store */
+
+/* Residues in [0, 2q] of any integers; one: the twiddle of the factor 1. */
+static inline ulong8 reduce_any(long8 x, struct twiddle one, struct row_modulus modulus)
+{
+    ulong8 bits = as_ulong8(x);
+    ulong8 rest = multiply_lazy(select(bits, 0 - bits, as_ulong8(x < 0)), (ulong8)(one.factor),
+                                (ulong8)(one.quotient), modulus);
+    return select(rest, modulus.twice - rest, as_ulong8(x < 0));
+}
+
+/* A tensor in memory: size is that of its elements, 1, 4 or 8 bytes. */
+struct row {
+    global char *memory;
+    long stride;
+    uint size;
+};
+
+static inline long load_element(struct row row, long i)
+{
+    global char *at = row.memory + i * row.stride * row.size;
+    return row.size == 8 ? *(global long *)at : row.size == 4 ? *(global int *)at : *at;
+}
+
+static inline void store_element(struct row row, long i, ulong value)
+{
+    global char *at = row.memory + i * row.stride * row.size;
+    if (row.size == 8)
+        *(global long *)at = (long)value;
+    else
+        *(global int *)at = (int)value;
+}
+
+/* Elements i to i + 7. */
+static inline long8 load_lanes(struct row row, long i)
+{
+    if (row.stride == 1 && row.size == 8)
+        return vload8(0, (global long *)row.memory + i);
+    if (row.stride == 1 && row.size == 4)
+        return convert_long8(vload8(0, (global int *)row.memory + i));
+    if (row.stride == 1)
+        return convert_long8(vload8(0, row.memory + i));
+    return (long8)(load_element(row, i), load_element(row, i + 1), load_element(row, i + 2),
+                   load_element(row, i + 3), load_element(row, i + 4), load_element(row, i + 5),
+                   load_element(row, i + 6), load_element(row, i + 7));
+}
+
+/* x[u], or x[perm[u]] with a perm, = residue in [0, 2q] of element u, for n elements. */
+static inline void load_row(global ulong *x, struct row in, ulong n, global const uint *perm,
+                            struct twiddle one, struct row_modulus modulus)
+{
+    for (ulong u = 0; u < n; u += LANES) {
+        long8 value = load_lanes(in, (long)u);
+        /* Most inputs are residues already; negative ones are large when seen as unsigned. */
+        ulong8 residue = as_ulong8(value);
+        if (any(residue >= modulus.q))
+            residue = reduce_any(value, one, modulus);
+        if (!perm) {
+            vstore8(residue, 0, x + u);
+            continue;
+        }
+        uint8 to = vload8(0, perm + u);
+        x[to.s0] = residue.s0;
+        x[to.s1] = residue.s1;
+        x[to.s2] = residue.s2;
+        x[to.s3] = residue.s3;
+        x[to.s4] = residue.s4;
+        x[to.s5] = residue.s5;
+        x[to.s6] = residue.s6;
+        x[to.s7] = residue.s7;
+    }
+}
+
+/* Element u of out = x[u], or x[perm[u]] with a perm. */
+static inline void store_row(struct row out, global const ulong *x, ulong n,
+                             global const uint *perm)
+{
+    for (ulong u = 0; u < n; u++)
+        store_element(out, (long)u, x[perm ? perm[u] : u]);
+}
+
+/* The same for any modulus below 2^63. */
+static inline void load_row_exactly(global ulong *x, struct row in, ulong n,
+                                    global const uint *perm, struct modulus modulus)
+{
+    for (ulong u = 0; u < n; u++)
+        x[perm ? perm[u] : u] = reduce_signed(load_element(in, (long)u), modulus);
+}
+
+/* ---------------------------------------------------------------- kernels */
+
+/* Row number row of [l,r,k,n] in operand k of the space. */
+static inline struct row row_of(const struct space *space, ulong row, uint operand,
+                                global char *memory, uint size)
+{
+    long r = space->shape[1], k = space->shape[2];
+    long modulus = (long)(row % (ulong)k), outer = (long)(row / (ulong)k);
+    const struct operand *view = &space->operand[operand];
+    long position = view->offset + outer / r * view->stride[0] + outer % r * view->stride[1] +
+                    modulus * view->stride[2];
+    struct row result = {memory + position * size, view->stride[3], size};
+    return result;
+}
+
+/*
+ * out = transform of in. The space is [l,r,k,n], rows its number of rows; operands: out, in, of
+ * elements of out_size and in_size bytes. Work-items take turns with the rows; scratch has n
+ * elements for each work-item. q [k]; twiddles [k,n] and their lane_twiddles; n_inv [k] (inverse
+ * only); perm is used where use_perm is not 0.
+ */
+#define ROWS_PARAMETERS                                                                            \
+    struct space space, global char *out_memory, global char *in_memory, uint out_size,            \
+        uint in_size, global ulong *scratch, global const struct modulus *q,                       \
+        global const struct twiddle *twiddles, global const ulong *lane_twiddles,                  \
+        global const uint *perm, uint use_perm
+
+KERNEL forward_rows(ROWS_PARAMETERS)
+{
+    ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
+    for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
+        struct row in = row_of(&space, row, 1, in_memory, in_size);
+        struct row out = row_of(&space, row, 0, out_memory, out_size);
+        struct modulus modulus = q[row % k];
+        global const struct twiddle *row_twiddles = twiddles + row % k * n;
+        bool in_place = out.size == sizeof(ulong) && out.stride == 1 && !use_perm;
+        global ulong *x = in_place ? (global ulong *)out.memory : scratch + get_group_id(0) * n;
+        if (modulus.value >> 62) {
+            load_row_exactly(x, in, n, 0, modulus);
+            forward_stages(x, n, modulus.value, row_twiddles);
+        } else {
+            struct row_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
+            load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
+            forward_row(x, n, row_twiddles,
+                        LANE_TWIDDLES(row % k * n), lazy);
+        }
+        if (!in_place)
+            store_row(out, x, n, use_perm ? perm : 0);
+    }
+}
+
+KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
+{
+    ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
+    for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
+        struct row in = row_of(&space, row, 1, in_memory, in_size);
+        struct row out = row_of(&space, row, 0, out_memory, out_size);
+        struct modulus modulus = q[row % k];
+        struct twiddle scale = n_inv[row % k];
+        global const struct twiddle *row_twiddles = twiddles + row % k * n;
+        /* In one memory, a permuted load would overwrite what it has not read yet. */
+        bool in_place = out.size == sizeof(ulong) && out.stride == 1 &&
+                        !(use_perm && in_memory == out_memory);
+        global ulong *x = in_place ? (global ulong *)out.memory : scratch + get_group_id(0) * n;
+        if (modulus.value >> 62) {
+            load_row_exactly(x, in, n, use_perm ? perm : 0, modulus);
+            inverse_stages(x, n, modulus.value, row_twiddles);
+            for (ulong u = 0; u < n; u++)
+                x[u] = multiply_twiddle(x[u], scale, modulus.value);
+        } else {
+            struct row_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
+            struct twiddle scaled_first =
+                make_twiddle(multiply_mod(scale.factor, row_twiddles[1].factor, modulus), modulus);
+            load_row(x, in, n, use_perm ? perm : 0, make_twiddle(1 % modulus.value, modulus),
+                     lazy);
+            inverse_row(x, n, row_twiddles,
+                        LANE_TWIDDLES(row % k * n), lazy,
+                        &scale, &scaled_first);
+        }
+        if (!in_place)
+            store_row(out, x, n, 0);
+    }
+}
