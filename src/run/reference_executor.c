@@ -40,7 +40,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
-        uint64_t start = monotonic_nanoseconds();
+        uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &sink_time, error)
                                         : reference_step(self->reference, step, error);

@@ -26,12 +26,8 @@ struct segment_result {
 
 struct executor;
 
-/* Called before a step is enqueued or executed; see healcl_observer. */
-typedef void step_observer(void *context, size_t step);
-
 struct executor_class {
-    /* Runs the steps of one segment. Refusals name argument and index, and error->entry through
-     * the prefix "entry 17 (_modmul_ttt): ". */
+    /* Runs the steps of one segment. Refusals name entry, operation, argument and index. */
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error);
