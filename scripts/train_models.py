@@ -100,7 +100,7 @@ def disease(unit=64, sigmoid_unit=2**16, limit=12.0, epochs=3000):
     return model
 
 
-def sentiment(size=8, tokens=16, unit=64, epochs=600):
+def sentiment(size=4, tokens=16, unit=64, epochs=600):
     """score = w (sum of the words' embeddings / tokens) + b: positive is a good opinion."""
     samples = data.sentences()
     train = [sample for i, sample in enumerate(samples) if i // 2 % 3 != 2]

@@ -94,4 +94,33 @@ def classes(side, coefficients, verdict):
     check_error(side, verdict, abs(found - truth).max())
 
 
-TASKS = {"picture": picture, "classes": classes}
+def probabilities(side, coefficients, verdict):
+    """Probabilities [1, 1, 1, slot]."""
+    truth = np.array([value / side["unit"] for value in side["truth"]])
+    found = slots(side, coefficients).reshape(-1)[:len(truth)] / side["unit"]
+    labels = np.array(side["labels"])
+    verdict.say("patient  encrypted  plaintext model  malignant")
+    for i in range(min(SHOWN, len(truth))):
+        verdict.say("%7d %10.4f %16.4f %10s", i, found[i], truth[i], "yes" if labels[i] else "no")
+    right = [np.count_nonzero((p > 0.5) == labels) for p in (found, truth)]
+    verdict.say("of %d patients %d are judged rightly, by the plaintext model %d", len(truth), *right)
+    check_error(side, verdict, abs(found - truth).max())
+
+
+def labels(side, coefficients, verdict):
+    """Scores in every stride-th slot; a positive one is a good opinion."""
+    truth = np.array(side["truth"]) / side["unit"]
+    found = slots(side, coefficients)[..., ::side["stride"]].reshape(-1)[:len(truth)] / side["unit"]
+    given = np.array(side["labels"])
+    verdict.say("encrypted  plaintext model  sentence")
+    for i in range(min(SHOWN, len(truth))):
+        verdict.say("%+9.4f %+16.4f  %s", found[i], truth[i], side["texts"][i])
+    right = [np.count_nonzero((score > 0) == given) for score in (found, truth)]
+    verdict.say("of %d sentences %d are judged rightly, by the plaintext model %d", len(truth),
+                *right)
+    wrong = np.count_nonzero((found > 0) != (truth > 0))
+    verdict.bar(not wrong, "%d of %d labels differ from the plaintext model's", wrong, len(truth))
+    check_error(side, verdict, abs(found - truth).max())
+
+
+TASKS = {"picture": picture, "classes": classes, "probabilities": probabilities, "labels": labels}

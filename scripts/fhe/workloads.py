@@ -9,6 +9,8 @@ import os
 from typing import Any, NamedTuple
 
 from fhe.digits import digits_secure, digits_toy
+from fhe.disease import disease
+from fhe.sentiment import sentiment
 from fhe.sharpen import sharpen
 
 SEED = 1  # of the bundled files
@@ -24,7 +26,9 @@ class Workload(NamedTuple):
 ENCRYPTED = {
     "digits_toy": Workload(digits_toy, True),
     "digits": Workload(digits_secure, False),
+    "disease": Workload(disease, False),
     "sharpen": Workload(sharpen, True),
+    "sentiment": Workload(sentiment, True),
 }
 
 
