@@ -51,7 +51,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
         if (step->form)
-            result->operation_nanoseconds[step->form->operation] += monotonic_nanoseconds() - start;
+            result->operation_nanoseconds[step->form->operation] +=
+                monotonic_nanoseconds() - start - (sink_time - sink_before);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
     self->base.dropped_digits = self->reference->dropped_digits;
