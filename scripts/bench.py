@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures what is promised of healcl, and says where a promise is broken.
+
+Times are medians of several runs, memory is the largest of them. Decoding runs on one core.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SCRIPTS = os.path.dirname(os.path.abspath(__file__))
+RECOGNIZER = os.path.join(os.path.dirname(SCRIPTS), "transcripts", "recognizer.json")
+MEGABYTE = 1e6
+MEBIBYTE = 2.0**20
+LARGE_BYTES = 500_000_000
+
+
+class Run:
+    """One run of healcl: seconds of the clock and of the processor, and the most anonymous memory
+    that it had: heap, stacks, and device buffers where they lie in the host's memory."""
+
+    def __init__(self, command, one_core=False, environment=None, watch_memory=False):
+        if one_core:
+            core = min(os.sched_getaffinity(0))
+            command = ["taskset", "-c", str(core), *command]
+        self.anonymous = 0
+        start = time.perf_counter()
+        before = os.times()
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env={**os.environ, **(environment or {})})
+        watcher = None
+        if watch_memory:
+            watcher = threading.Thread(target=self.watch, args=(process.pid,))
+            watcher.start()
+        self.out, err = process.communicate()
+        self.seconds = time.perf_counter() - start
+        after = os.times()
+        self.cpu_seconds = (after.children_user - before.children_user
+                            + after.children_system - before.children_system)
+        if watcher:
+            watcher.join()
+        if process.returncode != 0:
+            sys.exit("bench: %s: exit code %d\n%s" % (" ".join(command), process.returncode,
+                                                      err.decode()))
+
+    def watch(self, pid):
+        """Looks at the process a thousand times a second until it is gone."""
+        try:
+            with open("/proc/%d/status" % pid, "rb", buffering=0) as status:
+                while True:
+                    status.seek(0)
+                    for line in status.read().splitlines():
+                        if line.startswith(b"RssAnon:"):
+                            self.anonymous = max(self.anonymous, int(line.split()[1]) * 1024)
+                            break
+                    else:  # it has ended
+                        return
+                    time.sleep(0.001)
+        except (OSError, ValueError):
+            return
+
+
+class Bench:
+    def __init__(self, program, runs):
+        self.program = os.path.abspath(program)
+        self.runs = runs
+        self.rows = []
+
+    def row(self, name, value, unit, bar=None, at_least=False):
+        """bar: the promise, as value is."""
+        good = None if bar is None else (value >= bar if at_least else value <= bar)
+        self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar,
+                          "bar_is": ("at least" if at_least else "at most") if bar else None,
+                          "good": good})
+
+    def repeat(self, *arguments, **options):
+        return [Run([self.program, *arguments], **options) for _ in range(self.runs)]
+
+    def decoding(self, path):
+        """The whole of a large transcript: found, checked, planned; then decoded and run."""
+        size = os.path.getsize(path)
+        subprocess.run(["cat", path], stdout=subprocess.DEVNULL, check=True)  # into the page cache
+
+        inspected = self.repeat("inspect", path, one_core=True, watch_memory=True)
+        seconds = statistics.median(run.seconds for run in inspected)
+        self.row("inspect: scan, check base64, plan", size / MEGABYTE / seconds, "MB/s")
+        self.row("inspect: heap", max(run.anonymous for run in inspected) / MEBIBYTE, "MiB", 64)
+        peak = json.loads(Run([self.program, "inspect", "--json", path]).out)["device_memory_peak"]
+
+        reference = ["run", "--reference", "--no-verify", "-q", path]
+        ran = self.repeat(*reference, one_core=True, watch_memory=True)
+        total = statistics.median(run.seconds for run in ran)
+        self.row("run on the reference, nothing compared: all of it", size / MEGABYTE / total,
+                 "MB/s", 400, at_least=True)
+        self.row("run on the reference: heap beyond tensors",
+                 (max(run.anonymous for run in ran) - peak) / MEBIBYTE, "MiB", 64)
+
+        verified = self.repeat("run", "--reference", "-q", path, one_core=True)
+        seconds = statistics.median(run.seconds for run in verified)
+        self.row("run on the reference, all results compared", size / MEGABYTE / seconds, "MB/s")
+
+        # On a CPU device buffers lie in the host's memory too, and so does the driver: what it
+        # takes is what the small recognizer's run takes, which has next to no tensors.
+        command = ["run", "--json", "-", path]
+        on_device = self.repeat(*command, watch_memory=True)
+        device_peak = max(json.loads(run.out)["device_memory_peak"] for run in on_device)
+        small = self.repeat("run", "--json", "-", RECOGNIZER, watch_memory=True)
+        driver = max(run.anonymous for run in small)
+        seconds = statistics.median(run.seconds for run in on_device)
+        self.row("run on the device, all cores, all results compared", size / MEGABYTE / seconds,
+                 "MB/s")
+        self.row("run on the device: device buffers", device_peak / MEBIBYTE, "MiB")
+        self.row("run on the device: the driver's memory, in a small run", driver / MEBIBYTE, "MiB")
+        self.row("run on the device: heap beyond both",
+                 (max(run.anonymous for run in on_device) - device_peak - driver) / MEBIBYTE,
+                 "MiB", 64)
+
+    def recognizer(self):
+        """All of `healcl run`, from the start of the process to its end."""
+        with tempfile.TemporaryDirectory(prefix="healcl-bench-") as folder:
+            def environment(i):
+                return {"POCL_CACHE_DIR": os.path.join(folder, "pocl%d" % i),
+                        "HEALCL_CACHE_DIR": os.path.join(folder, "healcl%d" % i)}
+
+            command = [self.program, "run", "-q", RECOGNIZER]
+            cold = [Run(command, environment=environment(i)).seconds for i in range(self.runs)]
+            self.row("small recognizer, cold caches", statistics.median(cold), "s", 5)
+            self.row("small recognizer, cold caches, the slowest", max(cold), "s")
+            for _ in range(3):
+                Run(command, environment=environment(0))
+            warm = [Run(command, environment=environment(0)).seconds
+                    for _ in range(4 * self.runs)]
+            self.row("small recognizer, warm caches", statistics.median(warm), "s", 0.3)
+            self.row("small recognizer, warm caches, the slowest", max(warm), "s")
+            reference = [Run([*command, "--reference"]).seconds for _ in range(self.runs)]
+            self.row("small recognizer on the reference", statistics.median(reference), "s")
+
+    def print_table(self, out):
+        width = max(len(row["name"]) for row in self.rows)
+        for row in self.rows:
+            bar = "" if row["bar"] is None else "%s %g %s: %s" % (
+                row["bar_is"], row["bar"], row["unit"], "good" if row["good"] else "BROKEN")
+            print("%-*s  %8.3g %-5s %s" % (width, row["name"], row["value"], row["unit"], bar),
+                  file=out)
+
+
+def machine():
+    """What the figures were taken on."""
+    model = "unknown processor"
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        for line in lines:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--healcl", required=True, help="the program to measure")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each kind (default 5)")
+    parser.add_argument("--large", metavar="FILE",
+                        help="a large transcript to decode; by default one of 500 MB is generated")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    arguments = parser.parse_args()
+
+    bench = Bench(arguments.healcl, arguments.runs)
+    started_on = machine()
+    bench.recognizer()
+    if arguments.large:
+        bench.decoding(arguments.large)
+    else:
+        folder = tempfile.mkdtemp(prefix="healcl-bench-")
+        try:
+            path = os.path.join(folder, "large.json")
+            subprocess.run([sys.executable, "-B", os.path.join(SCRIPTS, "make_transcripts.py"),
+                            "--large", str(LARGE_BYTES), path], check=True)
+            bench.decoding(path)
+        finally:
+            shutil.rmtree(folder)
+
+    if arguments.json:
+        json.dump({"machine": started_on, "runs": arguments.runs, "figures": bench.rows},
+                  sys.stdout, indent=2)
+        print()
+    else:
+        print("%(processor)s, %(cores)d cores, load %(load).1f at the start" % started_on)
+        bench.print_table(sys.stdout)
+    return 1 if any(row["good"] is False for row in bench.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
