@@ -15,6 +15,7 @@ Every kind prints how many files it has run, and fails below the number that is 
 import argparse
 import collections
 import concurrent.futures
+import gzip
 import os
 import shutil
 import subprocess
@@ -144,9 +145,24 @@ def run_bad(runner, files):
     return len(files)
 
 
-def transcripts(folder, is_bad):
+def transcripts(folder, is_bad, ending=".json"):
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder))
-            if name.endswith(".json") and name.startswith("bad_") == is_bad]
+            if name.endswith(ending) and name.startswith("bad_") == is_bad]
+
+
+def unpacked(folder, target):
+    """The .json.gz of a folder, as .json in another."""
+    for path in transcripts(folder, False, ".json.gz"):
+        plain = os.path.join(target, os.path.basename(path)[:-len(".gz")])
+        with gzip.open(path, "rb") as source, open(plain, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+        yield plain
+
+
+def run_bundled(runner, source):
+    folder = os.path.join(source, "transcripts")
+    with tempfile.TemporaryDirectory(prefix="healcl-bundled-") as target:
+        return run_good(runner, transcripts(folder, False) + list(unpacked(folder, target)))
 
 
 def shared_bad(folder):
@@ -226,7 +242,7 @@ def main():
     elif arguments.kind == "bad":
         count = run_bad(runner, list(shared_bad(shared)))
     elif arguments.kind == "bundled":
-        count = run_good(runner, transcripts(os.path.join(source, "transcripts"), False))
+        count = run_bundled(runner, source)
     elif arguments.kind == "bundled-bad":
         count = run_bad(runner, list(bundled_bad(source)))
     else:
