@@ -27,7 +27,8 @@ struct command {
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
-extern const struct command command_run, command_inspect, command_devices, command_ops;
+extern const struct command command_run, command_inspect, command_devices, command_ops,
+    command_bench;
 
 /* ---- arguments ---- */
 

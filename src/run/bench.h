@@ -50,7 +50,7 @@ struct bench_parameter_info {
 extern const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT];
 
 /* One value for each parameter; 0 where there is none. */
-struct bench_values_of {
+struct bench_settings {
     int64_t of[BENCH_PARAMETER_COUNT];
 };
 
@@ -75,7 +75,7 @@ bool bench_operation_takes(const struct bench_operation *operation, enum bench_p
  * operation is NULL behind the last one. */
 struct bench_suite_case {
     const char *operation;
-    struct bench_values_of values;
+    struct bench_settings values;
 };
 
 extern const struct bench_suite_case bench_suite[];
@@ -83,17 +83,17 @@ extern const struct bench_suite_case bench_suite[];
 /* ---------------------------------------------------------------- measuring */
 
 struct bench_options {
-    uint32_t repeat;        /* samples; 0: enough of them */
-    uint64_t memory_limit;  /* bytes that the case's tensors may take */
+    uint32_t repeat;       /* samples; 0: enough of them */
+    uint64_t memory_limit; /* bytes that the case's tensors may take */
 };
 
 struct bench_result {
     const struct bench_operation *operation;
-    struct bench_values_of parameters; /* all that it takes; BENCH_BYTES only where it was given */
-    struct extents shape;              /* of the main input, or of the output where there is none */
+    struct bench_settings parameters; /* all that it takes; BENCH_BYTES only where it was given */
+    struct extents shape;             /* of the main input, or of the output where there is none */
     enum bench_unit unit;
-    uint64_t units; /* of one operation */
-    uint64_t bytes; /* of inputs and outputs, each counted once, without moduli and twiddles */
+    uint64_t units;    /* of one operation */
+    uint64_t bytes;    /* of inputs and outputs, each counted once, without moduli and twiddles */
     uint32_t launches; /* operations in one sample, between two waits */
     uint32_t samples;
     double median_ns, min_ns, max_ns; /* of one operation, over the samples */
@@ -107,7 +107,7 @@ struct bench_result {
  */
 MUST_CHECK enum healcl_status bench_run(struct healcl_device *device,
                                         const struct bench_operation *operation,
-                                        const struct bench_values_of *given,
+                                        const struct bench_settings *given,
                                         const struct bench_options *options,
                                         struct bench_result *result, struct healcl_error *error);
 

@@ -10,8 +10,8 @@ void write_first_segment(FILE *stream, const char *name)
 
 void write_next_segment(FILE *stream, const char *name)
 {
-    fprintf(stream,
-            ",\n{\"type\":\"SEGMENT_END\"},\n{\"type\":\"SEGMENT_START\",\"name\":\"%s\"}", name);
+    fprintf(stream, ",\n{\"type\":\"SEGMENT_END\"},\n{\"type\":\"SEGMENT_START\",\"name\":\"%s\"}",
+            name);
 }
 
 void write_end(FILE *stream)

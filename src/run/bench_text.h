@@ -31,20 +31,34 @@ struct bench_argument {
     enum dtype dtype;
 };
 
-#define BENCH_END \
-    {.kind = BENCH_ARGUMENT_END}
-#define BENCH_NONE \
-    {.kind = BENCH_ARGUMENT_NONE}
-#define BENCH_TENSOR(name) \
-    {.kind = BENCH_ARGUMENT_TENSOR, .value = (name)}
-#define BENCH_INT(number) \
-    {.kind = BENCH_ARGUMENT_INT, .value = (number)}
-#define BENCH_SHAPE(extents) \
-    {.kind = BENCH_ARGUMENT_SHAPE, .shape = (extents)}
-#define BENCH_DTYPE(type) \
-    {.kind = BENCH_ARGUMENT_DTYPE, .dtype = (type)}
-#define BENCH_RANGE(from, to) \
-    {.kind = BENCH_ARGUMENT_RANGE, .first = (from), .end = (to)}
+#define BENCH_END                  \
+    {                              \
+        .kind = BENCH_ARGUMENT_END \
+    }
+#define BENCH_NONE                  \
+    {                               \
+        .kind = BENCH_ARGUMENT_NONE \
+    }
+#define BENCH_TENSOR(name)                             \
+    {                                                  \
+        .kind = BENCH_ARGUMENT_TENSOR, .value = (name) \
+    }
+#define BENCH_INT(number)                             \
+    {                                                 \
+        .kind = BENCH_ARGUMENT_INT, .value = (number) \
+    }
+#define BENCH_SHAPE(extents)                             \
+    {                                                    \
+        .kind = BENCH_ARGUMENT_SHAPE, .shape = (extents) \
+    }
+#define BENCH_DTYPE(type)                             \
+    {                                                 \
+        .kind = BENCH_ARGUMENT_DTYPE, .dtype = (type) \
+    }
+#define BENCH_RANGE(from, to)                                      \
+    {                                                              \
+        .kind = BENCH_ARGUMENT_RANGE, .first = (from), .end = (to) \
+    }
 
 /* All append to a stream, whose errors are for the caller to see at its end. A transcript begins
  * with its first segment; write_next_segment ends one and begins another; then comes write_end. */

@@ -1,0 +1,298 @@
+/* healcl bench */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "report/bench.h"
+#include "run/new_file.h"
+
+enum { REPEAT_MAX = 1000000, SUITE_MAX = 64 };
+
+/* One `healcl bench`. */
+struct session {
+    const char *selector, *json_path;
+    const struct bench_operation *operation; /* NULL: the suite */
+    struct bench_settings given;
+    struct bench_options options;
+    bool list, json_on_stdout;
+    struct new_file json_file;
+    struct progress progress;
+    struct healcl_device *device;
+    struct bench_result results[SUITE_MAX];
+    size_t count;
+};
+
+/* ---------------------------------------------------------------- measuring */
+
+/* What a case of the suite is given: its own parameters, or those of the command line where the
+ * operation takes them. */
+static struct bench_settings settings_of(const struct session *session,
+                                         const struct bench_operation *operation,
+                                         const struct bench_settings *own)
+{
+    struct bench_settings settings = *own;
+    const int64_t *given = session->given.of;
+    if (given[BENCH_BATCH] || given[BENCH_BYTES])
+        settings.of[BENCH_BATCH] = settings.of[BENCH_BYTES] = 0;
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (given[i] && bench_operation_takes(operation, i))
+            settings.of[i] = given[i];
+    return settings;
+}
+
+MUST_CHECK static enum healcl_status run_case(struct session *session,
+                                              const struct bench_operation *operation,
+                                              const struct bench_settings *settings,
+                                              struct healcl_error *error)
+{
+    progress_say(&session->progress, "measuring %s", bench_operation_name(operation));
+    TRY(bench_run(session->device, operation, settings, &session->options,
+                  &session->results[session->count], error));
+    session->count++;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_suite(struct session *session, struct healcl_error *error)
+{
+    for (const struct bench_suite_case *next = bench_suite;
+         next->operation && session->count < SUITE_MAX; next++) {
+        const struct bench_operation *operation = bench_operation_find(next->operation);
+        struct bench_settings settings = settings_of(session, operation, &next->values);
+        TRY(run_case(session, operation, &settings, error));
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status measure(struct session *session, struct healcl_error *error)
+{
+    if (session->json_path && !session->json_on_stdout)
+        TRY(new_file_open(&session->json_file, session->json_path, error));
+    progress_say(&session->progress, "opening the device");
+    TRY(healcl_device_open(session->selector, &session->device, error));
+    session->options.memory_limit = host_memory();
+    if (!session->device->info.unified_memory)
+        session->options.memory_limit = INT64_MAX;
+    if (session->operation)
+        return run_case(session, session->operation, &session->given, error);
+    return run_suite(session, error);
+}
+
+/* ---------------------------------------------------------------- telling */
+
+static int write_json(struct session *session)
+{
+    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    int code = printed(
+        report_bench_json(&session->device->info, session->results, session->count, stream));
+    if (session->json_on_stdout || code != EXIT_VERIFIED)
+        return code;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (new_file_commit(&session->json_file, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+static int tell(struct session *session)
+{
+    struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
+    if (!session->json_on_stdout)
+        code =
+            printed(report_bench(&session->device->info, session->results, session->count, &style));
+    if (session->json_path) {
+        int json_code = write_json(session);
+        code = code == EXIT_VERIFIED ? json_code : code;
+    }
+    return finish_output(code);
+}
+
+static int measure_and_tell(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
+    progress_start(&session->progress, true);
+    enum healcl_status status = measure(session, &error);
+    progress_end(&session->progress);
+    int code = status == HEALCL_OK ? tell(session) : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    healcl_device_close(session->device);
+    new_file_discard(&session->json_file);
+    return code;
+}
+
+static int print_list(void)
+{
+    const struct bench_operation *operation;
+    for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
+        printf("%s", bench_operation_name(operation));
+        for (enum bench_parameter j = 0; j < BENCH_PARAMETER_COUNT; j++)
+            if (bench_operation_takes(operation, j))
+                printf(" --%s", bench_parameters[j].name);
+        putchar('\n');
+    }
+    return finish_output(EXIT_VERIFIED);
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_OP = 256, OPTION_REPEAT, OPTION_JSON, OPTION_LIST, OPTION_PARAMETER };
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, 'd'},
+    {"op", required_argument, NULL, OPTION_OP},
+    {"n", required_argument, NULL, OPTION_PARAMETER + BENCH_N},
+    {"bits", required_argument, NULL, OPTION_PARAMETER + BENCH_BITS},
+    {"batch", required_argument, NULL, OPTION_PARAMETER + BENCH_BATCH},
+    {"k", required_argument, NULL, OPTION_PARAMETER + BENCH_K},
+    {"r", required_argument, NULL, OPTION_PARAMETER + BENCH_R},
+    {"s", required_argument, NULL, OPTION_PARAMETER + BENCH_S},
+    {"digits", required_argument, NULL, OPTION_PARAMETER + BENCH_DIGITS},
+    {"base-bits", required_argument, NULL, OPTION_PARAMETER + BENCH_BASE_BITS},
+    {"bytes", required_argument, NULL, OPTION_PARAMETER + BENCH_BYTES},
+    {"layout", required_argument, NULL, OPTION_PARAMETER + BENCH_LAYOUT},
+    {"dtype", required_argument, NULL, OPTION_PARAMETER + BENCH_DTYPE},
+    {"values", required_argument, NULL, OPTION_PARAMETER + BENCH_VALUES},
+    {"perm", required_argument, NULL, OPTION_PARAMETER + BENCH_PERM},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"list", no_argument, NULL, OPTION_LIST},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* The value of one of a parameter's words, 0 where there is no such word. */
+static int64_t choice_of(const struct bench_parameter_info *info, const char *word)
+{
+    for (int64_t i = 0; info->choices[i]; i++)
+        if (strcmp(info->choices[i], word) == 0)
+            return i + 1;
+    return 0;
+}
+
+static int bad_choice(const struct command *command, const struct bench_parameter_info *info,
+                      const char *word)
+{
+    char words[64] = "";
+    for (size_t i = 0; info->choices[i]; i++) {
+        size_t used = strlen(words);
+        snprintf(words + used, sizeof words - used, "%s%s",
+                 i == 0                 ? ""
+                 : info->choices[i + 1] ? ", "
+                                        : " or ",
+                 info->choices[i]);
+    }
+    return usage_error(command, "--%s takes %s, not '%s'", info->name, words, word);
+}
+
+static int take_parameter(const struct command *command, struct session *session,
+                          enum bench_parameter parameter, const char *text)
+{
+    const struct bench_parameter_info *info = &bench_parameters[parameter];
+    int64_t *value = &session->given.of[parameter];
+    if (info->choices) {
+        *value = choice_of(info, text);
+        return *value ? EXIT_VERIFIED : bad_choice(command, info, text);
+    }
+    uint64_t size;
+    if (!parse_size(text, &size) || size > INT64_MAX || (int64_t)size < info->least ||
+        (int64_t)size > info->most)
+        return usage_error(command, "--%s takes a number from %" PRId64 " to %" PRId64 ", not '%s'",
+                           info->name, info->least, info->most, text);
+    *value = (int64_t)size;
+    return EXIT_VERIFIED;
+}
+
+/* A parameter that the one operation knows nothing of. */
+static int check_parameters(const struct command *command, const struct session *session)
+{
+    for (enum bench_parameter i = 0; session->operation && i < BENCH_PARAMETER_COUNT; i++)
+        if (session->given.of[i] && !bench_operation_takes(session->operation, i))
+            return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
+                               bench_operation_name(session->operation));
+    return EXIT_VERIFIED;
+}
+
+static int take_option(const struct command *command, struct session *session, int found)
+{
+    switch (found) {
+    case 'd': session->selector = optarg; break;
+    case OPTION_OP:
+        session->operation = bench_operation_find(optarg);
+        if (!session->operation)
+            return usage_error(command, "no operation '%s' is measured; --list tells which are",
+                               optarg);
+        break;
+    case OPTION_REPEAT:
+        if (!parse_count(optarg, REPEAT_MAX, &session->options.repeat))
+            return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
+                               REPEAT_MAX, optarg);
+        break;
+    case OPTION_JSON: session->json_path = optarg; break;
+    case OPTION_LIST: session->list = true; break;
+    default:
+        return take_parameter(command, session, (enum bench_parameter)(found - OPTION_PARAMETER),
+                              optarg);
+    }
+    return EXIT_VERIFIED;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session session = {.selector = NULL};
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+        if (found == 'h')
+            return print_help(command);
+        if (found == '?' || found == ':')
+            return option_error(command, found, argv, options);
+        int code = take_option(command, &session, found);
+        if (code != EXIT_VERIFIED)
+            return code;
+    }
+    int code = no_file(command, argc, argv);
+    if (code == EXIT_VERIFIED)
+        code = check_parameters(command, &session);
+    if (code != EXIT_VERIFIED)
+        return code;
+    return session.list ? print_list() : measure_and_tell(&session);
+}
+
+const struct command command_bench = {
+    .name = "bench",
+    .summary = "measure what operations cost on a device",
+    .help =
+        "Measures single operations the way a transcript runs them, checks their results\n"
+        "against the host reference, and prints the median time.\n"
+        "\n"
+        "Usage: healcl bench [OPTIONS]\n"
+        "\n"
+        "  -d, --device SEL         the device, as for healcl run\n"
+        "      --op NAME            one operation; without it a suite of them, and the options\n"
+        "                           below replace those of every case that knows them\n"
+        "      --list               list the operations, and which options each one knows\n"
+        "      --n N                length of a transform, of a row\n"
+        "      --bits B             bits of the moduli\n"
+        "      --batch L            size of the first axis\n"
+        "      --bytes SIZE         of inputs and outputs together: instead of --batch\n"
+        "      --k K, --r R         moduli, and size of the axis r\n"
+        "      --s S                terms of a sum, repetitions of an element\n"
+        "      --digits D           digits of the gadget\n"
+        "      --base-bits B        bits of one digit\n"
+        "      --layout LAYOUT      contiguous: n is the last axis; heal: n is axis -3\n"
+        "      --dtype T            int8, int32 or int64; a transform of int8 is tiled\n"
+        "      --values VALUES      reduced: inputs in [0, q), by an operation before; any: of\n"
+        "                           any size and sign\n"
+        "      --perm PERM          none, or reverse: the bit reversal\n"
+        "      --repeat R           take R samples; by default for half a second, 15 at least\n"
+        "      --json FILE|-        as JSON too, or with - alone on standard output\n"
+        "                           (docs/JSON.md)\n"
+        "  -h, --help               this text\n"
+        "\n"
+        "A sample is one wait for as many operations as take two milliseconds. Bytes are those\n"
+        "of inputs and outputs, each counted once. Exit code 1: a result was wrong, and nothing\n"
+        "is reported.\n",
+    .run = run,
+};

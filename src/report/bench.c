@@ -1,0 +1,148 @@
+#include "report/bench.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/internal.h"
+#include "report/table.h"
+
+/* Nanoseconds of the median operation for one unit. */
+static double per_unit(const struct bench_result *result)
+{
+    return result->units ? result->median_ns / (double)result->units : 0;
+}
+
+/* 10^9 bytes in a second are one in a nanosecond. */
+static double gigabytes_per_second(const struct bench_result *result)
+{
+    return result->median_ns > 0 ? (double)result->bytes / result->median_ns : 0;
+}
+
+/* ---------------------------------------------------------------- the table */
+
+enum { DESCRIPTION_SIZE = 128, TABLE_WIDTH = 80 };
+
+static void append(char text[DESCRIPTION_SIZE], const char *before, const char *word)
+{
+    size_t used = strlen(text);
+    snprintf(text + used, DESCRIPTION_SIZE - used, "%s%s", before, word);
+}
+
+/* "64x4096x1x2 int64 62b heal": the main input, and what is not as usual. */
+static const char *describe(const struct bench_result *result, char text[DESCRIPTION_SIZE])
+{
+    const int64_t *of = result->parameters.of;
+    char number[24];
+    text[0] = 0;
+    for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
+        snprintf(number, sizeof number, "%" PRId64, result->shape.size[axis]);
+        append(text, axis ? "x" : "", number);
+    }
+    if (of[BENCH_DTYPE])
+        append(text, " ", bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1]);
+    if (of[BENCH_BITS]) {
+        snprintf(number, sizeof number, "%" PRId64 "b", of[BENCH_BITS]);
+        append(text, " ", number);
+    }
+    append(text, "", of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "");
+    append(text, "", of[BENCH_VALUES] == BENCH_ANY ? " any" : "");
+    append(text, "", of[BENCH_PERM] == BENCH_PERM_REVERSE ? " perm" : "");
+    return text;
+}
+
+/* Percent by which a time differs from the median. */
+static double deviation(double time, double median)
+{
+    return median > 0 ? (time / median - 1) * 100 : 0;
+}
+
+enum healcl_status report_bench(const struct device_info *device,
+                                const struct bench_result *results, size_t count,
+                                const struct style *style)
+{
+    static const struct table_column columns[] = {
+        {"operation", TABLE_LEFT, true}, {"case", TABLE_LEFT, true},   {"ns", TABLE_RIGHT, false},
+        {"per", TABLE_LEFT, false},      {"GB/s", TABLE_RIGHT, false}, {"min", TABLE_RIGHT, false},
+        {"max", TABLE_RIGHT, false},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < count; i++) {
+        const struct bench_result *result = &results[i];
+        char text[DESCRIPTION_SIZE];
+        table_cell(table, "%s", bench_operation_name(result->operation));
+        table_cell(table, "%s", describe(result, text));
+        table_cell(table, "%.3f", per_unit(result));
+        table_cell(table, "%s", bench_unit_name(result->unit));
+        table_cell(table, "%.1f", gigabytes_per_second(result));
+        table_cell(table, "%+.0f%%", deviation(result->min_ns, result->median_ns));
+        table_cell(table, "%+.0f%%", deviation(result->max_ns, result->median_ns));
+    }
+    report_label(style, "device", "%s", device->name);
+    putc('\n', style->stream);
+    unsigned width = style->width > 0 ? style->width : TABLE_WIDTH;
+    return table_print(table, style->stream, width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+/* A number with digits enough for a time, and none that mean nothing. */
+static void add_decimal(struct json *json, cJSON *parent, const char *key, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.8g", value);
+    cJSON *item = cJSON_CreateRaw(text);
+    if (item && cJSON_AddItemToObject(parent, key, item))
+        return;
+    cJSON_Delete(item);
+    json->failed = true;
+}
+
+/* "base-bits" is the option, "base_bits" the key. */
+static void add_parameter(struct json *json, cJSON *parent, enum bench_parameter parameter,
+                          int64_t value)
+{
+    const struct bench_parameter_info *info = &bench_parameters[parameter];
+    char key[32];
+    snprintf(key, sizeof key, "%s", info->name);
+    for (char *c = key; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    if (info->choices)
+        json_string(json, parent, key, info->choices[value - 1]);
+    else
+        json_number(json, parent, key, (uint64_t)value);
+}
+
+static void add_result(struct json *json, cJSON *object, const struct bench_result *result)
+{
+    json_string(json, object, "op", bench_operation_name(result->operation));
+    for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
+        if (result->parameters.of[i] && i != BENCH_BYTES)
+            add_parameter(json, object, i, result->parameters.of[i]);
+    cJSON *shape = json_array(json, object, "shape");
+    for (uint32_t axis = 0; axis < result->shape.rank; axis++)
+        json_number(json, shape, NULL, (uint64_t)result->shape.size[axis]);
+    json_string(json, object, "unit", bench_unit_name(result->unit));
+    json_number(json, object, "units", result->units);
+    json_number(json, object, "bytes", result->bytes);
+    json_number(json, object, "samples", result->samples);
+    json_number(json, object, "launches", result->launches);
+    add_decimal(json, object, "median_ns", result->median_ns);
+    add_decimal(json, object, "min_ns", result->min_ns);
+    add_decimal(json, object, "max_ns", result->max_ns);
+    add_decimal(json, object, "ns_per_unit", per_unit(result));
+    add_decimal(json, object, "gb_per_s", gigabytes_per_second(result));
+}
+
+enum healcl_status report_bench_json(const struct device_info *device,
+                                     const struct bench_result *results, size_t count, FILE *stream)
+{
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    report_device_members(&json, json_object(&json, json.top, "device"), device);
+    cJSON *list = json_array(&json, json.top, "results");
+    for (size_t i = 0; i < count; i++)
+        add_result(&json, json_object(&json, list, NULL), &results[i]);
+    return report_finish_json(&json, stream);
+}
