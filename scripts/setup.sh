@@ -10,7 +10,7 @@
 set -euo pipefail
 
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
-    pocl-opencl-icd libcjson-dev libxxhash-dev)
+    pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
 test_packages=(libcmocka-dev python3 python3-numpy)
 all_packages=(clang clang-format clang-tidy shellcheck)
 

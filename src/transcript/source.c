@@ -8,11 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transcript/unpack.h"
+
 /* A longer path is cut in messages, so that the reason behind it still fits. */
 #define PATH_FORMAT "'%.480s'"
 
-static enum healcl_status map_file(struct source *source, int file, const char *path,
-                                   struct healcl_error *error)
+static enum healcl_status check_regular(int file, const char *path, struct healcl_error *error)
 {
     struct stat about;
     if (fstat(file, &about) != 0)
@@ -21,6 +22,15 @@ static enum healcl_status map_file(struct source *source, int file, const char *
         FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EISDIR));
     if (!S_ISREG(about.st_mode))
         FAIL(error, HEALCL_USAGE, PATH_FORMAT ": not a regular file", path);
+    return HEALCL_OK;
+}
+
+static enum healcl_status map_file(struct source *source, int file, const char *path,
+                                   struct healcl_error *error)
+{
+    struct stat about;
+    if (fstat(file, &about) != 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
     if (about.st_size == 0)
         return HEALCL_OK;
     if ((uintmax_t)about.st_size > SIZE_MAX)
@@ -43,8 +53,18 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
-    enum healcl_status status = map_file(source, file, path, error);
-    close(file);
+    enum healcl_status status = check_regular(file, path, error);
+    enum packing packing = status == HEALCL_OK ? packing_of(file) : PACKING_NONE;
+    if (packing != PACKING_NONE) {
+        int unpacked = -1;
+        status = unpack(file, packing, &unpacked, error);
+        close(file);
+        file = unpacked;
+    }
+    if (status == HEALCL_OK)
+        status = map_file(source, file, path, error);
+    if (file >= 0)
+        close(file);
     return status;
 }
 

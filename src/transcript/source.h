@@ -1,4 +1,5 @@
-/* A transcript file mapped into memory, read only. */
+/* A transcript file mapped into memory, read only; unpacked to a temporary file before if need be.
+ */
 #ifndef HEALCL_TRANSCRIPT_SOURCE_H
 #define HEALCL_TRANSCRIPT_SOURCE_H
 
@@ -11,7 +12,8 @@ struct source {
 };
 
 /*
- * Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file.
+ * Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file, or cannot be
+ * unpacked for want of room; HEALCL_REFUSED where it is packed (see unpack.h) and damaged.
  * The file must not be cut while it is mapped: its lost pages would end the process (SIGBUS).
  */
 MUST_CHECK enum healcl_status source_open(struct source *source, const char *path,

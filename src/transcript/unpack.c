@@ -1,0 +1,172 @@
+#include "transcript/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum { BLOCK_BYTES = 256 * 1024 };
+
+enum packing packing_of(int file)
+{
+    static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
+    unsigned char first[4];
+    ssize_t count = pread(file, first, sizeof first, 0);
+    if (count >= 2 && memcmp(first, gzip, sizeof gzip) == 0)
+        return PACKING_GZIP;
+    if (count == 4 && memcmp(first, zstd, sizeof zstd) == 0)
+        return PACKING_ZSTD;
+    return PACKING_NONE;
+}
+
+/* ---------------------------------------------------------------- the temporary file */
+
+struct output {
+    int file;
+    uint64_t bytes;
+};
+
+MUST_CHECK static enum healcl_status output_open(struct output *output, struct healcl_error *error)
+{
+    const char *folder = getenv("TMPDIR");
+    char path[4096];
+    int length =
+        snprintf(path, sizeof path, "%s/healcl-XXXXXX", folder && *folder ? folder : "/tmp");
+    if (length < 0 || (size_t)length >= sizeof path)
+        FAIL(error, HEALCL_USAGE, "TMPDIR is too long");
+    output->bytes = 0;
+    output->file = mkstemp(path);
+    if (output->file < 0)
+        FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file '%.480s': %s", path,
+             strerror(errno));
+    (void)unlink(path);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status output_write(struct output *output, const char *data,
+                                                  size_t size, struct healcl_error *error)
+{
+    output->bytes += size;
+    if (output->bytes > UNPACKED_BYTES_MAX)
+        REFUSE(error, "unpacks to more than %llu bytes", (unsigned long long)UNPACKED_BYTES_MAX);
+    while (size > 0) {
+        ssize_t written = write(output->file, data, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file: %s", strerror(errno));
+        data += written;
+        size -= (size_t)written;
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- gzip */
+
+/* zlib goes on from one member of the file to the next, and ignores garbage behind the last as
+ * gzip(1) does. */
+MUST_CHECK static enum healcl_status unpack_gzip(gzFile input, struct output *output, char *block,
+                                                 struct healcl_error *error)
+{
+    for (;;) {
+        int count = gzread(input, block, BLOCK_BYTES);
+        if (count > 0) {
+            TRY(output_write(output, block, (size_t)count, error));
+            continue;
+        }
+        int code;
+        const char *reason = gzerror(input, &code);
+        if (count < 0 || code != Z_OK)
+            REFUSE(error, "gzip: %s", code == Z_BUF_ERROR ? "the file ends too early" : reason);
+        return HEALCL_OK;
+    }
+}
+
+MUST_CHECK static enum healcl_status gzip(int file, struct output *output, char *block,
+                                          struct healcl_error *error)
+{
+    int copy = dup(file); /* gzclose closes what it was given */
+    if (copy < 0)
+        FAIL(error, HEALCL_USAGE, "cannot unpack: %s", strerror(errno));
+    gzFile input = gzdopen(copy, "rb");
+    if (!input) {
+        close(copy);
+        NO_MEMORY(error);
+    }
+    enum healcl_status status = unpack_gzip(input, output, block, error);
+    int code = gzclose_r(input);
+    if (status == HEALCL_OK && code != Z_OK)
+        REFUSE(error, "gzip: the file ends too early");
+    return status;
+}
+
+/* ---------------------------------------------------------------- zstd */
+
+MUST_CHECK static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file,
+                                                 struct output *output, char *block, char *packed,
+                                                 struct healcl_error *error)
+{
+    size_t expected = 0; /* 0 at the end of a frame */
+    for (;;) {
+        ssize_t count = read(file, packed, BLOCK_BYTES);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            FAIL(error, HEALCL_USAGE, "%s", strerror(errno));
+        if (count == 0 && expected != 0)
+            REFUSE(error, "zstd: the file ends too early");
+        if (count == 0)
+            return HEALCL_OK;
+        ZSTD_inBuffer in = {packed, (size_t)count, 0};
+        ZSTD_outBuffer out = {block, BLOCK_BYTES, 0};
+        do { /* a full output block may mean that more waits inside of the decoder */
+            out.pos = 0;
+            expected = ZSTD_decompressStream(stream, &out, &in);
+            if (ZSTD_isError(expected))
+                REFUSE(error, "zstd: %s", ZSTD_getErrorName(expected));
+            TRY(output_write(output, block, out.pos, error));
+        } while (in.pos < in.size || (out.pos == out.size && expected != 0));
+    }
+}
+
+MUST_CHECK static enum healcl_status zstd(int file, struct output *output, char *block,
+                                          struct healcl_error *error)
+{
+    ZSTD_DStream *stream = ZSTD_createDStream();
+    char *packed = malloc(BLOCK_BYTES);
+    enum healcl_status status = HEALCL_OK;
+    if (!stream || !packed)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = unpack_zstd(stream, file, output, block, packed, error);
+    free(packed);
+    ZSTD_freeDStream(stream);
+    return status;
+}
+
+/* ---------------------------------------------------------------- both */
+
+enum healcl_status unpack(int file, enum packing packing, int *unpacked, struct healcl_error *error)
+{
+    struct output output;
+    TRY(output_open(&output, error));
+    char *block = malloc(BLOCK_BYTES);
+    enum healcl_status status = HEALCL_OK;
+    if (!block)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = packing == PACKING_GZIP ? gzip(file, &output, block, error)
+                                         : zstd(file, &output, block, error);
+    free(block);
+    if (status != HEALCL_OK) {
+        close(output.file);
+        return status;
+    }
+    *unpacked = output.file;
+    return HEALCL_OK;
+}
