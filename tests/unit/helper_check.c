@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "helper_view.h"
 #include "reference/reference.h"
 #include "run/device_executor.h"
 
 static void *allocate(size_t size)
 {
-    void *memory = calloc(1, size ? size : 1);
+    void *memory = malloc(size ? size : 1);
     if (!memory)
         abort();
     return memory;

@@ -1,10 +1,11 @@
 #include "helper_place.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "helper_text.h"
 
 const char *arrangement_name(enum arrangement arrangement)
 {
@@ -61,6 +62,18 @@ static int partner_of_out(const struct problem *problem, bool same_shape)
     return -1;
 }
 
+/* Operations whose output has a shape of its own: it may equal an input's only by chance. */
+static bool reshapes(const struct problem *problem)
+{
+    switch (problem->form->operation) {
+    case OPERATION_AXIS_MODSUM:
+    case OPERATION_MODMUL_AXIS_SUM:
+    case OPERATION_G_DECOMP:
+    case OPERATION_G_DECOMP_FULL_Q: return true;
+    default: return false;
+    }
+}
+
 const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement)
 {
     int tensors = 0, repeats = 0;
@@ -77,8 +90,9 @@ const char *arrangement_excluded(const struct problem *problem, enum arrangement
             return "nothing is written";
         if (partner_of_out(problem, false) < 0)
             return "no input of the output's dtype";
-        if (arrangement == ARRANGEMENT_IN_PLACE && partner_of_out(problem, true) < 0)
-            return "no input of the output's shape";
+        if (arrangement == ARRANGEMENT_IN_PLACE &&
+            (reshapes(problem) || partner_of_out(problem, true) < 0))
+            return "no input of the output's shape and dtype";
     }
     return NULL;
 }
@@ -382,81 +396,27 @@ void placement_make(struct placement *placement, const struct problem *problem,
 
 /* ---------------------------------------------------------------- transcripts */
 
-struct text {
-    char *bytes;
-    size_t length, capacity;
-};
-
-static void reserve(struct text *text, size_t more)
-{
-    if (text->length + more + 1 <= text->capacity)
-        return;
-    text->capacity = 2 * text->capacity + more + 1024;
-    text->bytes = realloc(text->bytes, text->capacity);
-    if (!text->bytes)
-        abort();
-}
-
-__attribute__((format(printf, 2, 3))) static void put(struct text *text, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    reserve(text, 1024);
-    int length = vsnprintf(text->bytes + text->length, 1024, format, arguments);
-    if (length < 0 || length >= 1024)
-        abort();
-    text->length += (size_t)length;
-    va_end(arguments);
-}
-
 static void put_name(struct text *text, const char *name, int number)
 {
-    put(text, "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"%s%d\"}}", name, number);
-}
-
-static void begin_operation(struct text *text, const char *name)
-{
-    put(text, "%s{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"%s\",\"args\":[",
-        text->length > 1 ? ",\n" : "", name);
+    char whole[32];
+    snprintf(whole, sizeof whole, "%s%d", name, number);
+    text_tensor(text, whole);
 }
 
 /* Ends an operation whose result gets a name. */
 static void end_operation(struct text *text, const char *name, int number)
 {
-    put(text, "],\"out\":");
+    text_put(text, "],\"out\":");
     put_name(text, name, number);
-    put(text, "}}");
-}
-
-static void put_int(struct text *text, int64_t value)
-{
-    put(text, "{\"arg_type\":\"INT\",\"value\":%" PRId64 "}", value);
-}
-
-static void put_shape(struct text *text, const struct layout *shape)
-{
-    put(text, "{\"arg_type\":\"SHAPE\",\"value\":[");
-    for (uint32_t axis = 0; axis < shape->rank; axis++) {
-        put(text, axis ? "," : "");
-        put_int(text, shape->shape[axis]);
-    }
-    put(text, "]}");
+    text_put(text, "}}");
 }
 
 static void put_empty(struct text *text, const struct placed_storage *storage, uint32_t number)
 {
-    begin_operation(text, "empty");
-    put_shape(text, &storage->shape);
-    put(text, ",{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%s\"}", dtype_name(storage->dtype));
+    text_begin(text, "empty");
+    text_shape(text, storage->shape.rank, storage->shape.shape);
+    text_put(text, ",{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%s\"}", dtype_name(storage->dtype));
     end_operation(text, "storage", (int)number);
-}
-
-static void put_slice(struct text *text, int64_t start, int64_t stop, int64_t step)
-{
-    put(text,
-        "{\"arg_type\":\"SLICE\",\"value\":{\"start\":%" PRId64 ",\"stop\":%" PRId64
-        ",\"step\":%" PRId64 "}}",
-        start, stop, step);
 }
 
 /* The part of the storage that holds the tensor's elements, axes in the storage's order. */
@@ -464,41 +424,41 @@ static void put_part(struct text *text, const struct place *place,
                      const struct problem_tensor *tensor, int number)
 {
     struct layout stored = stored_shape(place, tensor);
-    begin_operation(text, "get_slice");
+    text_begin(text, "get_slice");
     put_name(text, "storage", (int)place->storage);
-    put(text, ",{\"arg_type\":\"SHAPE\",\"value\":[");
+    text_put(text, ",{\"arg_type\":\"SHAPE\",\"value\":[");
     if (place->flat)
-        put_slice(text, place->start,
-                  place->start + span_of(layout_elements(&stored), place->flat_step),
-                  place->flat_step);
+        text_slice(text, place->start,
+                   place->start + span_of(layout_elements(&stored), place->flat_step),
+                   place->flat_step);
     if (place->leading)
-        put_int(text, -2);
+        text_int(text, -2);
     for (uint32_t i = 0; i < stored.rank && !place->flat; i++) {
         uint32_t axis = place->order[i];
-        put(text, i || place->leading ? "," : "");
-        put_slice(text, place->before[axis],
-                  place->before[axis] + span_of(stored.shape[i], place->step[axis]),
-                  place->step[axis]);
+        text_put(text, i || place->leading ? "," : "");
+        text_slice(text, place->before[axis],
+                   place->before[axis] + span_of(stored.shape[i], place->step[axis]),
+                   place->step[axis]);
     }
-    put(text, "]}");
+    text_put(text, "]}");
     end_operation(text, "t", number);
     if (!place->flat)
         return;
-    begin_operation(text, "reshape");
+    text_begin(text, "reshape");
     put_name(text, "t", number);
-    put(text, ",");
-    put_shape(text, &stored);
+    text_put(text, ",");
+    text_shape(text, stored.rank, stored.shape);
     end_operation(text, "t", number);
 }
 
 static void put_moveaxis(struct text *text, int number, uint32_t from, uint32_t to)
 {
-    begin_operation(text, "moveaxis");
+    text_begin(text, "moveaxis");
     put_name(text, "t", number);
-    put(text, ",");
-    put_int(text, from);
-    put(text, ",");
-    put_int(text, to);
+    text_put(text, ",");
+    text_int(text, from);
+    text_put(text, ",");
+    text_int(text, to);
     end_operation(text, "t", number);
 }
 
@@ -522,87 +482,36 @@ static void put_tensor(struct text *text, const struct place *place,
     for (uint32_t axis = 0; axis < rank; axis++) {
         if (!place->repeated[axis])
             continue;
-        begin_operation(text, "expand");
+        text_begin(text, "expand");
         put_name(text, "t", number);
-        put(text, ",");
-        put_int(text, axis);
-        put(text, ",");
-        put_int(text, tensor->shape.shape[axis]);
+        text_put(text, ",");
+        text_int(text, axis);
+        text_put(text, ",");
+        text_int(text, tensor->shape.shape[axis]);
         end_operation(text, "t", number);
     }
 }
 
-static void put_base64(struct text *text, const unsigned char *bytes, size_t count)
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    reserve(text, (count + 2) / 3 * 4);
-    char *next = text->bytes + text->length;
-    for (size_t i = 0; i < count; i += 3) {
-        uint32_t group = (uint32_t)bytes[i] << 16;
-        group |= i + 1 < count ? (uint32_t)bytes[i + 1] << 8 : 0;
-        group |= i + 2 < count ? (uint32_t)bytes[i + 2] : 0;
-        *next++ = alphabet[group >> 18];
-        *next++ = alphabet[group >> 12 & 63];
-        *next++ = i + 1 < count ? alphabet[group >> 6 & 63] : '=';
-        *next++ = i + 2 < count ? alphabet[group & 63] : '=';
-    }
-    text->length = (size_t)(next - text->bytes);
-}
-
-/* A .npy file of version 1.0: https://numpy.org/doc/stable/reference/generated/numpy.lib.format */
-static void put_payload(struct text *text, const struct problem_tensor *tensor, bool fortran,
-                        const void *packed)
-{
-    static const char *const types[] = {"|i1", "<i4", "<i8"};
-    size_t size = dtype_size(tensor->dtype), count = (size_t)layout_elements(&tensor->shape);
-    char header[640], shape[400] = "";
-    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
-        sprintf(shape + strlen(shape), "%" PRId64 ", ", tensor->shape.shape[axis]);
-    int length = snprintf(header + 10, sizeof header - 10,
-                          "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n",
-                          types[tensor->dtype], fortran ? "True" : "False", shape);
-    memcpy(header, "\x93NUMPY\x01\0", 8);
-    header[8] = (char)(length & 0xff);
-    header[9] = (char)(length >> 8);
-    size_t head = (size_t)length + 10, bytes = head + count * size;
-    unsigned char *file = malloc(bytes);
-    if (!file)
-        abort();
-    memcpy(file, header, head);
-    struct layout order = tensor->shape; /* where the file has the elements */
-    int64_t stride = 1;
-    for (uint32_t axis = 0; fortran && axis < order.rank; axis++) {
-        order.stride[axis] = stride;
-        stride *= order.shape[axis];
-    }
-    view_scatter(&order, size, file + head, packed);
-    put(text, "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":{\"type\":\"numpy\","
-              "\"data\":\"");
-    put_base64(text, file, bytes);
-    put(text, "\"}}}");
-    free(file);
-}
-
 static void put_download(struct text *text, const char *name, int number)
 {
-    begin_operation(text, "device_to_host");
+    text_begin(text, "device_to_host");
     put_name(text, name, number);
-    put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
+    text_put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
 }
 
 static void put_call(struct text *text, const struct problem *problem, const void *payload)
 {
     const struct form *form = problem->form;
-    begin_operation(text, form->name);
+    text_begin(text, form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        put(text, i ? "," : "");
+        text_put(text, i ? "," : "");
         if (form->parameters[i].kind == PARAMETER_HOST)
-            put_payload(text, &problem->payload, problem->payload_fortran, payload);
+            text_payload(text, problem->payload.dtype, &problem->payload.shape,
+                         problem->payload_fortran, payload);
         else if (problem->tensors[i].present)
             put_name(text, "t", (int)i);
         else
-            put(text, "%s", problem->text[i]);
+            text_put(text, "%s", problem->text[i]);
     }
     enum operation_result result = operations[form->operation].result;
     if (result == RESULT_NEW)
@@ -610,7 +519,7 @@ static void put_call(struct text *text, const struct problem *problem, const voi
     else if (result == RESULT_ALIAS)
         end_operation(text, "t", problem->out);
     else
-        put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
+        text_put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
 }
 
 char *placement_transcript(const struct placement *placement, const struct problem *problem,
@@ -618,7 +527,7 @@ char *placement_transcript(const struct placement *placement, const struct probl
 {
     struct text text = {.bytes = NULL};
     enum operation_id operation = problem->form->operation;
-    put(&text, "[");
+    text_put(&text, "[");
     for (uint32_t i = 0; i < placement->storage_count; i++)
         put_empty(&text, &placement->storages[i], i);
     for (int i = 0; i < PARAMETERS_MAX; i++)
@@ -626,99 +535,21 @@ char *placement_transcript(const struct placement *placement, const struct probl
             put_tensor(&text, &placement->places[i], &problem->tensors[i], i);
     if (operation == OPERATION_FREE_DEVICE_TENSOR) {
         /* Another name keeps the tensor, its storage has none any more. */
-        begin_operation(&text, "new_reference");
+        text_begin(&text, "new_reference");
         put_name(&text, "t", 0);
         end_operation(&text, "made", 0);
-        put(&text, ",\n{\"type\":\"FREE_DEVICE_TENSOR\",\"tensor_name\":\"storage0\"}");
+        text_put(&text, ",\n{\"type\":\"FREE_DEVICE_TENSOR\",\"tensor_name\":\"storage0\"}");
     }
     put_call(&text, problem, payload);
     if (operation == OPERATION_EMPTY) {
-        begin_operation(&text, "set_const_val");
+        text_begin(&text, "set_const_val");
         put_name(&text, "made", 0);
-        put(&text, ",");
-        put_int(&text, 42);
+        text_put(&text, ",");
+        text_int(&text, 42);
         end_operation(&text, "made", 0);
     }
     if (problem->is_new && operation != OPERATION_DEVICE_TO_HOST)
         put_download(&text, "made", 0);
-    put(&text, "]");
+    text_put(&text, "]");
     return text.bytes;
-}
-
-/* ---------------------------------------------------------------- elements of views */
-
-/* The last axes of a view whose elements lie without gaps. */
-static uint32_t packed_axes(const struct layout *layout, int64_t *elements)
-{
-    uint32_t axis = layout->rank;
-    *elements = 1;
-    while (axis > 0 && (layout->shape[axis - 1] == 1 || layout->stride[axis - 1] == *elements))
-        *elements *= layout->shape[--axis];
-    return axis;
-}
-
-static void copy_row(size_t size, int64_t count, char *to, int64_t to_step, const char *from,
-                     int64_t from_step)
-{
-    switch (size) {
-    case 1:
-        for (int64_t i = 0; i < count; i++)
-            to[i * to_step] = from[i * from_step];
-        break;
-    case 4:
-        for (int64_t i = 0; i < count; i++)
-            memcpy(to + 4 * i * to_step, from + 4 * i * from_step, 4);
-        break;
-    default:
-        for (int64_t i = 0; i < count; i++)
-            memcpy(to + 8 * i * to_step, from + 8 * i * from_step, 8);
-        break;
-    }
-}
-
-static void copy_view(const struct layout *layout, size_t size, char *image, char *packed,
-                      bool scatters)
-{
-    int64_t row = 1, step = 1;
-    uint32_t outer = packed_axes(layout, &row);
-    bool is_dense = row > 1 || outer == 0;
-    if (layout_elements(layout) == 0)
-        return;
-    if (!is_dense) { /* rows along the last axis, a step apart */
-        outer = layout->rank - 1;
-        row = layout->shape[outer];
-        step = layout->stride[outer];
-    }
-    struct layout rows = *layout;
-    rows.rank = outer;
-    const struct layout *layouts[] = {&rows};
-    struct walk walk;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
-        char *at = image + walk.position[0] * (int64_t)size;
-        if (step == 1)
-            memcpy(scatters ? at : packed, scatters ? packed : at, (size_t)row * size);
-        else if (scatters)
-            copy_row(size, row, at, step, packed, 1);
-        else
-            copy_row(size, row, packed, 1, at, step);
-        packed += (size_t)row * size;
-    }
-}
-
-void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed)
-{
-    union {
-        const void *read;
-        void *taken;
-    } from = {.read = packed};
-    copy_view(layout, size, image, from.taken, true);
-}
-
-void view_gather(const struct layout *layout, size_t size, const void *image, void *packed)
-{
-    union {
-        const void *read;
-        void *taken;
-    } from = {.read = image};
-    copy_view(layout, size, from.taken, packed, false);
 }

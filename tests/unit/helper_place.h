@@ -60,8 +60,4 @@ void placement_make(struct placement *placement, const struct problem *problem,
 char *placement_transcript(const struct placement *placement, const struct problem *problem,
                            const void *payload);
 
-/* Copies between a view's elements in a storage's image and an array in C order. */
-void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);
-void view_gather(const struct layout *layout, size_t size, const void *image, void *packed);
-
 #endif

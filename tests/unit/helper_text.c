@@ -1,0 +1,117 @@
+#include "helper_text.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "helper_view.h"
+
+static void reserve(struct text *text, size_t more)
+{
+    if (text->length + more + 1 <= text->capacity)
+        return;
+    text->capacity = 2 * text->capacity + more + 1024;
+    text->bytes = realloc(text->bytes, text->capacity);
+    if (!text->bytes)
+        abort();
+}
+
+void text_put(struct text *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    reserve(text, 1024);
+    int length = vsnprintf(text->bytes + text->length, 1024, format, arguments);
+    if (length < 0 || length >= 1024)
+        abort();
+    text->length += (size_t)length;
+    va_end(arguments);
+}
+
+void text_begin(struct text *text, const char *operation)
+{
+    text_put(text, "%s{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"%s\",\"args\":[",
+             text->length > 1 ? ",\n" : "", operation);
+}
+
+void text_tensor(struct text *text, const char *name)
+{
+    text_put(text, "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"%s\"}}", name);
+}
+
+void text_int(struct text *text, int64_t value)
+{
+    text_put(text, "{\"arg_type\":\"INT\",\"value\":%" PRId64 "}", value);
+}
+
+void text_slice(struct text *text, int64_t start, int64_t stop, int64_t step)
+{
+    text_put(text,
+             "{\"arg_type\":\"SLICE\",\"value\":{\"start\":%" PRId64 ",\"stop\":%" PRId64
+             ",\"step\":%" PRId64 "}}",
+             start, stop, step);
+}
+
+void text_shape(struct text *text, uint32_t rank, const int64_t *shape)
+{
+    text_put(text, "{\"arg_type\":\"SHAPE\",\"value\":[");
+    for (uint32_t axis = 0; axis < rank; axis++) {
+        text_put(text, axis ? "," : "");
+        text_int(text, shape[axis]);
+    }
+    text_put(text, "]}");
+}
+
+static void put_base64(struct text *text, const unsigned char *bytes, size_t count)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    reserve(text, (count + 2) / 3 * 4);
+    char *next = text->bytes + text->length;
+    for (size_t i = 0; i < count; i += 3) {
+        uint32_t group = (uint32_t)bytes[i] << 16;
+        group |= i + 1 < count ? (uint32_t)bytes[i + 1] << 8 : 0;
+        group |= i + 2 < count ? (uint32_t)bytes[i + 2] : 0;
+        *next++ = alphabet[group >> 18];
+        *next++ = alphabet[group >> 12 & 63];
+        *next++ = i + 1 < count ? alphabet[group >> 6 & 63] : '=';
+        *next++ = i + 2 < count ? alphabet[group & 63] : '=';
+    }
+    text->length = (size_t)(next - text->bytes);
+}
+
+/* A .npy file of version 1.0: https://numpy.org/doc/stable/reference/generated/numpy.lib.format */
+void text_payload(struct text *text, enum dtype dtype, const struct layout *shape, bool fortran,
+                  const void *packed)
+{
+    static const char *const types[] = {"|i1", "<i4", "<i8"};
+    size_t size = dtype_size(dtype), count = (size_t)layout_elements(shape);
+    char header[640], sizes[400] = "";
+    for (uint32_t axis = 0; axis < shape->rank; axis++)
+        sprintf(sizes + strlen(sizes), "%" PRId64 ", ", shape->shape[axis]);
+    int length = snprintf(header + 10, sizeof header - 10,
+                          "{'descr': '%s', 'fortran_order': %s, 'shape': (%s), }\n", types[dtype],
+                          fortran ? "True" : "False", sizes);
+    memcpy(header, "\x93NUMPY\x01\0", 8);
+    header[8] = (char)(length & 0xff);
+    header[9] = (char)(length >> 8);
+    size_t head = (size_t)length + 10, bytes = head + count * size;
+    unsigned char *file = malloc(bytes);
+    if (!file)
+        abort();
+    memcpy(file, header, head);
+    struct layout order = *shape; /* where the file has the elements */
+    int64_t stride = 1;
+    for (uint32_t axis = 0; fortran && axis < order.rank; axis++) {
+        order.stride[axis] = stride;
+        stride *= order.shape[axis];
+    }
+    view_scatter(&order, size, file + head, packed);
+    text_put(text, "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":{\"type\":\"numpy\","
+                   "\"data\":\"");
+    put_base64(text, file, bytes);
+    text_put(text, "\"}}}");
+    free(file);
+}
