@@ -11,6 +11,7 @@ Exit status: 0 the answers meet the bars, 1 they do not, 2 bad usage."""
 import argparse
 import glob
 import json
+import math
 import os
 import sys
 
@@ -78,9 +79,9 @@ def check(options):
     side = read_json(path)
     if not fits(side, listed):
         raise Usage("%s does not fit the results in %s" % (path, options.results))
-    print("%s: %s, n = %d, %d bits in %d primes, key and answers from %s" % (
-        side["workload"], side["scheme"], side["n"],
-        np.sum(np.log2(np.array(side["primes"], dtype=float))).round(), len(side["primes"]), path))
+    print("%s: %s, n = %d, a modulus of %d bits in %d prime%s, key and answers from %s" % (
+        side["workload"], side["scheme"], side["n"], math.prod(side["primes"]).bit_length(),
+        len(side["primes"]), "s"[len(side["primes"]) == 1:], path))
     verdict = answers.judge(side, load(options.results, side, listed))
     print("\n".join(verdict.lines))
     if options.png and verdict.picture:

@@ -50,9 +50,11 @@ Not bundled, because large or endless:
 | `make_transcripts.py --random SEED [--operations N] [--elements N] FILE` | a random program over every operation and argument form |
 | `make_transcripts.py --large BYTES FILE` | uploads, frees, downloads and some arithmetic, of about that size |
 | `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
-| `make_transcripts.py --encrypted NAME [--seed SEED] FILE` | an encrypted workload, %s, and its side file; FILE may end in `.gz` |
+| `make_transcripts.py --encrypted NAME [--seed SEED] FILE` | an encrypted workload and its side file; FILE may end in `.gz`. NAME is %s |
+| `make_transcripts.py --encrypted bootstrap [--limbs K] [--rotations N] FILE` | the same at the size of bootstrapping: about 18 MB times N times K squared |
 | `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt`: file, exit status, entry counted from 0, operation; `-` where there is none |
-""" % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED))
+""" % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED
+                 if name != "bootstrap"))
 
 BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
                      if workload.bundled]
@@ -161,6 +163,11 @@ def main():
     parser.add_argument("--seed", type=int, default=encrypted.SEED,
                         help="of the keys and errors of an encrypted workload (default %d)"
                              % encrypted.SEED)
+    parser.add_argument("--limbs", type=int, default=8, choices=range(2, 9), metavar="K",
+                        help="primes of the bootstrap workload, 2 to 8 (default 8)")
+    parser.add_argument("--rotations", type=int, default=3, choices=range(1, 15), metavar="N",
+                        help="rotations of the bootstrap workload, 1 to 14, each 18 MB times "
+                             "K squared (default 3)")
     parser.add_argument("--only", action="append", metavar="NAME",
                         choices=sorted(WORKLOADS) + BUNDLED_ENCRYPTED,
                         help="only this bundled transcript; may be repeated")
@@ -172,7 +179,9 @@ def main():
     if bool(writes_one) != (options.file is not None):
         parser.error("FILE goes with --large, --int8-huge, --random and --encrypted")
     if options.encrypted:
-        return encrypted.write_encrypted(options.encrypted, options.file, options.seed)
+        size = {"limbs": options.limbs, "rotations": options.rotations}
+        return encrypted.write_encrypted(options.encrypted, options.file, options.seed,
+                                         **(size if options.encrypted == "bootstrap" else {}))
     if options.large is not None:
         return write_large(options.large, options.file)
     if options.int8_huge:

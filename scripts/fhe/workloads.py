@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from fhe.bootstrap import bootstrap
 from fhe.digits import digits_secure, digits_toy
 from fhe.disease import disease
 from fhe.sentiment import sentiment
@@ -29,6 +30,7 @@ ENCRYPTED = {
     "disease": Workload(disease, False),
     "sharpen": Workload(sharpen, True),
     "sentiment": Workload(sentiment, True),
+    "bootstrap": Workload(bootstrap, False),
 }
 
 
