@@ -187,11 +187,23 @@ void device_programs_free(struct healcl_device *device)
     }
 }
 
+/* Whether building a program has taken more than its binary may cost. */
+static bool is_worth_its_price(const struct healcl_device *device, const struct program *program)
+{
+    uint64_t spent = program->spent_nanoseconds;
+    if (spent == 0 || spent < device->binary_price)
+        return false;
+    size_t kernels = 1;
+    return device->cl->clGetProgramInfo(program->id, CL_PROGRAM_NUM_KERNELS, sizeof kernels,
+                                        &kernels, NULL) == CL_SUCCESS &&
+           spent / device->binary_price >= kernels;
+}
+
 void device_programs_save(struct healcl_device *device)
 {
     uint64_t start = now();
     for (struct program *program = device->programs; program; program = program->next) {
-        if (program->spent_nanoseconds == 0 || program->spent_nanoseconds < device->binary_price)
+        if (!is_worth_its_price(device, program))
             continue;
         binary_save(device, program->key, program->spent_nanoseconds, program->id);
         if (now() - start > device->binary_price)
