@@ -394,8 +394,12 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
-    if (status == HEALCL_OK && self->profile)
-        status = device_take_times(self->device, add_time, self, error);
+    if (self->profile) { /* after an error too: else the next run would be given these times */
+        enum healcl_status taken =
+            device_take_times(self->device, add_time, self, status == HEALCL_OK ? error : NULL);
+        if (status == HEALCL_OK)
+            status = taken;
+    }
     forget_downloads(self);
     return status;
 }

@@ -1,0 +1,279 @@
+/*
+ * A segment is one batch: between its first and its last enqueue nothing waits for the compute
+ * queue, however long it is; the host waits only for results. Every OpenCL call that can wait, and
+ * every enqueue, is noted in order.
+ */
+#include "helper_device.h"
+
+#include <string.h>
+
+#include "helper_random.h"
+#include "helper_script.h"
+
+enum { NOTES_MAX = 1 << 20 };
+
+static struct {
+    char notes[NOTES_MAX]; /* 'k' a kernel, 'c' a copy, 'w' a wait for the compute queue */
+    size_t count;
+    uint64_t transfer_waits;
+} trace;
+
+static struct opencl traced;
+static struct healcl_device *device;
+
+static void note(char what)
+{
+    assert_true(trace.count < NOTES_MAX);
+    trace.notes[trace.count++] = what;
+}
+
+/* A call that waits for what is enqueued on a queue. */
+static void note_wait(cl_command_queue queue)
+{
+    if (device && queue == device->compute)
+        note('w');
+    else
+        trace.transfer_waits++;
+}
+
+static cl_int CL_API_CALL traced_kernel(cl_command_queue queue, cl_kernel kernel,
+                                        cl_uint dimensions, const size_t *offset,
+                                        const size_t *global, const size_t *local, cl_uint count,
+                                        const cl_event *list, cl_event *event)
+{
+    assert_ptr_equal(queue, device->compute);
+    note('k');
+    return clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, count, list,
+                                  event);
+}
+
+static cl_int CL_API_CALL traced_copy(cl_command_queue queue, cl_mem from, cl_mem to,
+                                      size_t from_offset, size_t to_offset, size_t size,
+                                      cl_uint count, const cl_event *list, cl_event *event)
+{
+    note('c');
+    return clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, size, count, list, event);
+}
+
+static void *CL_API_CALL traced_map(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                    cl_map_flags flags, size_t offset, size_t size, cl_uint count,
+                                    const cl_event *list, cl_event *event, cl_int *code)
+{
+    if (blocking)
+        note_wait(queue);
+    return clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count, list, event,
+                              code);
+}
+
+static cl_int CL_API_CALL traced_read(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                      size_t offset, size_t size, void *data, cl_uint count,
+                                      const cl_event *list, cl_event *event)
+{
+    if (blocking)
+        note_wait(queue);
+    return clEnqueueReadBuffer(queue, memory, blocking, offset, size, data, count, list, event);
+}
+
+static cl_int CL_API_CALL traced_write(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                       size_t offset, size_t size, const void *data, cl_uint count,
+                                       const cl_event *list, cl_event *event)
+{
+    if (blocking)
+        note_wait(queue);
+    return clEnqueueWriteBuffer(queue, memory, blocking, offset, size, data, count, list, event);
+}
+
+static cl_int CL_API_CALL traced_finish(cl_command_queue queue)
+{
+    note_wait(queue);
+    return clFinish(queue);
+}
+
+static cl_int CL_API_CALL traced_wait(cl_uint count, const cl_event *list)
+{
+    cl_command_queue queue = NULL;
+    for (cl_uint i = 0; i < count; i++)
+        if (clGetEventInfo(list[i], CL_EVENT_COMMAND_QUEUE, sizeof queue, &queue, NULL) ==
+            CL_SUCCESS)
+            note_wait(queue);
+    return clWaitForEvents(count, list);
+}
+
+static int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    traced = opencl_loader;
+    traced.clEnqueueNDRangeKernel = traced_kernel;
+    traced.clEnqueueCopyBuffer = traced_copy;
+    traced.clEnqueueMapBuffer = traced_map;
+    traced.clEnqueueReadBuffer = traced_read;
+    traced.clEnqueueWriteBuffer = traced_write;
+    traced.clFinish = traced_finish;
+    traced.clWaitForEvents = traced_wait;
+    return device_open(&traced, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    return 0;
+}
+
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+
+/* Every kind of work, many times over; tensors come and go. */
+static void write_long_segment(struct script *script, int rounds)
+{
+    enum { LARGE = 20000 }; /* 160 kB: mapped, not copied aside */
+    int64_t *values = malloc(LARGE * sizeof *values);
+    assert_non_null(values);
+    struct random random = {0xba7c4};
+    for (int i = 0; i < LARGE; i++)
+        values[i] = random_value(&random, DTYPE_INT64);
+    script_segment_start(script, "long");
+    script_upload(script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+    script_upload(script, "psi", DTYPE_INT64, 2, VALUES(2, 8), values);
+    script_upload(script, "n_inv", DTYPE_INT64, 1, VALUES(2), values);
+    script_upload(script, "perm", DTYPE_INT64, 1, VALUES(8), VALUES(0, 4, 2, 6, 1, 5, 3, 7));
+    script_upload(script, "idx", DTYPE_INT32, 4, VALUES(1, 8, 1, 1),
+                  VALUES(7, 6, 5, 4, -5, -6, -7, -8));
+    script_upload(script, "a", DTYPE_INT64, 4, VALUES(1, 8, 2, 2), values);
+    for (int round = 0; round < rounds; round++) {
+        if (round % 16 == 0) {
+            script_upload(script, "large", DTYPE_INT64, 1, VALUES(LARGE), values);
+            script_call(script, "large", "_mod_tc", "large 12289 large");
+        }
+        script_call(script, "b", "empty", "(1,8,2,2) :int64");
+        script_call(script, "b", "_modmul_ttt", "a a q b");
+        script_call(script, "b", "ntt", "b perm none q psi b 0 0");
+        script_call(script, "b", "intt", "b perm none q none none psi n_inv b 0");
+        script_call(script, "a", "take_along_axis", "b idx 1 a");
+        script_call(script, "sum", "empty", "(8,2,2) :int64");
+        script_call(script, "sum", "axis_modsum", "b 0 q sum");
+        script_call(script, "digits", "zeros", "(8,2,2,3) :int8");
+        script_call(script, "digits", "apply_g_decomp", "sum 3 2 digits");
+        script_call(script, "part", "get_slice", "a [0,0:8:2]");
+        script_call(script, "part", "_modsum_tcc", "part -5 1009 part"); /* in place */
+        script_call(script, "turned", "moveaxis", "sum 0 2");
+        script_call(script, "flat", "flatten", "turned 0 2"); /* copies */
+        script_free(script, "b");
+        if (round % 7 == 0) /* the tables are worked out anew */
+            script_call(script, "q", "_modsum_tcc", "q 80 100000 q");
+    }
+    free(values);
+}
+
+/* Runs the segment of a script; the notes of it are left in trace. */
+static void run_traced(struct script *script)
+{
+    struct script_results results = {0}, expected = {0};
+    struct executor *executor = NULL;
+    struct segment_result result = {0};
+    script_plan(script);
+    OK(script_run_on(script, NULL, &expected, &error));
+    struct result_sink sink = script_sink(&results);
+    for (int run = 0; run < 2; run++) { /* also when everything has been compiled */
+        OK(device_executor_create(device, script->plan, run == 0, &executor, &error));
+        trace.count = 0;
+        assert_int_equal(script->plan->segment_count, 1);
+        OK(executor->class->run_segment(executor, &script->plan->segments[0], &sink, &result,
+                                        &error));
+        trace.notes[trace.count] = 0;
+        assert_true(run == 0 || script_same_results(&results, &expected));
+        executor->class->destroy(executor);
+        if (run == 0)
+            script_results_release(&results);
+    }
+    script_results_release(&results);
+    script_results_release(&expected);
+}
+
+/* Waits before the last kernel; those behind it. */
+static void count_waits(int *within, int *behind)
+{
+    char *last = strrchr(trace.notes, 'k');
+    *within = *behind = 0;
+    for (char *next = trace.notes; *next; next++)
+        *(next < last ? within : behind) += *next == 'w';
+}
+
+static void segment_is_one_batch(void **state)
+{
+    (void)state;
+    static const int lengths[] = {1, 10, 300};
+    int kernels_before = 0;
+    for (int i = 0; i < 3; i++) {
+        struct script script = {0};
+        int within, behind, kernels = 0;
+        write_long_segment(&script, lengths[i]);
+        script_segment_end(&script);
+        run_traced(&script);
+        count_waits(&within, &behind);
+        for (size_t j = 0; j < trace.count; j++)
+            kernels += trace.notes[j] == 'k';
+        print_message("%d rounds: %d kernels, %d waits within, %d behind\n", lengths[i], kernels,
+                      within, behind);
+        assert_true(kernels > kernels_before + 10 * lengths[i]);
+        assert_int_equal(within, 0);
+        assert_int_equal(behind, 1); /* for the status */
+        kernels_before = kernels;
+        script_release(&script);
+    }
+    assert_true(trace.transfer_waits > 0); /* the large uploads were mapped */
+}
+
+/* Results are waited for once, behind everything, wherever they stand. */
+static void results_come_last(void **state)
+{
+    (void)state;
+    enum { RESULTS = 20 };
+    struct script script = {0};
+    int within, behind;
+    write_long_segment(&script, 3);
+    for (int i = 0; i < RESULTS; i++) {
+        script_download(&script, "a");
+        script_call(&script, "a", "_modsum_tcc", "a 1 1009 a");
+    }
+    script_segment_end(&script);
+    run_traced(&script);
+    count_waits(&within, &behind);
+    assert_int_equal(within, 0);
+    assert_int_equal(behind, 1 + RESULTS); /* each is mapped; only the first of them takes time */
+    script_release(&script);
+}
+
+/* Tables are worked out once for as long as their tensor stays as it is. */
+static void tables_are_kept(void **state)
+{
+    (void)state;
+    size_t kernels[2];
+    for (int i = 0; i < 2; i++) {
+        struct script script = {0};
+        script_segment_start(&script, "s");
+        script_upload(&script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+        script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(2, 4), VALUES(1, 2, 3, 4, 5, 6, 7, 8));
+        script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(4), VALUES(0, 2, 1, 3));
+        script_call(&script, "a", "zeros", "(1,4,1,2) :int64");
+        for (int uses = 0; uses < (i ? 50 : 1); uses++)
+            script_call(&script, "a", "ntt", "a perm none q psi a 0 0");
+        script_segment_end(&script);
+        run_traced(&script);
+        kernels[i] = 0;
+        for (size_t j = 0; j < trace.count; j++)
+            kernels[i] += trace.notes[j] == 'k';
+        script_release(&script);
+    }
+    assert_int_equal(kernels[1] - kernels[0], 49 * 3); /* load, forward, store */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(segment_is_one_batch),
+        cmocka_unit_test(results_come_last),
+        cmocka_unit_test(tables_are_kept),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
