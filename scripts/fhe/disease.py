@@ -12,7 +12,7 @@ from fhe.program import Program, limbs_last
 from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
 
-N, K, PRIME_BITS = 4096, 2, 54
+N, K, PRIME_BITS = 4096, 2, 53
 SCALE_BITS = 17  # a feature of -192 to 192 times 2^17 is encoded
 
 
@@ -89,7 +89,7 @@ def upload_model(t, model):
 
 
 def disease(seed, sink=None):
-    """risk of 190 patients from 30 features, CKKS, n = 4096, two 54-bit primes, 128-bit security:
+    """risk of 190 patients from 30 features, CKKS, n = 4096, two 53-bit primes, 128-bit security:
     logistic regression with a cubic for the sigmoid, two products with relinearisation"""
     ring = RnsRing(N, ntt_primes(PRIME_BITS, N, K))
     t, model = Program(seed, ring, sink), data.model("disease")

@@ -39,8 +39,9 @@ def kernel_polynomial(n):
 
 
 def sharpen(seed, sink=None):
-    """image filter on exact integers, BGV modulo 65537, n = 4096, one 60-bit prime: six encrypted
-    tiles of a photograph times the kernel's polynomial, by ntt, modmul and intt"""
+    """image filter on exact integers, BGV modulo 65537, n = 4096, one 60-bit prime, 128-bit
+    security: six encrypted tiles of a photograph times the kernel's polynomial, by ntt, modmul
+    and intt"""
     ring = RnsRing(N, ntt_primes(PRIME_BITS, N, 1))
     t = Program(seed, ring, sink)
     picture = data.camera()
