@@ -1,0 +1,176 @@
+/*
+ * The bundled transcripts under other conditions: storages of several chunks, and kernels shaped
+ * as for other devices (small work-groups, one element for each work-item, transforms shared by
+ * many work-items). Every result must be verified as usual.
+ */
+#include "helper_device.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "plan/transcript.h"
+
+enum { FILES_MAX = 256, PATH_SIZE = 1024 };
+
+static struct healcl_transcript *transcripts[FILES_MAX];
+static char paths[FILES_MAX][PATH_SIZE];
+static int file_count;
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static int open_transcripts(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    DIR *folder = opendir(TRANSCRIPTS);
+    if (!folder)
+        return -1;
+    for (struct dirent *entry; (entry = readdir(folder)) && file_count < FILES_MAX;) {
+        size_t length = strlen(entry->d_name);
+        if (length > 5 && strcmp(entry->d_name + length - 5, ".json") == 0)
+            snprintf(paths[file_count++], PATH_SIZE, "%s/%s", TRANSCRIPTS, entry->d_name);
+    }
+    closedir(folder);
+    qsort(paths, (size_t)file_count, PATH_SIZE, compare_paths);
+    for (int i = 0; i < file_count; i++)
+        if (healcl_transcript_open(paths[i], NULL, &transcripts[i], &error) != HEALCL_OK) {
+            print_error("%s: %s\n", paths[i], error.message);
+            return -1;
+        }
+    print_message("%d transcripts\n", file_count);
+    return file_count > 10 ? 0 : -1;
+}
+
+static int close_transcripts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < file_count; i++)
+        healcl_transcript_close(transcripts[i]);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+static int reset_environment(void **state)
+{
+    (void)state;
+    unsetenv("HEALCL_TUNING");
+    unsetenv("HEALCL_CHUNK_BYTES");
+    return 0;
+}
+
+/* The most bytes of a storage. */
+static uint64_t largest_storage(const struct plan *plan)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < plan->storage_count; i++)
+        if (storage_bytes(plan->storages[i]) > most)
+            most = storage_bytes(plan->storages[i]);
+    return most;
+}
+
+/* Runs a file; returns whether the device could hold it. */
+static bool verify(int file, struct healcl_device *device)
+{
+    struct healcl_report *report = NULL;
+    enum healcl_status status = healcl_run(transcripts[file], device, NULL, &report, &error);
+    if (status == HEALCL_REFUSED && strstr(error.message, " bytes")) {
+        healcl_error_clear(&error);
+        return false;
+    }
+    if (status != HEALCL_OK)
+        fail_msg("%s: %s", paths[file], error.message);
+    if (report->verdict == HEALCL_DIFFERS)
+        fail_msg("%s: %" PRIu64 " of %" PRIu64 " results differ", paths[file],
+                 report->results_different, report->results_compared);
+    if (report->results > 0)
+        assert_int_equal(report->verdict, HEALCL_VERIFIED);
+    assert_int_equal(report->results_compared, report->results);
+    healcl_report_free(report);
+    return true;
+}
+
+/* Each file with the smallest chunks that its storages, and the tables made from them, fit. Most
+ * storages of a file are then small beside the largest, but some have several chunks. */
+static void chunks(void **state)
+{
+    (void)state;
+    int split = 0, waiting = 0;
+    bool done[FILES_MAX] = {false};
+    for (uint64_t bytes = 4096; bytes <= 1 << 24 && waiting < file_count; bytes *= 2) {
+        struct healcl_device *device = NULL;
+        char text[32];
+        int tried = 0, fitted = 0;
+        snprintf(text, sizeof text, "%" PRIu64, bytes);
+        setenv("HEALCL_CHUNK_BYTES", text, 1);
+        OK(device_open(&opencl_loader, NULL, &device, &error));
+        assert_int_equal(device->chunk_bytes, bytes);
+        for (int i = 0; i < file_count; i++) {
+            uint64_t largest = largest_storage(transcripts[i]->plan);
+            if (done[i] || largest > 4 * bytes)
+                continue;
+            tried++;
+            if (!verify(i, device))
+                continue;
+            done[i] = true;
+            waiting++;
+            fitted++;
+            split += largest > bytes;
+        }
+        print_message("chunks of %" PRIu64 " bytes: %d of %d transcripts fit\n", bytes, fitted,
+                      tried);
+        healcl_device_close(device);
+    }
+    assert_int_equal(waiting, file_count);
+    print_message("%d transcripts had storages of several chunks\n", split);
+    assert_true(split >= 5);
+}
+
+static void verify_all(const char *tuning)
+{
+    struct healcl_device *device = NULL;
+    setenv("HEALCL_TUNING", tuning, 1);
+    OK(device_open(&opencl_loader, NULL, &device, &error));
+    for (int i = 0; i < file_count; i++)
+        assert_true(verify(i, device));
+    healcl_device_close(device);
+}
+
+/* A GPU's: thin work-items in large groups, a transform for each group. */
+static void many_work_items(void **state)
+{
+    (void)state;
+    verify_all("local_size=64,elements_per_item=1,transform_local_size=64");
+}
+
+/* Runs that end within rows; transforms shared by two. */
+static void odd_work_items(void **state)
+{
+    (void)state;
+    verify_all("local_size=8,elements_per_item=3,transform_local_size=2");
+}
+
+/* More work-items for a transform than it has elements. */
+static void wide_transforms(void **state)
+{
+    (void)state;
+    verify_all("local_size=1,elements_per_item=1000000,transform_local_size=256");
+}
+
+#define SHAPE_TEST(function) cmocka_unit_test_teardown(function, reset_environment)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SHAPE_TEST(chunks),
+        SHAPE_TEST(many_work_items),
+        SHAPE_TEST(odd_work_items),
+        SHAPE_TEST(wide_transforms),
+    };
+    return cmocka_run_group_tests(tests, open_transcripts, close_transcripts);
+}
