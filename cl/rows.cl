@@ -17,53 +17,13 @@
 
 #include "stages.cl"
 
-#define UNROLL _Pragma("unroll")
+#include "lanes.cl"
 
-enum { LANES = 8, LAST_RADIX = 16, GROUP = LANES * LAST_RADIX, CACHED_ROW = 4096 };
-
-/* What all butterflies of a row need. */
-struct row_modulus {
-    ulong8 q, twice; /* q and 2q in every lane */
-};
-
-/* The product of the lower halves of each lane. */
-static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
-{
-    return (a & 0xffffffffUL) * (b & 0xffffffffUL);
-}
-
-/*
- * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
- * The high word of x*quotient is taken without the product of the two lower halves and without
- * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
- * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
- */
-static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct row_modulus m)
-{
-    ulong8 x_high = as_ulong8(as_uint16(x).s1133557799bbddff), quotient_high = quotient >> 32;
-    ulong8 high = multiply_halves(x_high, quotient_high) +
-                  ((multiply_halves(x, quotient_high) >> 32) +
-                   (multiply_halves(x_high, quotient) >> 32));
-    ulong8 rest = x * factor - high * m.q;
-    return min(rest, rest - m.twice);
-}
-
-/* [0, 4q) → [0, 2q), and 4q → 2q */
-static inline ulong8 halve_range(ulong8 x, struct row_modulus m)
-{
-    return min(x, x - m.twice);
-}
-
-/* [0, 4q) → [0, q) */
-static inline ulong8 reduce_lazy(ulong8 x, struct row_modulus m)
-{
-    x = halve_range(x, m);
-    return min(x, x - m.q);
-}
+enum { LAST_RADIX = 16, GROUP = LANES * LAST_RADIX, CACHED_ROW = 4096 };
 
 /* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) */
 static inline void forward_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8 quotient,
-                                     struct row_modulus m)
+                                     struct lane_modulus m)
 {
     ulong8 a = halve_range(*x, m), b = multiply_lazy(*y, factor, quotient, m);
     *x = a + b;
@@ -72,7 +32,7 @@ static inline void forward_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8
 
 /* (x, y) ← (x + y, (x - y)*w), all in [0, 2q] */
 static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8 quotient,
-                                     struct row_modulus m)
+                                     struct lane_modulus m)
 {
     ulong8 a = *x, b = *y;
     *x = halve_range(a + b, m);
@@ -107,27 +67,32 @@ static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8
                 quotient[stage + block] = (ulong8)(w.quotient);                                    \
             }                                                                                      \
     }                                                                                              \
-    static inline void forward_pass_##RADIX(global ulong *x, ulong size,                           \
-                                            global const struct twiddle *twiddles, ulong m,        \
-                                            struct row_modulus modulus)                            \
+    static inline ulong8 forward_pass_##RADIX(global ulong *x, global const ulong *from,           \
+                                              ulong size, global const struct twiddle *twiddles,   \
+                                              ulong m, struct lane_modulus modulus)                 \
     {                                                                                              \
+        ulong8 largest = (ulong8)(0);                                                              \
         ulong8 factor[RADIX], quotient[RADIX];                                                     \
         load_twiddles_##RADIX(factor, quotient, twiddles, m);                                      \
         ulong step = size / RADIX;                                                                 \
         for (ulong j = 0; j < step; j += LANES) {                                                  \
             ulong8 a[RADIX];                                                                       \
-            UNROLL for (uint i = 0; i < RADIX; i++) a[i] = vload8(0, x + i * step + j);            \
+            UNROLL for (uint i = 0; i < RADIX; i++) {                                              \
+                a[i] = vload8(0, from + i * step + j);                                             \
+                largest = max(largest, a[i]);                                                      \
+            }                                                                                      \
             FOR_EACH_FORWARD(RADIX, stage, block, i)                                               \
             forward_butterfly(&a[FIRST(RADIX, stage, block, i)],                                   \
                               &a[SECOND(RADIX, stage, block, i)], factor[stage + block],           \
                               quotient[stage + block], modulus);                                   \
             UNROLL for (uint i = 0; i < RADIX; i++) vstore8(a[i], 0, x + i * step + j);            \
         }                                                                                          \
+        return largest;                                                                            \
     }                                                                                              \
     /* With scale, the first half of the results is multiplied by it, and all are reduced. */      \
     static inline void inverse_pass_##RADIX(global ulong *x, ulong size,                           \
                                             global const struct twiddle *twiddles, ulong m,        \
-                                            struct row_modulus modulus, const struct twiddle *scale, \
+                                            struct lane_modulus modulus, const struct twiddle *scale, \
                                             const struct twiddle *scaled_first)                    \
     {                                                                                              \
         ulong8 factor[RADIX], quotient[RADIX];                                                     \
@@ -205,7 +170,7 @@ static inline void store_blocks(ulong8 *a, global ulong *x)
  * [0, q). lane_twiddles: for every 128 elements 15 twiddles of 8 lanes, see lane_twiddles in
  * derive.cl. */
 static inline void forward_last(global ulong *x, ulong size, global const ulong *lane_twiddles,
-                                struct row_modulus modulus)
+                                struct lane_modulus modulus)
 {
     for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
         ulong8 a[LAST_RADIX];
@@ -222,7 +187,7 @@ static inline void forward_last(global ulong *x, ulong size, global const ulong 
 
 /* The first four stages of the inverse. */
 static inline void inverse_first(global ulong *x, ulong size, global const ulong *lane_twiddles,
-                                 struct row_modulus modulus)
+                                 struct lane_modulus modulus)
 {
     for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
         ulong8 a[LAST_RADIX];
@@ -247,17 +212,20 @@ static inline ulong first_radix(ulong n)
 /* The lane twiddles of the blocks from x[begin] on. */
 #define LANE_TWIDDLES(begin) (lane_twiddles + (begin) / LAST_RADIX * 2 * (LAST_RADIX - 1))
 
-/* [0, 2q] → [0, q) */
-static inline void forward_row(global ulong *x, ulong n, global const struct twiddle *twiddles,
-                               global const ulong *lane_twiddles, struct row_modulus modulus)
+/* x = transform in [0, q) of from, which may be x. Returns the largest inputs, as unsigned numbers:
+ * only where they are below 4q, and none is negative, are the results right. */
+static inline ulong8 forward_row(global ulong *x, global const ulong *from, ulong n,
+                                 global const struct twiddle *twiddles,
+                                 global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
-    ulong first = first_radix(n), part = n; /* blocks at the start of a part */
+    ulong first = first_radix(n), part = n; /* first: blocks at the start of a part */
+    ulong8 largest = (ulong8)(0);
     if (first == 2)
-        forward_pass_2(x, n, twiddles, 1, modulus);
+        largest = forward_pass_2(x, from, n, twiddles, 1, modulus);
     else if (first == 4)
-        forward_pass_4(x, n, twiddles, 1, modulus);
+        largest = forward_pass_4(x, from, n, twiddles, 1, modulus);
     else if (first == 8)
-        forward_pass_8(x, n, twiddles, 1, modulus);
+        largest = forward_pass_8(x, from, n, twiddles, 1, modulus);
     for (ulong begin = 0; begin < n; begin += part) {
         for (ulong blocks = first; n / blocks > LAST_RADIX; blocks *= 16) {
             ulong size = n / blocks;
@@ -265,16 +233,20 @@ static inline void forward_row(global ulong *x, ulong n, global const struct twi
                 part = max(size, (ulong)GROUP);
                 first = blocks;
             }
-            for (ulong at = begin; at < begin + part; at += size)
-                forward_pass_16(x + at, size, twiddles, blocks + at / size, modulus);
+            for (ulong at = begin; at < begin + part; at += size) {
+                ulong8 seen = forward_pass_16(x + at, blocks == 1 ? from : x + at, size, twiddles,
+                                              blocks + at / size, modulus);
+                largest = blocks == 1 ? seen : largest;
+            }
         }
         forward_last(x + begin, part, LANE_TWIDDLES(begin), modulus);
     }
+    return largest;
 }
 
 /* [0, 2q] → [0, q). n_inv: what results are multiplied by; scaled_first: n_inv * ipsi[1]. */
 static inline void inverse_row(global ulong *x, ulong n, global const struct twiddle *twiddles,
-                               global const ulong *lane_twiddles, struct row_modulus modulus,
+                               global const ulong *lane_twiddles, struct lane_modulus modulus,
                                const struct twiddle *n_inv, const struct twiddle *scaled_first)
 {
     ulong first = first_radix(n), part = n / first;
@@ -304,11 +276,10 @@ static inline void inverse_row(global ulong *x, ulong n, global const struct twi
 /* ---------------------------------------------------------------- load and store */
 
 /* Residues in [0, 2q] of any integers; one: the twiddle of the factor 1. */
-static inline ulong8 reduce_any(long8 x, struct twiddle one, struct row_modulus modulus)
+static inline ulong8 reduce_any(long8 x, struct twiddle one, struct lane_modulus modulus)
 {
-    ulong8 bits = as_ulong8(x);
-    ulong8 rest = multiply_lazy(select(bits, 0 - bits, as_ulong8(x < 0)), (ulong8)(one.factor),
-                                (ulong8)(one.quotient), modulus);
+    ulong8 rest = multiply_lazy(lane_magnitude(x), (ulong8)(one.factor), (ulong8)(one.quotient),
+                                modulus);
     return select(rest, modulus.twice - rest, as_ulong8(x < 0));
 }
 
@@ -350,7 +321,7 @@ static inline long8 load_lanes(struct row row, long i)
 
 /* x[u], or x[perm[u]] with a perm, = residue in [0, 2q] of element u, for n elements. */
 static inline void load_row(global ulong *x, struct row in, ulong n, global const uint *perm,
-                            struct twiddle one, struct row_modulus modulus)
+                            struct twiddle one, struct lane_modulus modulus)
 {
     for (ulong u = 0; u < n; u += LANES) {
         long8 value = load_lanes(in, (long)u);
@@ -431,10 +402,18 @@ KERNEL forward_rows(ROWS_PARAMETERS)
             load_row_exactly(x, in, n, 0, modulus);
             forward_stages(x, n, modulus.value, row_twiddles);
         } else {
-            struct row_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
-            load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
-            forward_row(x, n, row_twiddles,
-                        LANE_TWIDDLES(row % k * n), lazy);
+            struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
+            /* A row that lies well is read where it is, and again if not all are residues. */
+            bool directly = in.size == sizeof(ulong) && in.stride == 1 && in_memory != out_memory;
+            ulong limit = min(4 * modulus.value, (ulong)1 << 63);
+            for (;; directly = false) {
+                if (!directly)
+                    load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
+                ulong8 largest = forward_row(x, directly ? (global ulong *)in.memory : x, n,
+                                             row_twiddles, LANE_TWIDDLES(row % k * n), lazy);
+                if (!directly || all(largest < limit))
+                    break;
+            }
         }
         if (!in_place)
             store_row(out, x, n, use_perm ? perm : 0);
@@ -460,7 +439,7 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
             for (ulong u = 0; u < n; u++)
                 x[u] = multiply_twiddle(x[u], scale, modulus.value);
         } else {
-            struct row_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
+            struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
             struct twiddle scaled_first =
                 make_twiddle(multiply_mod(scale.factor, row_twiddles[1].factor, modulus), modulus);
             load_row(x, in, n, use_perm ? perm : 0, make_twiddle(1 % modulus.value, modulus),

@@ -44,7 +44,7 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
 static struct device_tuning default_tuning(const struct device_info *info)
 {
     if (info->type & CL_DEVICE_TYPE_CPU)
-        return (struct device_tuning){1, ELEMENTS_PER_ITEM_CPU, 1, 1};
+        return (struct device_tuning){1, ELEMENTS_PER_ITEM_CPU, 1, info->little_endian};
     uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
     uint32_t local_size = (uint32_t)power_of_two_below(most);
@@ -64,7 +64,7 @@ static bool parse_tunable(const char **text, uint64_t max_work_group_size,
         {"local_size=", &tuning->local_size, max_work_group_size, true},
         {"elements_per_item=", &tuning->elements_per_item, 1 << 20, false},
         {"transform_local_size=", &tuning->transform_local_size, max_work_group_size, true},
-        {"transform_rows=", &tuning->transform_rows, 1, false},
+        {"vectors=", &tuning->vectors, 1, false},
     };
     for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++) {
         size_t length = strlen(tunables[i].name);

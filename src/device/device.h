@@ -63,7 +63,7 @@ struct device_tuning {
     uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
     uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
     uint32_t transform_local_size; /* work-items that share one transform: 2^k */
-    uint32_t transform_rows; /* transforms as whole rows in one work-item with vectors: 0 or 1 */
+    uint32_t vectors;              /* kernels of fat work-items with vectors of eight: 0 or 1 */
 };
 
 enum { BUFFER_CHUNKS_MAX = 4 };

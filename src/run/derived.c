@@ -7,6 +7,7 @@
 enum derived_kind {
     DERIVED_MODULI,
     DERIVED_MODULUS_CHECK,
+    DERIVED_LANE_MODULI,
     DERIVED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
     DERIVED_PERMUTATION,
@@ -207,6 +208,55 @@ enum healcl_status derive_modulus_vector(struct device_executor *self, const str
                                          struct healcl_error *error)
 {
     return modulus_table(self, step, i, &step->in[i]->layout, table, error);
+}
+
+/* Lanes of the moduli in a table of k, see lane_moduli in cl/derive.cl. */
+MUST_CHECK static enum healcl_status lane_moduli(struct device_executor *self,
+                                                 const struct step *step, int i,
+                                                 const struct layout *layout,
+                                                 struct periodic_moduli *moduli,
+                                                 struct healcl_error *error)
+{
+    enum { LANES = 8, FIELDS = 6 };
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        struct layout lanes;
+        TRY(layout_init(&lanes, 1, (int64_t[]){moduli->period * LANES}, 1, error));
+        TRY(add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived, error));
+        struct job job;
+        job_init(&job, self, step, "core", "lane_moduli");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        job_set_space(&job, &lanes);
+        job_add_space(&job);
+        job_add_table(&job, moduli->table);
+        job_add_long(&job, moduli->k);
+        job_add_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    moduli->lanes = &derived->table;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_periodic_moduli(struct device_executor *self, const struct step *step,
+                                          int i, struct periodic_moduli *moduli, bool *periodic,
+                                          struct healcl_error *error)
+{
+    enum { PERIOD_MAX = 4096 };
+    const struct layout *input = &step->in[i]->layout;
+    struct layout own = layout_own_elements(input);
+    bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
+    int64_t k = layout_elements(&own);
+    *periodic = k <= PERIOD_MAX && (k == 1 || (varies_last && own.shape[own.rank - 1] == k));
+    if (!*periodic)
+        return HEALCL_OK;
+    moduli->k = k;
+    moduli->period = k; /* lcm(k, 8) / 8 */
+    for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
+        moduli->period /= 2;
+    TRY(modulus_table(self, step, i, &own, &moduli->table, error));
+    return lane_moduli(self, step, i, &own, moduli, error);
 }
 
 /* ---------------------------------------------------------------- twiddles */

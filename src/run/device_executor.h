@@ -73,6 +73,7 @@ struct job {
     struct device_executor *executor;
     struct launch launch;
     struct space space;
+    uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
@@ -115,6 +116,21 @@ MUST_CHECK enum healcl_status job_launch_groups(struct job *job, uint64_t groups
 MUST_CHECK enum healcl_status derive_moduli(struct device_executor *self, const struct step *step,
                                             int i, const struct buffer **table,
                                             struct layout *operand, struct healcl_error *error);
+
+/* Moduli that vary along the last axis only, with a period of k: as a vector of them, and as
+ * vectors of eight lanes for cl/vectors.cl. */
+struct periodic_moduli {
+    const struct buffer *table, *lanes;
+    int64_t k;      /* struct modulus in table */
+    int64_t period; /* vectors in lanes: lcm(k, 8) / 8 */
+};
+
+/* Sets *periodic to whether input i, a view of the output's shape, is of that kind; then fills
+ * moduli. */
+MUST_CHECK enum healcl_status derive_periodic_moduli(struct device_executor *self,
+                                                     const struct step *step, int i,
+                                                     struct periodic_moduli *moduli, bool *periodic,
+                                                     struct healcl_error *error);
 
 /* struct modulus for each element of input i, a vector, in order. */
 MUST_CHECK enum healcl_status derive_modulus_vector(struct device_executor *self,

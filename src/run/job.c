@@ -138,6 +138,8 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error)
         per_item = device->tuning.elements_per_item;
     if (per_item < (elements >> 31) + 1)
         per_item = (elements >> 31) + 1;
+    if (job->granule > 0)
+        per_item = (per_item + job->granule - 1) / job->granule * job->granule;
     job->space.elements_per_item = per_item;
     uint64_t per_group = per_item * local_size;
     return job_launch_groups(job, (elements + per_group - 1) / per_group, local_size, error);
