@@ -72,8 +72,6 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
     session->options.memory_limit = host_memory();
-    if (!session->device->info.unified_memory)
-        session->options.memory_limit = INT64_MAX;
     if (session->operation)
         return run_case(session, session->operation, &session->given, error);
     return run_suite(session, error);
@@ -81,11 +79,17 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct session *session)
+/* Writes the results, or the error that ended the measuring. */
+static int write_json(struct session *session, const struct healcl_error *failure)
 {
     FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
-    int code = printed(
-        report_bench_json(&session->device->info, session->results, session->count, stream));
+    if (!stream)
+        return EXIT_VERIFIED;
+    enum healcl_status status =
+        failure
+            ? report_error_json(NULL, failure, stream)
+            : report_bench_json(&session->device->info, session->results, session->count, stream);
+    int code = printed(status);
     if (session->json_on_stdout || code != EXIT_VERIFIED)
         return code;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -102,10 +106,15 @@ static int tell(struct session *session)
     if (!session->json_on_stdout)
         code =
             printed(report_bench(&session->device->info, session->results, session->count, &style));
-    if (session->json_path) {
-        int json_code = write_json(session);
-        code = code == EXIT_VERIFIED ? json_code : code;
-    }
+    int json_code = write_json(session, NULL);
+    return finish_output(code == EXIT_VERIFIED ? json_code : code);
+}
+
+static int tell_failure(struct session *session, const struct healcl_error *error)
+{
+    int code = print_error(NULL, error, false);
+    if (error->status != HEALCL_USAGE)
+        (void)write_json(session, error);
     return finish_output(code);
 }
 
@@ -116,7 +125,7 @@ static int measure_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = measure(session, &error);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK ? tell(session) : print_error(NULL, &error, false);
+    int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
     new_file_discard(&session->json_file);
@@ -291,8 +300,9 @@ const struct command command_bench = {
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
-        "A sample is one wait for as many operations as take two milliseconds. Bytes are those\n"
-        "of inputs and outputs, each counted once. Exit code 1: a result was wrong, and nothing\n"
-        "is reported.\n",
+        "A sample waits once for as many operations as take two milliseconds. The table tells\n"
+        "the median and how far the fastest and slowest samples are from it, samples and\n"
+        "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
+        "code 1: a result was wrong, and nothing is reported.\n",
     .run = run,
 };

@@ -28,21 +28,23 @@ static void append(char text[DESCRIPTION_SIZE], const char *before, const char *
     snprintf(text + used, DESCRIPTION_SIZE - used, "%s%s", before, word);
 }
 
-/* "64x4096x1x2 int64 62b heal": the main input, and what is not as usual. */
+/* "64x4096 int8 heal": the main input without axes of size 1, and what is not as usual. */
 static const char *describe(const struct bench_result *result, char text[DESCRIPTION_SIZE])
 {
     const int64_t *of = result->parameters.of;
-    char number[24];
+    char number[32];
     text[0] = 0;
     for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
         snprintf(number, sizeof number, "%" PRId64, result->shape.size[axis]);
-        append(text, axis ? "x" : "", number);
+        if (result->shape.size[axis] != 1)
+            append(text, *text ? "x" : "", number);
     }
-    if (of[BENCH_DTYPE])
+    append(text, "", *text ? "" : "1");
+    if (of[BENCH_DTYPE] && of[BENCH_DTYPE] != 1 + DTYPE_INT64)
         append(text, " ", bench_parameters[BENCH_DTYPE].choices[of[BENCH_DTYPE] - 1]);
-    if (of[BENCH_BITS]) {
-        snprintf(number, sizeof number, "%" PRId64 "b", of[BENCH_BITS]);
-        append(text, " ", number);
+    if (of[BENCH_BITS] && of[BENCH_BITS] != 62 && of[BENCH_BITS] != 30) {
+        snprintf(number, sizeof number, " %" PRId64 " bits", of[BENCH_BITS]);
+        append(text, "", number);
     }
     append(text, "", of[BENCH_LAYOUT] == BENCH_HEAL ? " heal" : "");
     append(text, "", of[BENCH_VALUES] == BENCH_ANY ? " any" : "");
@@ -50,10 +52,11 @@ static const char *describe(const struct bench_result *result, char text[DESCRIP
     return text;
 }
 
-/* Percent by which a time differs from the median. */
-static double deviation(double time, double median)
+/* Percent by which a time differs from the median, in [-100, 999]. */
+static int deviation(double time, double median)
 {
-    return median > 0 ? (time / median - 1) * 100 : 0;
+    double percent = median > 0 ? (time / median - 1) * 100 : 0;
+    return percent < 999 ? (int)percent : 999;
 }
 
 enum healcl_status report_bench(const struct device_info *device,
@@ -61,9 +64,10 @@ enum healcl_status report_bench(const struct device_info *device,
                                 const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"operation", TABLE_LEFT, true}, {"case", TABLE_LEFT, true},   {"ns", TABLE_RIGHT, false},
-        {"per", TABLE_LEFT, false},      {"GB/s", TABLE_RIGHT, false}, {"min", TABLE_RIGHT, false},
-        {"max", TABLE_RIGHT, false},
+        {"operation", TABLE_LEFT, true}, {"case", TABLE_LEFT, false},
+        {"ns", TABLE_RIGHT, false},      {"per", TABLE_LEFT, false},
+        {"GB/s", TABLE_RIGHT, false},    {"spread", TABLE_RIGHT, false},
+        {"runs", TABLE_RIGHT, false},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; i < count; i++) {
@@ -74,8 +78,9 @@ enum healcl_status report_bench(const struct device_info *device,
         table_cell(table, "%.3f", per_unit(result));
         table_cell(table, "%s", bench_unit_name(result->unit));
         table_cell(table, "%.1f", gigabytes_per_second(result));
-        table_cell(table, "%+.0f%%", deviation(result->min_ns, result->median_ns));
-        table_cell(table, "%+.0f%%", deviation(result->max_ns, result->median_ns));
+        table_cell(table, "%+d..%+d%%", deviation(result->min_ns, result->median_ns),
+                   deviation(result->max_ns, result->median_ns));
+        table_cell(table, "%" PRIu32 "x%" PRIu32, result->samples, result->launches);
     }
     report_label(style, "device", "%s", device->name);
     putc('\n', style->stream);

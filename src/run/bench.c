@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "run/bench_case.h"
+#include "run/bench_host.h"
 #include "run/run.h"
 
 enum {
@@ -48,6 +49,7 @@ struct bench {
     struct executor *executor;
     struct window windows[WINDOWS];
     int window_count;
+    struct host_copy *host_copy;
     uint64_t *samples; /* nanoseconds */
     size_t sample_count, sample_capacity;
 };
@@ -232,13 +234,22 @@ MUST_CHECK static enum healcl_status make_loop(struct bench *bench, struct healc
 }
 
 /* Enqueues the operation so many times, and waits. */
-MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t launches,
-                                                uint64_t *nanoseconds, struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_on_device(struct bench *bench, uint32_t launches,
+                                                   uint64_t *nanoseconds,
+                                                   struct healcl_error *error)
 {
     struct segment segment = {.name = "",
                               .first_step = bench->script.plan->step_count,
                               .step_count = launches * bench->loop_steps};
     return run_segment(bench->executor, &segment, NULL, nanoseconds, error);
+}
+
+MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t launches,
+                                                uint64_t *nanoseconds, struct healcl_error *error)
+{
+    if (!bench_case_is_host_copy(&bench->measured))
+        return run_on_device(bench, launches, nanoseconds, error);
+    return host_copy_run(bench->host_copy, launches, nanoseconds, error);
 }
 
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
@@ -316,6 +327,17 @@ MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct be
 
 /* ---------------------------------------------------------------- all of it */
 
+MUST_CHECK static enum healcl_status run_host_copy(struct bench *bench, struct bench_result *result,
+                                                   struct healcl_error *error)
+{
+    if (bench->measured.bytes > bench->options->memory_limit)
+        REFUSE(error, "%" PRIu64 " bytes are above the limit of %" PRIu64, bench->measured.bytes,
+               bench->options->memory_limit);
+    TRY(host_copy_create(bench->measured.bytes / 2, &bench->host_copy, error));
+    TRY(take_samples(bench, result, error));
+    return host_copy_verify(bench->host_copy, error);
+}
+
 MUST_CHECK static enum healcl_status run_case(struct bench *bench, struct healcl_device *device,
                                               struct bench_result *result,
                                               struct healcl_error *error)
@@ -336,6 +358,7 @@ static void bench_release(struct bench *bench)
         bench->executor->class->destroy(bench->executor);
     for (int i = 0; i < WINDOWS; i++)
         free(bench->windows[i].bytes);
+    host_copy_free(bench->host_copy);
     free(bench->samples);
     free(bench->steps);
     script_release(&bench->script);
@@ -354,7 +377,9 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
                                     .unit = bench.measured.unit,
                                     .units = bench.measured.units,
                                     .bytes = bench.measured.bytes};
-    enum healcl_status status = run_case(&bench, device, result, error);
+    enum healcl_status status = bench_case_is_host_copy(&bench.measured)
+                                    ? run_host_copy(&bench, result, error)
+                                    : run_case(&bench, device, result, error);
     if (status != HEALCL_OK)
         error_prefix(error, "%s: ", bench_operation_name(operation));
     bench_release(&bench);
