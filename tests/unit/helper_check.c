@@ -22,11 +22,6 @@ static size_t tensor_bytes(const struct problem_tensor *tensor)
     return (size_t)layout_elements(&tensor->shape) * dtype_size(tensor->dtype);
 }
 
-static size_t storage_size(const struct placed_storage *storage)
-{
-    return (size_t)layout_elements(&storage->shape) * dtype_size(storage->dtype);
-}
-
 /* ---------------------------------------------------------------- plans of problems */
 
 struct planned {
@@ -154,7 +149,7 @@ static void images_init(struct images *images, const struct problem *problem,
     images->count = placement->storage_count;
     for (uint32_t i = 0; i < images->count; i++) {
         const struct placed_storage *storage = &placement->storages[i];
-        images->bytes[i] = allocate(storage_size(storage));
+        images->bytes[i] = allocate(placement_bytes(placement, i));
         random_fill_values(random, storage->dtype, layout_elements(&storage->shape),
                            images->bytes[i]);
     }
@@ -299,7 +294,7 @@ static enum healcl_status run(struct healcl_device *device, struct device_execut
     struct segment_result result = {0};
     for (uint32_t i = 0; i < images->count; i++)
         TRY(upload(device, &executor->storages[planned_storage(plan, i)->id].buffer,
-                   images->bytes[i], storage_size(&placement->storages[i]), error));
+                   images->bytes[i], placement_bytes(placement, i), error));
     for (size_t i = 0; i < plan->segment_count; i++)
         TRY(executor->base.class->run_segment(&executor->base, &plan->segments[i], &sink, &result,
                                               error));
@@ -322,7 +317,8 @@ static enum healcl_status run(struct healcl_device *device, struct device_execut
         struct difference difference = {.found = false};
         char where[32];
         TRY(compare(device, &executor->storages[planned_storage(plan, i)->id].buffer,
-                    storage->dtype, images->bytes[i], storage_size(storage), &difference, error));
+                    storage->dtype, images->bytes[i], placement_bytes(placement, i), &difference,
+                    error));
         if (!difference.found)
             continue;
         snprintf(where, sizeof where, "storage %u", i);

@@ -394,6 +394,12 @@ void placement_make(struct placement *placement, const struct problem *problem,
     }
 }
 
+uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
+{
+    return (uint64_t)layout_elements(&placement->storages[storage].shape) *
+           dtype_size(placement->storages[storage].dtype);
+}
+
 /* ---------------------------------------------------------------- transcripts */
 
 static void put_name(struct text *text, const char *name, int number)

@@ -55,6 +55,9 @@ struct placement {
 void placement_make(struct placement *placement, const struct problem *problem,
                     enum arrangement arrangement, uint64_t variant, struct random *random);
 
+/* Bytes of a storage. */
+uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
+
 /* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.
  * payload: of host_to_device, else NULL. Freed with free(). */
 char *placement_transcript(const struct placement *placement, const struct problem *problem,

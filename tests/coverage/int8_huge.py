@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a transcript with more than 2^31 int8 elements: in storages of several chunks, and whole.
+
+usage: int8_huge.py HEALCL FOLDER
+"""
+
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NEEDED_BYTES = 6 << 30
+CHUNK_BYTES = 1 << 30
+SKIPPED = 77
+
+
+def available_bytes():
+    """Memory that can be had without swapping, by Linux's own estimate; None if unknown."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return None
+
+
+def main():
+    healcl, folder = sys.argv[1:]
+    available = available_bytes()
+    if available is None or available < NEEDED_BYTES:
+        print("SKIPPED: not enough memory")
+        return SKIPPED
+    path = os.path.join(folder, "int8_huge.json")
+    subprocess.run([sys.executable, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
+                    "--int8-huge", path], check=True)
+    status = 0
+    for chunk_bytes in (str(CHUNK_BYTES), ""):
+        print("HEALCL_CHUNK_BYTES=%s" % chunk_bytes, flush=True)
+        environment = dict(os.environ, HEALCL_CHUNK_BYTES=chunk_bytes)
+        status |= subprocess.run([healcl, "run", path], env=environment, check=False).returncode
+    os.remove(path)
+    return 1 if status else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
