@@ -19,9 +19,11 @@ import numpy as np
 
 from fhe import answers
 from fhe.images import write_png
+from fhe.program import digest
 
 TRANSCRIPTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                            "transcripts")
+FIELDS = {"workload", "scheme", "task", "n", "primes", "secret_key", "results", "layout", "domain"}
 ZOOM = 2  # of the pictures
 
 
@@ -37,6 +39,22 @@ def read_json(path):
         raise Usage("cannot read %s: %s" % (path, error))
 
 
+def read_side(path):
+    side = read_json(path)
+    if not isinstance(side, dict) or not FIELDS <= set(side) or not all(
+            {"entry", "shape", "sha256"} <= set(result) for result in side["results"]):
+        raise Usage("%s is not a side file" % path)
+    return side
+
+
+def try_side(path):
+    """A side file, or None."""
+    try:
+        return read_side(path)
+    except Usage:
+        return None
+
+
 def fits(side, listed):
     """Do the entries and shapes of a dump's list hold every result of a side file?"""
     shapes = {item["entry"]: item["shape"] for item in listed}
@@ -44,25 +62,39 @@ def fits(side, listed):
 
 
 def find_side(folder, listed):
-    """-> the path of the only side file that fits."""
+    """-> the path of the only side file that fits, or that fits bit for bit."""
     places = [os.path.join(folder, ".."), folder, ".", TRANSCRIPTS]
     paths = {os.path.realpath(path) for place in places
              for path in glob.glob(os.path.join(place, "*.answers"))}
-    found = sorted(path for path in paths if fits(read_json(path), listed))
+    sides = {path: try_side(path) for path in sorted(paths)}
+    found = [path for path, side in sides.items() if side and fits(side, listed)]
+    if len(found) > 1:
+        equal = [path for path in found if same_bits(sides[path], load(folder, sides[path], listed))]
+        found = equal[:1] or found
     if len(found) != 1:
         raise Usage("%s: name one with --answers" % (
             "no side file fits" if not found else "several side files fit: " + ", ".join(found)))
     return found[0]
 
 
+def same_bits(side, arrays):
+    """Are the results the ones that the transcript expects?"""
+    return all(digest(array) == result["sha256"]
+               for array, result in zip(arrays, side["results"]))
+
+
 def load(folder, side, listed):
     """-> the results' arrays, in the side file's order."""
     files = {item["entry"]: item["file"] for item in listed}
     try:
-        return [np.load(os.path.join(folder, files[result["entry"]]), allow_pickle=False)
-                for result in side["results"]]
+        arrays = [np.load(os.path.join(folder, files[result["entry"]]), allow_pickle=False)
+                  for result in side["results"]]
     except (OSError, ValueError, KeyError) as error:
         raise Usage("cannot read the results in %s: %s" % (folder, error))
+    if any(list(array.shape) != result["shape"] or array.dtype.kind != "i"
+           for array, result in zip(arrays, side["results"])):
+        raise Usage("a file in %s is not what its list says" % folder)
+    return arrays
 
 
 def write_pictures(pictures, folder, name):
@@ -74,15 +106,22 @@ def write_pictures(pictures, folder, name):
 
 
 def check(options):
-    listed = read_json(os.path.join(options.results, "results.json"))
+    path = os.path.join(options.results, "results.json")
+    listed = read_json(path)
+    if not isinstance(listed, list) or not all(
+            isinstance(item, dict) and {"entry", "file", "shape"} <= set(item) for item in listed):
+        raise Usage("%s is not the list of a dump" % path)
     path = options.answers or find_side(options.results, listed)
-    side = read_json(path)
+    side = read_side(path)
     if not fits(side, listed):
         raise Usage("%s does not fit the results in %s" % (path, options.results))
     print("%s: %s, n = %d, a modulus of %d bits in %d prime%s, key and answers from %s" % (
         side["workload"], side["scheme"], side["n"], math.prod(side["primes"]).bit_length(),
         len(side["primes"]), "s"[len(side["primes"]) == 1:], path))
-    verdict = answers.judge(side, load(options.results, side, listed))
+    arrays = load(options.results, side, listed)
+    if not same_bits(side, arrays):
+        print("the results are not the ones that the transcript expects")
+    verdict = answers.judge(side, arrays)
     print("\n".join(verdict.lines))
     if options.png and verdict.picture:
         write_pictures(verdict.picture, options.png, side["workload"])

@@ -34,9 +34,10 @@ tagged one; those with "names" use strings as names.
 
 README_ENCRYPTED = """
 Encrypted inference: real data under real keys, whose decrypted results are compared with the
-plaintext model's. Each has a side file `NAME.answers` with the secret key and the answers:
-`healcl run --dump DIR FILE`, then `python3 scripts/check_answers.py DIR`. Parameter sets, security
-and noise budgets are in `docs/WORKLOADS.md`; data and weights come from `models/`.
+plaintext model's. The files are packed; `gunzip -c` unpacks them for the oracle. Each has a side
+file `NAME.answers` with the secret key and the answers: `healcl run --dump DIR FILE`, then
+`python3 scripts/check_answers.py DIR`. Parameter sets, security and budgets are in
+`docs/WORKLOADS.md`; data and weights come from `models/`.
 
 | file | what it computes | operations | results |
 |---|---|---|---|

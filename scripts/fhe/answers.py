@@ -50,8 +50,9 @@ def judge(side, arrays):
     verdict = Verdict()
     coefficients = decrypt(side, arrays)
     TASKS[side["task"]](side, coefficients, verdict)
+    full = math.prod(side["primes"])
     verdict.say("the largest decrypted coefficient has %d of the %d bits below half the modulus",
-                int(abs(coefficients).max()).bit_length(), math.prod(side["primes"]).bit_length() - 1)
+                int(abs(coefficients).max()).bit_length(), full.bit_length() - 1)
     return verdict
 
 
@@ -80,6 +81,16 @@ def picture(side, coefficients, verdict):
     verdict.bar(not wrong, "%d of %d pixels differ from the filtered picture", wrong, found.size)
 
 
+def show_images(shades, decided, verdict):
+    """The first images, four in a row, over what they are recognized as."""
+    for first in range(0, len(shades), 4):
+        row = shades[first:first + 4]
+        for lines in zip(*row):
+            verdict.say("%s", "    ".join(lines).rstrip())
+        verdict.say("%s", "    ".join("recognized as %d" % decided[first + i] + " "
+                                      for i in range(len(row))).rstrip())
+
+
 def classes(side, coefficients, verdict):
     """Logits [block, class, slot]; the most likely class of every image."""
     truth = np.array(side["truth"], dtype=object) / side["unit"]
@@ -87,6 +98,7 @@ def classes(side, coefficients, verdict):
     found = found.reshape(-1, truth.shape[1])[:len(truth)] / side["unit"]
     expected, decided = truth.argmax(axis=1), found.argmax(axis=1)
     labels = np.array(side["labels"])
+    show_images(side["shades"], decided, verdict)
     verdict.say("image     encrypted  plaintext model  truth  largest error of a logit")
     for i in range(min(SHOWN, len(truth))):
         verdict.say("%5d %13d %16d %6d  %.2e", i, decided[i], expected[i], labels[i],
@@ -108,7 +120,8 @@ def probabilities(side, coefficients, verdict):
     for i in range(min(SHOWN, len(truth))):
         verdict.say("%7d %10.4f %16.4f %10s", i, found[i], truth[i], "yes" if labels[i] else "no")
     right = [np.count_nonzero((p > 0.5) == labels) for p in (found, truth)]
-    verdict.say("of %d patients %d are judged rightly, by the plaintext model %d", len(truth), *right)
+    verdict.say("of %d patients %d are judged rightly, by the plaintext model %d", len(truth),
+                *right)
     check_error(side, verdict, abs(found - truth).max())
 
 

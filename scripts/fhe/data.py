@@ -22,6 +22,12 @@ def digits():
     return np.array(pixels, dtype=np.int64), np.array([int(line[65]) for line in lines])
 
 
+def shades(image):
+    """pixels [64] of 0 to 16 -> eight lines of text, two characters a pixel."""
+    return ["".join(" .:-=+*#@"[pixel // 2] * 2 for pixel in row)
+            for row in image.reshape(8, 8).tolist()]
+
+
 def disease():
     """-> (features int64 [569, 30] in 1/64 standard deviation, int64 [569]: 1 is malignant)."""
     table = np.array([line.split(",") for line in read_lines("disease.csv")], dtype=np.int64)

@@ -13,6 +13,7 @@ from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
 
 K, PRIME_BITS, SCALE_BITS = 2, 62, 36  # a pixel of 0 to 16 times 2^36 is encoded
+SHOWN = 8                              # images that the side file holds to look at
 
 
 def logits(model, pixels):
@@ -131,6 +132,7 @@ def digits(seed, sink, n, group):
     return t, t.answers("digits", "CKKS", "classes", domain="values",
                         layout=["class", "n", "part", "limb"], scale_bits=2 * SCALE_BITS,
                         unit=logit_unit(model), labels=classes.tolist(),
+                        shades=[data.shades(image) for image in pixels[:SHOWN]],
                         truth=logits(model, pixels).tolist())
 
 

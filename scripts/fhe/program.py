@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transcripts over ciphertexts: what the encrypted workloads have in common."""
 
+import hashlib
+
 import numpy as np
 
 from bundled_workloads import index, intt_args, ntt_args
@@ -9,6 +11,7 @@ from fhe.machine import FastMachine
 from fhe.sampling import Sampler
 from transcript_builder import Transcript
 
+KEY_STREAM = 2**32  # sets the seed of keys and errors apart from that of names
 PAIRS_LIMIT = 64  # the butterflies' indices are only a hint: large rings do without
 
 
@@ -21,7 +24,7 @@ class Program(Transcript):
     def __init__(self, seed, ring, sink=None):
         super().__init__(seed, sink=sink)
         self.machine = FastMachine()
-        self.ring, self.sampler = ring, Sampler(seed)
+        self.ring, self.sampler = ring, Sampler(seed + KEY_STREAM)
         self.secret = SecretKey(ring, self.sampler.ternary((ring.n,)))
         self.tables, self.results = {}, []
 
@@ -34,8 +37,9 @@ class Program(Transcript):
         self.tables["pairs"] = self.upload(self.ring.tables.pairs) if small else None
 
     def download_result(self, handle, **npy_format):
-        shape = [int(size) for size in self.array(handle).shape]
-        self.results.append({"entry": self.count, "shape": shape})
+        array = self.array(handle)
+        self.results.append({"entry": self.count, "shape": [int(size) for size in array.shape],
+                             "sha256": digest(array)})
         self.download(handle, **npy_format)
 
     # Operations in the shapes that the workloads use
@@ -79,6 +83,11 @@ class Program(Transcript):
         return dict({"workload": workload, "scheme": scheme, "task": task, "n": self.ring.n,
                      "primes": self.ring.primes, "secret_key": signs, "results": self.results},
                     **fields)
+
+
+def digest(array):
+    """SHA-256 of an array's elements as int64, little-endian, in C order."""
+    return hashlib.sha256(np.ascontiguousarray(array, dtype="<i8").tobytes()).hexdigest()
 
 
 def limbs_last(ciphertexts):

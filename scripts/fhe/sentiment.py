@@ -15,7 +15,7 @@ from transcript_builder import ntt_primes
 
 N, PRIME_BITS = 4096, 48
 EMBEDDING_BITS = 26  # an integer coordinate times 2^26 is encoded
-WEIGHT_BITS = 3      # the weights repeat every 4 slots: 8 coefficients hold them almost exactly
+WEIGHT_BITS = 2      # the weights repeat every 4 slots: 8 coefficients hold them almost exactly
 RADIX = 4            # a sum of 4^i terms takes i keys of 3 turns each
 
 
