@@ -59,21 +59,32 @@ KERNEL twiddles(struct space space, BUFFER(const ELEMENT, in), global const stru
     }
 }
 
+/* The lowest bits of i in reversed order, for n = 2^bits. */
+static inline uint reverse_bits(uint i, ulong n)
+{
+    uint reversed = 0;
+    for (ulong m = n; m > 1; m /= 2, i /= 2)
+        reversed = reversed << 1 | (i & 1);
+    return reversed;
+}
+
 /*
  * The twiddles of the last four stages in the order in which rows.cl wants them: for every eight
  * blocks of 16 elements and every twiddle t = 1 ... 15 of such a block (stage s has s = 1, 2, 4, 8
  * blocks b of its own, with t = s + b), the factors of the eight blocks, then their quotients.
- * twiddles: [k,n]. The space is [k * n/16 * 15].
+ * twiddles: [k,n]. The space is [k * n/16 * 15]. With reversed, the blocks come in the order of
+ * their reversed numbers.
  */
 KERNEL lane_twiddles(struct space space, global const struct twiddle *twiddles, ulong n,
-                     global ulong *table)
+                     uint reversed, global ulong *table)
 {
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             ulong block = (run.linear + i) / 15, t = (run.linear + i) % 15 + 1;
             ulong row = block / (n / 16), place = block % (n / 16);
             ulong stage = t >= 8 ? 8 : t >= 4 ? 4 : t >= 2 ? 2 : 1;
-            struct twiddle w = twiddles[row * n + stage * (n / 16 + place) + t - stage];
+            ulong source = reversed ? reverse_bits((uint)place, n / 16) : place;
+            struct twiddle w = twiddles[row * n + stage * (n / 16 + source) + t - stage];
             global ulong *lane = table + ((block / 8 * 15 + t - 1) * 16 + block % 8);
             lane[0] = w.factor;
             lane[8] = w.quotient;
@@ -118,11 +129,13 @@ KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile
     }
 }
 
-/* table[i] = perm[i]. Reports values outside of the axis and those that came before; they then
- * count as i, so that what uses the table stays inside. */
+/* table[i] = perm[i], and table[n] stays 1 only for the bit reversal. Reports values outside of the
+ * axis and those that came before; they then count as i, so that what uses the table stays
+ * inside. */
 KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const uint *first,
-                   global uint *table, volatile global struct status *status)
+                   volatile global uint *table, volatile global struct status *status)
 {
+    uint n = (uint)space.shape[0];
     EACH_VALUE(space, in)
     {
         long value = VALUE(space, in);
@@ -132,6 +145,8 @@ KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const u
         if (!good)
             report(status, space.key, place);
         table[place] = good ? (uint)value : place;
+        if ((n & (n - 1)) != 0 || value != reverse_bits(place, n))
+            table[n] = 0;
     }
 }
 

@@ -145,60 +145,104 @@ static inline void transpose(ulong8 *a)
     }
 }
 
-/* 128 elements as eight blocks of 16: lane l of a[i] is element i of block l. */
-static inline void load_blocks(ulong8 *a, global const ulong *x)
+/*
+ * The last four stages of the forward transform, the first four of the inverse, work on blocks of
+ * 16 elements, eight blocks at a time: lane l of a[i] is element i of block l. The eight blocks lie
+ * side by side. Where the other end of the row is in bit-reversed order as well, which puts it
+ * into natural order, they are those whose reversed numbers are eight in a row: then there element
+ * i of the eight blocks is one vector, and that side needs no transposition.
+ */
+#define REVERSED_LANE(lane) (((lane) & 1) << 2 | ((lane) & 2) | (lane) >> 2)
+#define REVERSED_ELEMENT(i) (((i) & 1) << 3 | ((i) & 2) << 1 | ((i) & 4) >> 1 | (i) >> 3)
+#define BLOCK_AT(lane, n, reversed) ((reversed) ? REVERSED_LANE(lane) * ((n) / 8) : (lane) * LAST_RADIX)
+
+/* The number of blocks before group h of eight, times 16. */
+static inline ulong group_position(ulong group, ulong n, bool reversed)
+{
+    if (!reversed)
+        return group * GROUP;
+    ulong position = 0;
+    for (ulong m = n / GROUP; m > 1; m /= 2, group /= 2)
+        position = position << 1 | (group & 1);
+    return position * LAST_RADIX;
+}
+
+static inline void load_blocks(ulong8 *a, global const ulong *x, ulong n, bool reversed)
 {
     UNROLL for (uint lane = 0; lane < LANES; lane++) {
-        a[lane] = vload8(0, x + LAST_RADIX * lane);
-        a[lane + LANES] = vload8(0, x + LAST_RADIX * lane + LANES);
+        a[lane] = vload8(0, x + BLOCK_AT(lane, n, reversed));
+        a[lane + LANES] = vload8(0, x + BLOCK_AT(lane, n, reversed) + LANES);
     }
     transpose(a);
     transpose(a + LANES);
 }
 
-static inline void store_blocks(ulong8 *a, global ulong *x)
+static inline void store_blocks(ulong8 *a, global ulong *x, ulong n, bool reversed)
 {
     transpose(a);
     transpose(a + LANES);
     UNROLL for (uint lane = 0; lane < LANES; lane++) {
-        vstore8(a[lane], 0, x + LAST_RADIX * lane);
-        vstore8(a[lane + LANES], 0, x + LAST_RADIX * lane + LANES);
+        vstore8(a[lane], 0, x + BLOCK_AT(lane, n, reversed));
+        vstore8(a[lane + LANES], 0, x + BLOCK_AT(lane, n, reversed) + LANES);
     }
 }
 
-/* The last four stages of size elements, in blocks of 16, eight blocks at a time; results in
- * [0, q). lane_twiddles: for every 128 elements 15 twiddles of 8 lanes, see lane_twiddles in
- * derive.cl. */
-static inline void forward_last(global ulong *x, ulong size, global const ulong *lane_twiddles,
-                                struct lane_modulus modulus)
+/* The twiddle t of eight blocks: stage + block, as in FOR_EACH_FORWARD. */
+#define LANE_FACTOR(t) vload8(2 * (t) - 2, lane_twiddles)
+#define LANE_QUOTIENT(t) vload8(2 * (t) - 1, lane_twiddles)
+
+/* The last four stages of size elements of x, part of a row of n, with results in [0, q): in
+ * place, or reversed into the row natural. lane_twiddles: see derive.cl, for that order. */
+static inline void forward_last(global ulong *x, ulong size, ulong n, global ulong *natural,
+                                global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
-    for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
+    bool reversed = natural != 0;
+    for (ulong group = 0; group < size / GROUP; group++) {
         ulong8 a[LAST_RADIX];
-        load_blocks(a, x + j);
+        global ulong *blocks = x + group_position(group, n, reversed);
+        load_blocks(a, blocks, n, reversed);
         FOR_EACH_FORWARD(LAST_RADIX, stage, block, i)
         forward_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
-                          &a[SECOND(LAST_RADIX, stage, block, i)],
-                          vload8(2 * (stage + block - 1), lane_twiddles),
-                          vload8(2 * (stage + block - 1) + 1, lane_twiddles), modulus);
+                          &a[SECOND(LAST_RADIX, stage, block, i)], LANE_FACTOR(stage + block),
+                          LANE_QUOTIENT(stage + block), modulus);
         UNROLL for (uint i = 0; i < LAST_RADIX; i++) a[i] = reduce_lazy(a[i], modulus);
-        store_blocks(a, x + j);
+        if (reversed) {
+            UNROLL for (uint i = 0; i < LAST_RADIX; i++)
+                vstore8(a[i], group, natural + REVERSED_ELEMENT(i) * (n / LAST_RADIX));
+        } else {
+            store_blocks(a, blocks, n, reversed);
+        }
+        lane_twiddles += 2 * LANES * (LAST_RADIX - 1);
     }
 }
 
-/* The first four stages of the inverse. */
-static inline void inverse_first(global ulong *x, ulong size, global const ulong *lane_twiddles,
-                                 struct lane_modulus modulus)
+/* The first four stages of the inverse: in place, or out of the row natural, whose values are in
+ * [0, 2q]. Returns the largest of these. */
+static inline ulong8 inverse_first(global ulong *x, ulong size, ulong n,
+                                   global const ulong *natural,
+                                   global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
-    for (ulong j = 0; j < size; j += GROUP, lane_twiddles += 2 * LANES * (LAST_RADIX - 1)) {
+    bool reversed = natural != 0;
+    ulong8 largest = (ulong8)(0);
+    for (ulong group = 0; group < size / GROUP; group++) {
         ulong8 a[LAST_RADIX];
-        load_blocks(a, x + j);
+        global ulong *blocks = x + group_position(group, n, reversed);
+        if (reversed) {
+            UNROLL for (uint i = 0; i < LAST_RADIX; i++) {
+                a[i] = vload8(group, natural + REVERSED_ELEMENT(i) * (n / LAST_RADIX));
+                largest = max(largest, a[i]);
+            }
+        } else {
+            load_blocks(a, blocks, n, reversed);
+        }
         FOR_EACH_INVERSE(LAST_RADIX, stage, block, i)
         inverse_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
-                          &a[SECOND(LAST_RADIX, stage, block, i)],
-                          vload8(2 * (stage + block - 1), lane_twiddles),
-                          vload8(2 * (stage + block - 1) + 1, lane_twiddles), modulus);
-        store_blocks(a, x + j);
+                          &a[SECOND(LAST_RADIX, stage, block, i)], LANE_FACTOR(stage + block),
+                          LANE_QUOTIENT(stage + block), modulus);
+        store_blocks(a, blocks, n, reversed);
+        lane_twiddles += 2 * LANES * (LAST_RADIX - 1);
     }
+    return largest;
 }
 
 /* How the stages before the last four are divided: a first pass of radix 2, 4 or 8 if their number
@@ -209,13 +253,17 @@ static inline ulong first_radix(ulong n)
     return (ulong)1 << (63 - clz(n / LAST_RADIX)) % 4;
 }
 
-/* The lane twiddles of the blocks from x[begin] on. */
-#define LANE_TWIDDLES(begin) (lane_twiddles + (begin) / LAST_RADIX * 2 * (LAST_RADIX - 1))
+/* The lane twiddles of the blocks from x[begin] on, and where those of modulus j begin. */
+#define LANE_TWIDDLES_OF(j, n) ((j) * ((n) / LAST_RADIX * 2 * (LAST_RADIX - 1)))
+#define LANE_TWIDDLES(begin) (lane_twiddles + LANE_TWIDDLES_OF(1, begin))
 
-/* x = transform in [0, q) of from, which may be x. Returns the largest inputs, as unsigned numbers:
- * only where they are below 4q, and none is negative, are the results right. */
-static inline ulong8 forward_row(global ulong *x, global const ulong *from, ulong n,
-                                 global const struct twiddle *twiddles,
+/*
+ * Transforms from, which may be x, into x; or, where there is a row natural, with x for scratch,
+ * into that in natural order. Results are in [0, q). Returns the largest inputs, as unsigned
+ * numbers: only where they are below 4q, and none is negative, are the results right.
+ */
+static inline ulong8 forward_row(global ulong *x, global const ulong *from, global ulong *natural,
+                                 ulong n, global const struct twiddle *twiddles,
                                  global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
     ulong first = first_radix(n), part = n; /* first: blocks at the start of a part */
@@ -239,22 +287,35 @@ static inline ulong8 forward_row(global ulong *x, global const ulong *from, ulon
                 largest = blocks == 1 ? seen : largest;
             }
         }
-        forward_last(x + begin, part, LANE_TWIDDLES(begin), modulus);
+        bool done = begin + part == n;
+        if (!natural)
+            forward_last(x + begin, part, n, 0, LANE_TWIDDLES(begin), modulus);
+        else if (done) /* its blocks come from all over the row */
+            forward_last(x, n, n, natural, lane_twiddles, modulus);
     }
     return largest;
 }
 
-/* [0, 2q] → [0, q). n_inv: what results are multiplied by; scaled_first: n_inv * ipsi[1]. */
-static inline void inverse_row(global ulong *x, ulong n, global const struct twiddle *twiddles,
-                               global const ulong *lane_twiddles, struct lane_modulus modulus,
-                               const struct twiddle *n_inv, const struct twiddle *scaled_first)
+/*
+ * Transforms x, or the row natural, which is in natural order, into x; results are in [0, q).
+ * n_inv: what they are multiplied by; scaled_first: n_inv * ipsi[1]. Returns the largest inputs of
+ * natural, which need to be in [0, 2q]; those of x are.
+ */
+static inline ulong8 inverse_row(global ulong *x, global const ulong *natural, ulong n,
+                                 global const struct twiddle *twiddles,
+                                 global const ulong *lane_twiddles, struct lane_modulus modulus,
+                                 const struct twiddle *n_inv, const struct twiddle *scaled_first)
 {
+    ulong8 largest = (ulong8)(0);
     ulong first = first_radix(n), part = n / first;
     while (part > CACHED_ROW)
         part /= 16;
     part = max(part, (ulong)GROUP);
     for (ulong begin = 0; begin < n; begin += part) {
-        inverse_first(x + begin, part, LANE_TWIDDLES(begin), modulus);
+        if (!natural)
+            inverse_first(x + begin, part, n, 0, LANE_TWIDDLES(begin), modulus);
+        else if (begin == 0) /* its blocks go all over the row */
+            largest = inverse_first(x, n, n, natural, lane_twiddles, modulus);
         for (ulong blocks = n / LAST_RADIX / 16; blocks >= first; blocks /= 16) {
             ulong size = n / blocks;
             bool whole = size > part;
@@ -271,6 +332,7 @@ static inline void inverse_row(global ulong *x, ulong n, global const struct twi
         inverse_pass_4(x, n, twiddles, 1, modulus, n_inv, scaled_first);
     else if (first == 8)
         inverse_pass_8(x, n, twiddles, 1, modulus, n_inv, scaled_first);
+    return largest;
 }
 
 /* ---------------------------------------------------------------- load and store */
@@ -377,45 +439,60 @@ static inline struct row row_of(const struct space *space, ulong row, uint opera
 }
 
 /*
- * out = transform of in. The space is [l,r,k,n], rows its number of rows; operands: out, in, of
- * elements of out_size and in_size bytes. Work-items take turns with the rows; scratch has n
- * elements for each work-item. q [k]; twiddles [k,n] and their lane_twiddles; n_inv [k] (inverse
- * only); perm is used where use_perm is not 0.
+ * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
+ * in_size bytes. Work-items take turns with the rows; scratch has n elements for each work-item.
+ * q [k]; twiddles [k,n]; lane_twiddles and reversed_lane_twiddles made of them; n_inv [k] (inverse
+ * only). perm [n] is used where use_perm is not 0; perm[n] tells whether it is the bit reversal.
+ *
+ * Rows of 64-bit elements side by side are read, and written, where they are. That their values
+ * are residues is found out on the way: where they are not, the row is done again, reduced.
  */
 #define ROWS_PARAMETERS                                                                            \
     struct space space, global char *out_memory, global char *in_memory, uint out_size,            \
         uint in_size, global ulong *scratch, global const struct modulus *q,                       \
         global const struct twiddle *twiddles, global const ulong *lane_twiddles,                  \
-        global const uint *perm, uint use_perm
+        global const ulong *reversed_lane_twiddles, global const uint *perm
 
-KERNEL forward_rows(ROWS_PARAMETERS)
+static inline bool is_direct(struct row row)
+{
+    return row.size == sizeof(ulong) && row.stride == 1;
+}
+
+KERNEL forward_rows(ROWS_PARAMETERS, uint use_perm)
 {
     ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
+    bool reversed = use_perm && perm[n];
     for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
         struct row in = row_of(&space, row, 1, in_memory, in_size);
         struct row out = row_of(&space, row, 0, out_memory, out_size);
         struct modulus modulus = q[row % k];
         global const struct twiddle *row_twiddles = twiddles + row % k * n;
-        bool in_place = out.size == sizeof(ulong) && out.stride == 1 && !use_perm;
+        bool in_place = is_direct(out) && !use_perm;
         global ulong *x = in_place ? (global ulong *)out.memory : scratch + get_group_id(0) * n;
         if (modulus.value >> 62) {
             load_row_exactly(x, in, n, 0, modulus);
             forward_stages(x, n, modulus.value, row_twiddles);
-        } else {
-            struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
-            /* A row that lies well is read where it is, and again if not all are residues. */
-            bool directly = in.size == sizeof(ulong) && in.stride == 1 && in_memory != out_memory;
-            ulong limit = min(4 * modulus.value, (ulong)1 << 63);
-            for (;; directly = false) {
-                if (!directly)
-                    load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
-                ulong8 largest = forward_row(x, directly ? (global ulong *)in.memory : x, n,
-                                             row_twiddles, LANE_TWIDDLES(row % k * n), lazy);
-                if (!directly || all(largest < limit))
-                    break;
-            }
+            if (!in_place)
+                store_row(out, x, n, use_perm ? perm : 0);
+            continue;
         }
-        if (!in_place)
+        struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
+        bool natural = reversed && is_direct(out);
+        /* What is read again must not have been overwritten. */
+        bool directly = is_direct(in) && (in_memory != out_memory || !(in_place || natural));
+        ulong limit = min(4 * modulus.value, (ulong)1 << 63);
+        for (;; directly = false) {
+            if (!directly)
+                load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
+            ulong8 largest = forward_row(
+                x, directly ? (global ulong *)in.memory : x,
+                natural ? (global ulong *)out.memory : 0, n, row_twiddles,
+                (natural ? reversed_lane_twiddles : lane_twiddles) + LANE_TWIDDLES_OF(row % k, n),
+                lazy);
+            if (!directly || all(largest < limit))
+                break;
+        }
+        if (!in_place && !natural)
             store_row(out, x, n, use_perm ? perm : 0);
     }
 }
@@ -423,6 +500,7 @@ KERNEL forward_rows(ROWS_PARAMETERS)
 KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
 {
     ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
+    bool reversed = perm[n];
     for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
         struct row in = row_of(&space, row, 1, in_memory, in_size);
         struct row out = row_of(&space, row, 0, out_memory, out_size);
@@ -430,11 +508,10 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
         struct twiddle scale = n_inv[row % k];
         global const struct twiddle *row_twiddles = twiddles + row % k * n;
         /* In one memory, a permuted load would overwrite what it has not read yet. */
-        bool in_place = out.size == sizeof(ulong) && out.stride == 1 &&
-                        !(use_perm && in_memory == out_memory);
+        bool in_place = is_direct(out) && in_memory != out_memory;
         global ulong *x = in_place ? (global ulong *)out.memory : scratch + get_group_id(0) * n;
         if (modulus.value >> 62) {
-            load_row_exactly(x, in, n, use_perm ? perm : 0, modulus);
+            load_row_exactly(x, in, n, perm, modulus);
             inverse_stages(x, n, modulus.value, row_twiddles);
             for (ulong u = 0; u < n; u++)
                 x[u] = multiply_twiddle(x[u], scale, modulus.value);
@@ -442,11 +519,18 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
             struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
             struct twiddle scaled_first =
                 make_twiddle(multiply_mod(scale.factor, row_twiddles[1].factor, modulus), modulus);
-            load_row(x, in, n, use_perm ? perm : 0, make_twiddle(1 % modulus.value, modulus),
-                     lazy);
-            inverse_row(x, n, row_twiddles,
-                        LANE_TWIDDLES(row % k * n), lazy,
-                        &scale, &scaled_first);
+            ulong limit = min(2 * modulus.value, (ulong)1 << 63);
+            for (bool directly = reversed && is_direct(in);; directly = false) {
+                if (!directly)
+                    load_row(x, in, n, perm, make_twiddle(1 % modulus.value, modulus), lazy);
+                ulong8 largest = inverse_row(
+                    x, directly ? (global ulong *)in.memory : 0, n, row_twiddles,
+                    (directly ? reversed_lane_twiddles : lane_twiddles) +
+                        LANE_TWIDDLES_OF(row % k, n),
+                    lazy, &scale, &scaled_first);
+                if (!directly || all(largest < limit))
+                    break;
+            }
         }
         if (!in_place)
             store_row(out, x, n, 0);

@@ -10,6 +10,7 @@ enum derived_kind {
     DERIVED_LANE_MODULI,
     DERIVED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
+    DERIVED_REVERSED_LANE_TWIDDLES,
     DERIVED_PERMUTATION,
     DERIVED_CRT_INVERSES,
     DERIVED_INDEX_CHECK,
@@ -20,7 +21,7 @@ struct derived_key {
     enum derived_kind kind;
     struct layout layout;
     int64_t first, size;             /* DERIVED_INDEX_CHECK */
-    const struct storage *q_storage; /* DERIVED_TWIDDLES, DERIVED_LANE_TWIDDLES */
+    const struct storage *q_storage; /* of twiddles */
     uint64_t q_generation;
     struct layout q_layout;
 };
@@ -297,11 +298,12 @@ enum healcl_status derive_twiddles(struct device_executor *self, const struct st
 }
 
 enum healcl_status derive_lane_twiddles(struct device_executor *self, const struct step *step,
-                                        int i, int q_input, const struct buffer **table,
-                                        struct healcl_error *error)
+                                        int i, int q_input, bool reversed,
+                                        const struct buffer **table, struct healcl_error *error)
 {
     struct derived_key key =
-        twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
+        twiddle_key(self, reversed ? DERIVED_REVERSED_LANE_TWIDDLES : DERIVED_LANE_TWIDDLES,
+                    step->in[i], step->in[q_input]);
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived *derived = find(storage, &key);
     if (!derived) {
@@ -318,6 +320,7 @@ enum healcl_status derive_lane_twiddles(struct device_executor *self, const stru
         job_add_space(&job);
         job_add_table(&job, twiddles);
         job_add_long(&job, n);
+        job_add_uint(&job, reversed);
         job_add_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }
@@ -349,6 +352,9 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
     job_add_table(&job, first);
     TRY(job_launch(&job, error));
 
+    uint32_t is_bit_reversal = 1; /* until it is found not to be */
+    TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof is_bit_reversal,
+                     sizeof is_bit_reversal, &is_bit_reversal, error));
     struct check check = {.step = step,
                           .input = i,
                           .kind = CHECK_PERMUTATION,
@@ -376,7 +382,7 @@ enum healcl_status derive_permutation(struct device_executor *self, const struct
             REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
                    step_input_name(step, i), (long long)n);
         struct buffer first = {0};
-        TRY(add(self, storage, &key, n, sizeof(uint32_t), &derived, error));
+        TRY(add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
         TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,
                                   &first, error));
         enum healcl_status status =

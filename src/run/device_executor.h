@@ -143,13 +143,14 @@ MUST_CHECK enum healcl_status derive_twiddles(struct device_executor *self, cons
                                               int i, int q_input, const struct buffer **table,
                                               struct healcl_error *error);
 
-/* The same twiddles of the last four stages, in the order that cl/rows.cl wants; n >= 128. */
+/* The same twiddles of the last four stages, in the orders that cl/rows.cl wants; n >= 128. */
 MUST_CHECK enum healcl_status derive_lane_twiddles(struct device_executor *self,
                                                    const struct step *step, int i, int q_input,
-                                                   const struct buffer **table,
+                                                   bool reversed, const struct buffer **table,
                                                    struct healcl_error *error);
 
-/* uint [n] for input i, which must be a permutation. */
+/* uint [n + 1] for input i, which must be a permutation; the last tells whether it is the bit
+ * reversal. */
 MUST_CHECK enum healcl_status derive_permutation(struct device_executor *self,
                                                  const struct step *step, int i,
                                                  const struct buffer **table,

@@ -397,8 +397,11 @@ MUST_CHECK static enum healcl_status launch_rows(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    const struct buffer *lane_twiddles;
-    TRY(derive_lane_twiddles(self, step, 2, 1, &lane_twiddles, error));
+    const struct buffer *lane_twiddles, *reversed_lane_twiddles;
+    TRY(derive_lane_twiddles(self, step, 2, 1, false, &lane_twiddles, error));
+    reversed_lane_twiddles = lane_twiddles;
+    if (step->in[3])
+        TRY(derive_lane_twiddles(self, step, 2, 1, true, &reversed_lane_twiddles, error));
     int64_t work_items = 8 * (int64_t)self->device->info.compute_units;
     if (work_items > rows)
         work_items = rows;
@@ -420,10 +423,12 @@ MUST_CHECK static enum healcl_status launch_rows(struct device_executor *self,
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
     job_add_table(&job, lane_twiddles);
+    job_add_table(&job, reversed_lane_twiddles);
     job_add_table(&job, transform->perm);
-    job_add_uint(&job, step->in[3] != NULL);
     if (transform->inverse)
         job_add_table(&job, transform->n_inv);
+    else
+        job_add_uint(&job, step->in[3] != NULL);
     if (status == HEALCL_OK)
         status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
     device_buffer_release(self->device, &transform->rows);
