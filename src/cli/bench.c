@@ -8,7 +8,7 @@
 #include "report/bench.h"
 #include "run/new_file.h"
 
-enum { REPEAT_MAX = 1000000, SUITE_MAX = 64 };
+enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64 };
 
 /* One `healcl bench`. */
 struct session {
@@ -20,7 +20,7 @@ struct session {
     struct new_file json_file;
     struct progress progress;
     struct healcl_device *device;
-    struct bench_result results[SUITE_MAX];
+    struct bench_result results[RESULTS_MAX];
     size_t count;
 };
 
@@ -42,6 +42,21 @@ static struct bench_settings settings_of(const struct session *session,
     return settings;
 }
 
+/* What a case of the suite has to be done with. */
+typedef enum healcl_status case_function(struct session *session,
+                                         const struct bench_operation *operation,
+                                         const struct bench_settings *settings,
+                                         struct healcl_error *error);
+
+MUST_CHECK static enum healcl_status check_case(struct session *session,
+                                                const struct bench_operation *operation,
+                                                const struct bench_settings *settings,
+                                                struct healcl_error *error)
+{
+    (void)session;
+    return bench_check(operation, settings, error);
+}
+
 MUST_CHECK static enum healcl_status run_case(struct session *session,
                                               const struct bench_operation *operation,
                                               const struct bench_settings *settings,
@@ -54,27 +69,31 @@ MUST_CHECK static enum healcl_status run_case(struct session *session,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_suite(struct session *session, struct healcl_error *error)
+/* The one case, or all of the suite. */
+MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case_function *function,
+                                                   struct healcl_error *error)
 {
+    if (session->operation)
+        return function(session, session->operation, &session->given, error);
     for (const struct bench_suite_case *next = bench_suite;
-         next->operation && session->count < SUITE_MAX; next++) {
+         next->operation && session->count < RESULTS_MAX; next++) {
         const struct bench_operation *operation = bench_operation_find(next->operation);
         struct bench_settings settings = settings_of(session, operation, &next->values);
-        TRY(run_case(session, operation, &settings, error));
+        TRY(function(session, operation, &settings, error));
     }
     return HEALCL_OK;
 }
 
+/* What is wrong with the options is found before anything is opened. */
 MUST_CHECK static enum healcl_status measure(struct session *session, struct healcl_error *error)
 {
+    TRY(for_all_cases(session, check_case, error));
     if (session->json_path && !session->json_on_stdout)
         TRY(new_file_open(&session->json_file, session->json_path, error));
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
     session->options.memory_limit = host_memory();
-    if (session->operation)
-        return run_case(session, session->operation, &session->given, error);
-    return run_suite(session, error);
+    return for_all_cases(session, run_case, error);
 }
 
 /* ---------------------------------------------------------------- telling */

@@ -220,6 +220,8 @@ MUST_CHECK static enum healcl_status make_loop(struct bench *bench, struct healc
     const struct plan *plan = bench->script.plan;
     const struct segment *operation = &plan->segments[BENCH_OPERATE];
     bench->loop_steps = operation->step_count;
+    if (bench->loop_steps == 0)
+        FAIL(error, HEALCL_USAGE, "nothing is to be done: the tensor is contiguous already");
     bench->steps =
         calloc(plan->step_count + LAUNCHES_MAX * bench->loop_steps, sizeof *bench->steps);
     if (!bench->steps)
@@ -362,6 +364,13 @@ static void bench_release(struct bench *bench)
     free(bench->samples);
     free(bench->steps);
     script_release(&bench->script);
+}
+
+enum healcl_status bench_check(const struct bench_operation *operation,
+                               const struct bench_settings *given, struct healcl_error *error)
+{
+    struct bench_case ignored;
+    return bench_case_init(&ignored, operation, given, error);
 }
 
 enum healcl_status bench_run(struct healcl_device *device, const struct bench_operation *operation,

@@ -104,7 +104,7 @@ void build_data(struct build *build, enum tensor_name name, struct extents shape
     write_operation(build->stream, "expand", TILES, expand);
     write_operation(build->stream, "flatten", FLAT, flatten);
     write_operation(build->stream, "get_slice", PART, slice);
-    write_operation(build->stream, "reshape", name, reshape);
+    write_operation(build->stream, "reshape", (int)name, reshape);
     static const int scratch[] = {TILE, TILES, FLAT, PART};
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
         write_free(build->stream, scratch[i]);
@@ -213,8 +213,9 @@ void build_operation(struct build *build, enum tensor_name result,
     if (!build->stream)
         return;
     write_next_segment(build->stream, "operation");
-    const char *name = build->operation->operation;
-    write_operation(build->stream, name ? name : build->operation->name, result, arguments);
+    const struct bench_operation *operation = build->operation;
+    write_operation(build->stream, operation->operation ? operation->operation : operation->name,
+                    (int)result, arguments);
     write_next_segment(build->stream, "result");
     write_operation(build->stream, "device_to_host", NO_NAME, download);
     write_end(build->stream);

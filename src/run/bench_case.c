@@ -64,9 +64,9 @@ MUST_CHECK static enum healcl_status check(const struct bench_case *self,
     const char *name = self->operation->name;
     bool power_of_two = (of[BENCH_N] & (of[BENCH_N] - 1)) == 0;
     if (given->of[BENCH_BATCH] && given->of[BENCH_BYTES])
-        FAIL(error, HEALCL_USAGE, "%s: a batch follows from bytes: one of them is enough", name);
+        FAIL(error, HEALCL_USAGE, "%s: the batch follows from bytes: one of them is enough", name);
     if (of[BENCH_DTYPE] == INT8 && !self->operation->takes_int8)
-        FAIL(error, HEALCL_USAGE, "%s: there is none of int8", name);
+        FAIL(error, HEALCL_USAGE, "%s: does not take int8", name);
     if (self->operation->is_transform &&
         (!power_of_two || of[BENCH_N] < 2 || of[BENCH_N] > TRANSFORM_MAX))
         FAIL(error, HEALCL_USAGE, "%s: n must be a power of two from 2 to %d, not %" PRId64, name,
@@ -89,9 +89,8 @@ MUST_CHECK static enum healcl_status choose_moduli(struct bench_case *self,
     if (of[BENCH_BITS] == 0 || find_primes((uint32_t)of[BENCH_BITS], step, count, self->moduli))
         return HEALCL_OK;
     FAIL(error, HEALCL_USAGE,
-         "%s: there are fewer than %" PRIu32 " primes of %" PRId64
-         " bits that are 1 modulo %" PRIu64,
-         self->operation->name, count, of[BENCH_BITS], step);
+         "%s: too few primes of %" PRId64 " bits are 1 modulo %" PRIu64 ": k is %" PRIu32,
+         self->operation->name, of[BENCH_BITS], step, count);
 }
 
 static void begin_build(struct build *build, const struct bench_case *self)
