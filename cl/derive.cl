@@ -129,7 +129,8 @@ KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile
     }
 }
 
-/* table[i] = perm[i], and table[n] stays 1 only for the bit reversal. Reports values outside of the
+/* table[i] = perm[i]; table[n] keeps its bit 0 only for the bit reversal, its bit 1 only for the
+ * identity. Reports values outside of the
  * axis and those that came before; they then count as i, so that what uses the table stays
  * inside. */
 KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const uint *first,
@@ -145,8 +146,10 @@ KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const u
         if (!good)
             report(status, space.key, place);
         table[place] = good ? (uint)value : place;
-        if ((n & (n - 1)) != 0 || value != reverse_bits(place, n))
-            table[n] = 0;
+        uint kinds = (n & (n - 1)) == 0 && value == reverse_bits(place, n) ? 1 : 0;
+        kinds |= value == place ? 2 : 0;
+        if (kinds != 3)
+            atomic_and(&table[n], kinds);
     }
 }
 

@@ -216,30 +216,28 @@ static inline void forward_last(global ulong *x, ulong size, ulong n, global ulo
     }
 }
 
-/* The first four stages of the inverse: in place, or out of the row natural, whose values are in
- * [0, 2q]. Returns the largest of these. */
-static inline ulong8 inverse_first(global ulong *x, ulong size, ulong n,
-                                   global const ulong *natural,
+/* The first four stages of the inverse, of size elements of from, which may be x, or with reversed
+ * of a whole row in natural order. Values are in [0, 2q]; returns the largest. */
+static inline ulong8 inverse_first(global ulong *x, global const ulong *from, ulong size, ulong n,
+                                   bool reversed,
                                    global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
-    bool reversed = natural != 0;
     ulong8 largest = (ulong8)(0);
     for (ulong group = 0; group < size / GROUP; group++) {
         ulong8 a[LAST_RADIX];
-        global ulong *blocks = x + group_position(group, n, reversed);
+        ulong position = group_position(group, n, reversed);
         if (reversed) {
-            UNROLL for (uint i = 0; i < LAST_RADIX; i++) {
-                a[i] = vload8(group, natural + REVERSED_ELEMENT(i) * (n / LAST_RADIX));
-                largest = max(largest, a[i]);
-            }
+            UNROLL for (uint i = 0; i < LAST_RADIX; i++)
+                a[i] = vload8(group, from + REVERSED_ELEMENT(i) * (n / LAST_RADIX));
         } else {
-            load_blocks(a, blocks, n, reversed);
+            load_blocks(a, from + position, n, reversed);
         }
+        UNROLL for (uint i = 0; i < LAST_RADIX; i++) largest = max(largest, a[i]);
         FOR_EACH_INVERSE(LAST_RADIX, stage, block, i)
         inverse_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
                           &a[SECOND(LAST_RADIX, stage, block, i)], LANE_FACTOR(stage + block),
                           LANE_QUOTIENT(stage + block), modulus);
-        store_blocks(a, blocks, n, reversed);
+        store_blocks(a, x + position, n, reversed);
         lane_twiddles += 2 * LANES * (LAST_RADIX - 1);
     }
     return largest;
@@ -297,11 +295,11 @@ static inline ulong8 forward_row(global ulong *x, global const ulong *from, glob
 }
 
 /*
- * Transforms x, or the row natural, which is in natural order, into x; results are in [0, q).
- * n_inv: what they are multiplied by; scaled_first: n_inv * ipsi[1]. Returns the largest inputs of
- * natural, which need to be in [0, 2q]; those of x are.
+ * Transforms from, which may be x, and with reversed is in natural order, into x; results are in
+ * [0, q). n_inv: what they are multiplied by; scaled_first: n_inv * ipsi[1]. Returns the largest
+ * inputs, as unsigned numbers: only where they are in [0, 2q] are the results right.
  */
-static inline ulong8 inverse_row(global ulong *x, global const ulong *natural, ulong n,
+static inline ulong8 inverse_row(global ulong *x, global const ulong *from, bool reversed, ulong n,
                                  global const struct twiddle *twiddles,
                                  global const ulong *lane_twiddles, struct lane_modulus modulus,
                                  const struct twiddle *n_inv, const struct twiddle *scaled_first)
@@ -312,10 +310,11 @@ static inline ulong8 inverse_row(global ulong *x, global const ulong *natural, u
         part /= 16;
     part = max(part, (ulong)GROUP);
     for (ulong begin = 0; begin < n; begin += part) {
-        if (!natural)
-            inverse_first(x + begin, part, n, 0, LANE_TWIDDLES(begin), modulus);
-        else if (begin == 0) /* its blocks go all over the row */
-            largest = inverse_first(x, n, n, natural, lane_twiddles, modulus);
+        if (!reversed || begin == 0) { /* reversed blocks go all over the row */
+            ulong8 seen = inverse_first(x + begin, from + begin, reversed ? n : part, n, reversed,
+                                        LANE_TWIDDLES(begin), modulus);
+            largest = max(largest, seen);
+        }
         for (ulong blocks = n / LAST_RADIX / 16; blocks >= first; blocks /= 16) {
             ulong size = n / blocks;
             bool whole = size > part;
@@ -442,7 +441,7 @@ static inline struct row row_of(const struct space *space, ulong row, uint opera
  * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
  * in_size bytes. Work-items take turns with the rows; scratch has n elements for each work-item.
  * q [k]; twiddles [k,n]; lane_twiddles and reversed_lane_twiddles made of them; n_inv [k] (inverse
- * only). perm [n] is used where use_perm is not 0; perm[n] tells whether it is the bit reversal.
+ * only). perm [n] is used where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *
  * Rows of 64-bit elements side by side are read, and written, where they are. That their values
  * are residues is found out on the way: where they are not, the row is done again, reduced.
@@ -461,7 +460,8 @@ static inline bool is_direct(struct row row)
 KERNEL forward_rows(ROWS_PARAMETERS, uint use_perm)
 {
     ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
-    bool reversed = use_perm && perm[n];
+    bool reversed = use_perm && perm[n] & 1;
+    use_perm = use_perm && !(perm[n] & 2);
     for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
         struct row in = row_of(&space, row, 1, in_memory, in_size);
         struct row out = row_of(&space, row, 0, out_memory, out_size);
@@ -500,7 +500,7 @@ KERNEL forward_rows(ROWS_PARAMETERS, uint use_perm)
 KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
 {
     ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2];
-    bool reversed = perm[n];
+    bool reversed = perm[n] & 1, identity = perm[n] & 2;
     for (ulong row = get_group_id(0); row * n < space.end; row += get_num_groups(0)) {
         struct row in = row_of(&space, row, 1, in_memory, in_size);
         struct row out = row_of(&space, row, 0, out_memory, out_size);
@@ -508,10 +508,10 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
         struct twiddle scale = n_inv[row % k];
         global const struct twiddle *row_twiddles = twiddles + row % k * n;
         /* In one memory, a permuted load would overwrite what it has not read yet. */
-        bool in_place = is_direct(out) && in_memory != out_memory;
+        bool in_place = is_direct(out) && (in_memory != out_memory || identity);
         global ulong *x = in_place ? (global ulong *)out.memory : scratch + get_group_id(0) * n;
         if (modulus.value >> 62) {
-            load_row_exactly(x, in, n, perm, modulus);
+            load_row_exactly(x, in, n, identity ? 0 : perm, modulus);
             inverse_stages(x, n, modulus.value, row_twiddles);
             for (ulong u = 0; u < n; u++)
                 x[u] = multiply_twiddle(x[u], scale, modulus.value);
@@ -520,12 +520,17 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
             struct twiddle scaled_first =
                 make_twiddle(multiply_mod(scale.factor, row_twiddles[1].factor, modulus), modulus);
             ulong limit = min(2 * modulus.value, (ulong)1 << 63);
-            for (bool directly = reversed && is_direct(in);; directly = false) {
+            /* What is read again must not have been overwritten. */
+            bool directly = is_direct(in) && (reversed || identity) &&
+                            !(in_place && in_memory == out_memory);
+            for (;; directly = false) {
                 if (!directly)
-                    load_row(x, in, n, perm, make_twiddle(1 % modulus.value, modulus), lazy);
+                    load_row(x, in, n, identity ? 0 : perm,
+                             make_twiddle(1 % modulus.value, modulus), lazy);
+                bool natural = directly && !identity;
                 ulong8 largest = inverse_row(
-                    x, directly ? (global ulong *)in.memory : 0, n, row_twiddles,
-                    (directly ? reversed_lane_twiddles : lane_twiddles) +
+                    x, directly ? (global ulong *)in.memory : x, natural, n, row_twiddles,
+                    (natural ? reversed_lane_twiddles : lane_twiddles) +
                         LANE_TWIDDLES_OF(row % k, n),
                     lazy, &scale, &scaled_first);
                 if (!directly || all(largest < limit))

@@ -352,9 +352,9 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
     job_add_table(&job, first);
     TRY(job_launch(&job, error));
 
-    uint32_t is_bit_reversal = 1; /* until it is found not to be */
-    TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof is_bit_reversal,
-                     sizeof is_bit_reversal, &is_bit_reversal, error));
+    uint32_t kinds = 3; /* bit reversal and identity, until it is found to be neither */
+    TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof kinds, sizeof kinds,
+                     &kinds, error));
     struct check check = {.step = step,
                           .input = i,
                           .kind = CHECK_PERMUTATION,

@@ -149,8 +149,8 @@ MUST_CHECK enum healcl_status derive_lane_twiddles(struct device_executor *self,
                                                    bool reversed, const struct buffer **table,
                                                    struct healcl_error *error);
 
-/* uint [n + 1] for input i, which must be a permutation; the last tells whether it is the bit
- * reversal. */
+/* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
+ * is, see permutation in cl/derive.cl. */
 MUST_CHECK enum healcl_status derive_permutation(struct device_executor *self,
                                                  const struct step *step, int i,
                                                  const struct buffer **table,
