@@ -69,7 +69,8 @@ def find_side(folder, listed):
     sides = {path: try_side(path) for path in sorted(paths)}
     found = [path for path, side in sides.items() if side and fits(side, listed)]
     if len(found) > 1:
-        equal = [path for path in found if same_bits(sides[path], load(folder, sides[path], listed))]
+        equal = [path for path in found
+                 if same_bits(sides[path], load(folder, sides[path], listed))]
         found = equal[:1] or found
     if len(found) != 1:
         raise Usage("%s: name one with --answers" % (

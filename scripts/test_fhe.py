@@ -183,7 +183,7 @@ class Machines(unittest.TestCase):
         tables = [t.upload(getattr(table, name)) for name in ("perm", "q", "psi", "ipsi", "n_inv")]
         perm, q, psi, ipsi, n_inv = tables
         a, b = (t.upload(table.residues(rng, (3, n, 1, k))) for _ in range(2))
-        line, key = (t.upload(table.residues(rng, shape, 2)) for shape in ((3, 5, k, n), (1, 5, k, n)))
+        line, key = (t.upload(table.residues(rng, (reps, 5, k, n), 2)) for reps in (3, 1))
         key = t.op("squeeze", key, 0)
         flat = t.upload(table.residues(rng, (2, k, n), 1))
         count = -(-ring.full.bit_length() // 4)
@@ -193,7 +193,7 @@ class Machines(unittest.TestCase):
             t.op("_modsum_ttt", a, b, q, t.empty((3, n, 1, k))),
             t.op("axis_modsum", a, 0, q, t.empty((n, 1, k))),
             t.op("ntt", a, -3, perm, None, q, None, None, psi, t.empty((3, n, 1, k)), False, False),
-            t.op("ntt", tiled, -1, None, None, q, None, None, psi, t.empty((3, 5, k, n)), True, True),
+            t.op("ntt", tiled, -1, None, None, q, None, None, psi, t.empty((3, 5, k, n)), 1, 1),
             t.op("intt", a, perm, None, q, None, None, ipsi, n_inv, t.empty((3, n, 1, k)), False),
             t.op("apply_g_decomp", flat, 16, 4, t.empty((2, k, n, 16), "int8")),
             t.op("apply_g_decomp_relative_to_full_q", flat, q, count, 4,

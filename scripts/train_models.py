@@ -94,7 +94,7 @@ def disease(unit=64, sigmoid_unit=2**16, limit=12.0, epochs=3000):
              "b": int(quantised(b[0], unit * 64)), "sigmoid_unit": sigmoid_unit, "c1": c1, "c3": c3}
     z = (features[held_out] @ model["w"] + model["b"]) / (64.0 * unit)
     p = 0.5 + (c1 * z + c3 * z**3) / sigmoid_unit
-    print("disease: %.1f %% of %d held out, |z| to %.1f, p from %.2f to %.2f, from the sigmoid %.2f" % (
+    print("disease: %.1f %% of %d held out, |z| to %.1f, p from %.2f to %.2f, off by %.2f" % (
         100 * ((p > 0.5) == malignant[held_out]).mean(), len(z), abs(z).max(), p.min(), p.max(),
         abs(p - 1 / (1 + np.exp(-z))).max()))
     return model

@@ -109,7 +109,8 @@ def bootstrap(seed, sink=None, limbs=8, rotations=3):
         t.nothing()
     with t.segment("download_ct_1"):
         t.download_result(total)
-        t.free(ct, total, *[table for table in t.tables.values() if table])
+        t.free(ct, total)
+        t.free_tables()
     return t, t.answers("bootstrap", "CKKS", "slots", domain="values",
                         layout=["n", "part", "limb"], scale_bits=2 * SCALE_BITS,
                         unit=1 << (2 * VALUE_BITS), truth=truth.tolist())

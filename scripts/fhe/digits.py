@@ -70,13 +70,6 @@ def dense(t, ct, weights, bias, shape, group):
     return out
 
 
-def upload_hints(t):
-    """The precomputed hints (q_inv, level_inv) of full-q digits for two primes."""
-    q = t.ring.primes
-    pair = [pow(q[1 - j], -1, q[j]) for j in (0, 1)]
-    return t.upload(np.array([[0, pair[0]], [pair[1], 0]])), t.upload(np.array(pair))
-
-
 def network(t, weights, key, hints, ct, sizes, group):
     """ct [1, inputs, 1, n, 2, k] -> logits [outputs, n, 2, k]."""
     n, k = t.ring.n, t.ring.k
@@ -104,7 +97,7 @@ def digits(seed, sink, n, group):
     sizes = len(model["w1"]), len(model["w2"])
     with t.segment("upload_inf_context"):
         t.upload_tables()
-        hints = upload_hints(t)
+        hints = t.upload_hints()
     t.nothing()
     with t.segment("upload_ek"):
         key = t.upload_switching_key(t.secret.square(), limbs_last=True, fortran=True)
@@ -128,7 +121,8 @@ def digits(seed, sink, n, group):
             t.download_result(result)
             t.free(result)
         t.nothing()
-    t.free(key, *hints, *weights.values(), *[table for table in t.tables.values() if table])
+    t.free(key, *hints, *weights.values())
+    t.free_tables()
     return t, t.answers("digits", "CKKS", "classes", domain="values",
                         layout=["class", "n", "part", "limb"], scale_bits=2 * SCALE_BITS,
                         unit=logit_unit(model), labels=classes.tolist(),

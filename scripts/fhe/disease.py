@@ -7,7 +7,7 @@ import numpy as np
 
 from bundled_workloads import add_key_switched, square
 from fhe import ckks, data
-from fhe.digits import constants, dense, upload_hints
+from fhe.digits import constants, dense
 from fhe.program import Program, limbs_last
 from fhe.ring import RnsRing
 from transcript_builder import ntt_primes
@@ -99,7 +99,7 @@ def disease(seed, sink=None):
     slots[:, :len(features)] = features.T
     with t.segment("upload_inf_context"):
         t.upload_tables()
-        hints = upload_hints(t)
+        hints = t.upload_hints()
     t.nothing()
     with t.segment("upload_ek"):
         key = t.upload_switching_key(t.secret.square(), limbs_last=True, fortran=True)
@@ -119,7 +119,8 @@ def disease(seed, sink=None):
     t.nothing()
     with t.segment("download_ct_1"):
         t.download_result(result)
-        t.free(result, *[table for table in t.tables.values() if table])
+        t.free(result)
+        t.free_tables()
     truth, unit = probabilities(model, features)
     return t, t.answers("disease", "CKKS", "probabilities", domain="values",
                         layout=["one", "r", "n", "part", "limb"], scale_bits=3 * SCALE_BITS,

@@ -28,13 +28,15 @@ class Program(Transcript):
         self.secret = SecretKey(ring, self.sampler.ternary((ring.n,)))
         self.tables, self.results = {}, []
 
-    def upload_tables(self, *wanted):
-        """The tables of the ring that the transforms want; q alone where none is named."""
+    def upload_tables(self):
+        """The tables of the ring that the transforms want."""
         names = ("perm", "q", "log2p", "mu", "psi", "ipsi", "n_inv")
-        self.tables = {name: self.upload(getattr(self.ring.tables, name))
-                       for name in names if name in (wanted or names)}
+        self.tables = {name: self.upload(getattr(self.ring.tables, name)) for name in names}
         small = self.ring.n <= PAIRS_LIMIT
         self.tables["pairs"] = self.upload(self.ring.tables.pairs) if small else None
+
+    def free_tables(self):
+        self.free(*[table for table in self.tables.values() if table])
 
     def download_result(self, handle, **npy_format):
         array = self.array(handle)
@@ -62,7 +64,13 @@ class Program(Transcript):
         return self.upload(np.ascontiguousarray(np.moveaxis(key, -1, -2) if limbs_last else key),
                            fortran=fortran)
 
-    def full_q_digits(self, a, out, hints=(None, None)):
+    def upload_hints(self):
+        """The precomputed hints (q_inv, level_inv) of full-q digits for two primes."""
+        q = self.ring.primes
+        pair = [pow(q[1 - j], -1, q[j]) for j in (0, 1)]
+        return self.upload(np.array([[0, pair[0]], [pair[1], 0]])), self.upload(np.array(pair))
+
+    def full_q_digits(self, a, out, hints):
         """Four-bit digits of the CRT value of residues [l, k, r]."""
         count = self.array(out).shape[1]
         return self.op("apply_g_decomp_relative_to_full_q", a, self.tables["q"], hints[0], count,

@@ -133,7 +133,8 @@ def sentiment(seed, sink=None):
     t.nothing()
     with t.segment("download_ct_1"):
         t.download_result(ct)
-        t.free(ct, *[table for table in t.tables.values() if table])
+        t.free(ct)
+        t.free_tables()
     truth, unit = scores(model, embedded)
     return t, t.answers("sentiment", "CKKS", "labels", domain="values",
                         layout=["part", "block", "n", "limb"], stride=tokens * size,

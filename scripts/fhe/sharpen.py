@@ -70,7 +70,8 @@ def sharpen(seed, sink=None):
     t.nothing()
     with t.segment("download_ct_1"):
         t.download_result(result)
-        t.free(result, *[table for table in t.tables.values() if table])
+        t.free(result)
+        t.free_tables()
     return t, t.answers("sharpen", "BGV", "picture", plain_modulus=PLAIN_MODULUS,
                         layout=["tile", "n", "part", "limb"], domain="coefficients",
                         tiles=[picture.shape[0] // INSIDE, picture.shape[1] // INSIDE],
