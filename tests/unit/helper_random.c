@@ -160,6 +160,8 @@ static bool is_prime(uint64_t x)
 static const int64_t *coprimes_of(enum dtype dtype)
 {
     static int64_t lists[DTYPE_COUNT][COPRIME_MAX];
+    if (dtype == DTYPE_INT8) /* holds too few; only for calls that are to be refused */
+        dtype = DTYPE_INT64;
     int64_t *list = lists[dtype];
     if (list[0])
         return list;
