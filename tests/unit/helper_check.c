@@ -157,7 +157,8 @@ static void images_init(struct images *images, const struct problem *problem,
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < PARAMETERS_MAX; i++) {
             const struct problem_tensor *tensor = &problem->tensors[i];
-            if (tensor->present && (tensor->contents != CONTENTS_VALUES) == pass)
+            bool any = tensor->contents == CONTENTS_VALUES || tensor->contents == CONTENTS_TAME;
+            if (tensor->present && any == (pass == 0))
                 view_scatter(&placement->places[i].layout, dtype_size(tensor->dtype),
                              images->bytes[placement->places[i].storage], data->packed[i]);
         }

@@ -24,7 +24,8 @@ static bool is_input(const struct problem *problem, int i)
 /* Whether any values will do, so that other tensors may share them. */
 static bool is_free(const struct problem *problem, int i)
 {
-    return problem->tensors[i].contents == CONTENTS_VALUES;
+    return problem->tensors[i].contents == CONTENTS_VALUES ||
+           problem->tensors[i].contents == CONTENTS_TAME;
 }
 
 static bool may_repeat(const struct problem_tensor *tensor)

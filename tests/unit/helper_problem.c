@@ -139,9 +139,32 @@ static void set_indices(struct maker *maker, const char *name, uint32_t rank, co
                         int64_t low, int64_t high)
 {
     struct problem_tensor *tensor = set_tensor(maker, name, rank, shape);
-    tensor->contents = CONTENTS_INDICES;
+    tensor->contents = CONTENTS_BETWEEN;
     tensor->low = low;
     tensor->high = high;
+}
+
+/* Makes most values residues, as they are in real transcripts: moduli are in [2^s, 2^(s+1)), values
+ * below 2^s. Returns 2^s. */
+static int64_t tame(struct maker *maker)
+{
+    struct problem *problem = maker->problem;
+    int64_t bits = (int64_t)(8 * dtype_size(maker->dtypes->value)) - 1;
+    int64_t base = (int64_t)1 << random_between(maker->random, 1, bits - 1);
+    for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
+        struct problem_tensor *tensor = &problem->tensors[i];
+        if (!tensor->present || (int)i == problem->out)
+            continue;
+        if (tensor->contents == CONTENTS_MODULI) {
+            tensor->contents = CONTENTS_BETWEEN;
+            tensor->low = base;
+            tensor->high = base + (base - 1);
+        } else if (tensor->contents == CONTENTS_VALUES) {
+            tensor->contents = CONTENTS_TAME;
+            tensor->high = base - 1;
+        }
+    }
+    return base;
 }
 
 #define SHAPE(...)                                                                          \
@@ -250,6 +273,15 @@ static void make_elementwise(struct maker *maker)
         set_integer(
             maker, "p",
             random_modulus(maker->random, random_once_in(maker->random, 4) ? DTYPE_INT64 : dtype));
+    if (!choose(maker, 2))
+        return;
+    int64_t base = tame(maker);
+    if (p >= 0 && parameters[p].kind != PARAMETER_TENSOR)
+        set_integer(maker, "p", random_between(maker->random, base, base + (base - 1)));
+    if (b >= 0 && parameters[b].kind != PARAMETER_TENSOR && !random_once_in(maker->random, 4))
+        set_integer(maker, "b",
+                    is_mod ? random_between(maker->random, base, base + (base - 1))
+                           : random_between(maker->random, 0, base - 1));
 }
 
 /* ---------------------------------------------------------------- sums */
@@ -272,6 +304,8 @@ static void make_axis_modsum(struct maker *maker)
     set_tensor(maker, "out", rank - 1, out);
     set_contents(maker, "q", 1, &shape[rank - 1], CONTENTS_MODULI);
     set_integer(maker, "axis", spelled_axis(maker, axis, rank));
+    if (choose(maker, 2))
+        tame(maker);
 }
 
 /* A permutation, or where none is used nothing, or a tensor that is not looked at. */
@@ -306,7 +340,8 @@ static void any_n_and_k(struct maker *maker, bool power)
     maker->k = random_between(maker->random, 1, 4);
     maker->n = random_between(maker->random, 1, 40);
     if (power)
-        maker->n = (int64_t)1 << random_between(maker->random, 0, 8);
+        maker->n = (int64_t)1 << random_between(maker->random, 0,
+                                                random_once_in(maker->random, 3) ? 11 : 8);
 }
 
 static void make_modmul_axis_sum(struct maker *maker)
@@ -337,6 +372,8 @@ static void make_modmul_axis_sum(struct maker *maker)
     }
     set_integer(maker, "axis", is_last ? -1 : -3);
     set_hints(maker);
+    if (choose(maker, 2))
+        tame(maker);
 }
 
 /* ---------------------------------------------------------------- transforms */
@@ -368,6 +405,8 @@ static void make_transform(struct maker *maker)
     set_integer(maker, "tile", tile);
     set_integer(maker, "skip_perm", skips);
     set_hints(maker);
+    if (choose(maker, 2))
+        tame(maker);
 }
 
 /* ---------------------------------------------------------------- digits */
@@ -710,8 +749,12 @@ void problem_fill(const struct problem_tensor *tensor, struct random *random, vo
     case CONTENTS_MODULI: random_fill_moduli(random, tensor->dtype, count, array); break;
     case CONTENTS_COPRIME: random_fill_coprime(random, tensor->dtype, count, array); break;
     case CONTENTS_PERMUTATION: random_fill_permutation(random, tensor->dtype, count, array); break;
-    case CONTENTS_INDICES:
+    case CONTENTS_BETWEEN:
         random_fill_between(random, tensor->dtype, count, tensor->low, tensor->high, array);
+        break;
+    case CONTENTS_TAME:
+        random_fill_tame(random, tensor->dtype, count, tensor->high, random_once_in(random, 2),
+                         array);
         break;
     }
 }

@@ -14,7 +14,9 @@ enum contents {
     CONTENTS_MODULI,
     CONTENTS_COPRIME,
     CONTENTS_PERMUTATION,
-    CONTENTS_INDICES, /* in [low, high] */
+    CONTENTS_BETWEEN, /* in [low, high] */
+    CONTENTS_TAME,    /* in [0, high], high + 1 a power of two; in every other tensor a few values
+                         are anything */
 };
 
 struct problem_tensor {

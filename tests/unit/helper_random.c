@@ -102,8 +102,16 @@ void random_fill_values(struct random *random, enum dtype dtype, int64_t count, 
 
 void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array)
 {
-    for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, random_modulus(random, dtype));
+    const int64_t top = (int64_t)1 << 62;
+    int64_t kind = dtype == DTYPE_INT64 ? random_between(random, 0, 2) : 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t modulus = random_modulus(random, dtype);
+        if (kind == 1)
+            modulus = modulus % (top - 1) + 1;
+        else if (kind == 2)
+            modulus |= top;
+        dtype_store(dtype, array, i, modulus);
+    }
 }
 
 void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
@@ -113,15 +121,45 @@ void random_fill_between(struct random *random, enum dtype dtype, int64_t count,
         dtype_store(dtype, array, i, random_between(random, low, high));
 }
 
+void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
+                      bool outliers, void *array)
+{
+    random_fill_values(random, dtype, count, array);
+    for (int64_t i = 0; i < count; i++)
+        dtype_store(dtype, array, i, dtype_load(dtype, array, i) & high);
+    for (int i = 0; i < 3 && outliers && count > 0; i++)
+        dtype_store(dtype, array, random_between(random, 0, count - 1),
+                    random_value(random, dtype));
+}
+
+static void swap(enum dtype dtype, void *array, int64_t i, int64_t j)
+{
+    int64_t value = dtype_load(dtype, array, i);
+    dtype_store(dtype, array, i, dtype_load(dtype, array, j));
+    dtype_store(dtype, array, j, value);
+}
+
 void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array)
 {
+    bool is_power = count > 0 && (count & (count - 1)) == 0;
+    int64_t kind = random_between(random, 0, 7); /* 0, 1: the identity; 2 to 4: bit reversal */
     for (int64_t i = 0; i < count; i++)
         dtype_store(dtype, array, i, i);
-    for (int64_t i = count - 1; i > 0; i--) {
-        int64_t j = random_between(random, 0, i), value = dtype_load(dtype, array, i);
-        dtype_store(dtype, array, i, dtype_load(dtype, array, j));
-        dtype_store(dtype, array, j, value);
+    if (kind >= 2 && kind <= 4 && is_power) {
+        for (int64_t i = 1, reversed = 0; i < count; i++) {
+            int64_t bit = count >> 1; /* counts up from the highest bit */
+            for (; reversed & bit; bit >>= 1)
+                reversed ^= bit;
+            reversed |= bit;
+            dtype_store(dtype, array, i, reversed);
+        }
+    } else if (kind >= 5 || !is_power) {
+        for (int64_t i = count - 1; i > 0; i--)
+            swap(dtype, array, i, random_between(random, 0, i));
     }
+    if (count > 1 && (kind == 1 || kind == 4)) /* but for two */
+        swap(dtype, array, random_between(random, 0, count - 1),
+             random_between(random, 0, count - 1));
 }
 
 /* ---------------------------------------------------------------- coprime moduli */
@@ -184,7 +222,9 @@ void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count,
 {
     const int64_t *list = coprimes_of(dtype);
     int64_t order[COPRIME_MAX];
-    random_fill_permutation(random, DTYPE_INT64, COPRIME_MAX, order);
+    memcpy(order, list, sizeof order);
+    for (int64_t i = COPRIME_MAX - 1; i > 0; i--)
+        swap(DTYPE_INT64, order, i, random_between(random, 0, i));
     for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, list[order[i]]);
+        dtype_store(dtype, array, i, order[i]);
 }

@@ -31,13 +31,19 @@ int64_t random_modulus(struct random *random, enum dtype dtype);
 /* Fast: taken from a pool of random values, at a random place. */
 void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array);
 
+/* Moduli of all kinds, or all below 2^62, or all of 2^62 or more (of int64): there the ways of
+ * kernels part. */
 void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, void *array);
 
 /* In [low, high]. */
 void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
                          int64_t high, void *array);
 
-/* A permutation of 0 .. count-1. */
+/* In [0, high], high + 1 a power of two. Fast. outliers: a few values are anything. */
+void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
+                      bool outliers, void *array);
+
+/* A permutation of 0 .. count-1: any, often the identity, a bit reversal, or nearly one of them. */
 void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array);
 
 /* Pairwise coprime and above 1: primes of many lengths, most of them near the largest, and a power
