@@ -71,7 +71,7 @@ static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8
                                               ulong size, global const struct twiddle *twiddles,   \
                                               ulong m, struct lane_modulus modulus)                 \
     {                                                                                              \
-        ulong8 largest = (ulong8)(0);                                                              \
+        ulong8 inputs = (ulong8)(0);                                                               \
         ulong8 factor[RADIX], quotient[RADIX];                                                     \
         load_twiddles_##RADIX(factor, quotient, twiddles, m);                                      \
         ulong step = size / RADIX;                                                                 \
@@ -79,7 +79,7 @@ static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8
             ulong8 a[RADIX];                                                                       \
             UNROLL for (uint i = 0; i < RADIX; i++) {                                              \
                 a[i] = vload8(0, from + i * step + j);                                             \
-                largest = max(largest, a[i]);                                                      \
+                inputs |= a[i];                                                                    \
             }                                                                                      \
             FOR_EACH_FORWARD(RADIX, stage, block, i)                                               \
             forward_butterfly(&a[FIRST(RADIX, stage, block, i)],                                   \
@@ -87,7 +87,7 @@ static inline void inverse_butterfly(ulong8 *x, ulong8 *y, ulong8 factor, ulong8
                               quotient[stage + block], modulus);                                   \
             UNROLL for (uint i = 0; i < RADIX; i++) vstore8(a[i], 0, x + i * step + j);            \
         }                                                                                          \
-        return largest;                                                                            \
+        return inputs;                                                                             \
     }                                                                                              \
     /* With scale, the first half of the results is multiplied by it, and all are reduced. */      \
     static inline void inverse_pass_##RADIX(global ulong *x, ulong size,                           \
@@ -217,12 +217,13 @@ static inline void forward_last(global ulong *x, ulong size, ulong n, global ulo
 }
 
 /* The first four stages of the inverse, of size elements of from, which may be x, or with reversed
- * of a whole row in natural order. Values are in [0, 2q]; returns the largest. */
+ * of a whole row in natural order. Values are in [0, 2q]; returns the bits of
+ * all of them. */
 static inline ulong8 inverse_first(global ulong *x, global const ulong *from, ulong size, ulong n,
                                    bool reversed,
                                    global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
-    ulong8 largest = (ulong8)(0);
+    ulong8 inputs = (ulong8)(0);
     for (ulong group = 0; group < size / GROUP; group++) {
         ulong8 a[LAST_RADIX];
         ulong position = group_position(group, n, reversed);
@@ -232,7 +233,7 @@ static inline ulong8 inverse_first(global ulong *x, global const ulong *from, ul
         } else {
             load_blocks(a, from + position, n, reversed);
         }
-        UNROLL for (uint i = 0; i < LAST_RADIX; i++) largest = max(largest, a[i]);
+        UNROLL for (uint i = 0; i < LAST_RADIX; i++) inputs |= a[i];
         FOR_EACH_INVERSE(LAST_RADIX, stage, block, i)
         inverse_butterfly(&a[FIRST(LAST_RADIX, stage, block, i)],
                           &a[SECOND(LAST_RADIX, stage, block, i)], LANE_FACTOR(stage + block),
@@ -240,7 +241,7 @@ static inline ulong8 inverse_first(global ulong *x, global const ulong *from, ul
         store_blocks(a, x + position, n, reversed);
         lane_twiddles += 2 * LANES * (LAST_RADIX - 1);
     }
-    return largest;
+    return inputs;
 }
 
 /* How the stages before the last four are divided: a first pass of radix 2, 4 or 8 if their number
@@ -257,21 +258,21 @@ static inline ulong first_radix(ulong n)
 
 /*
  * Transforms from, which may be x, into x; or, where there is a row natural, with x for scratch,
- * into that in natural order. Results are in [0, q). Returns the largest inputs, as unsigned
- * numbers: only where they are below 4q, and none is negative, are the results right.
+ * into that in natural order. Results are in [0, q). Returns the bits of all inputs: only where
+ * these are in [0, 4q) are the results right.
  */
 static inline ulong8 forward_row(global ulong *x, global const ulong *from, global ulong *natural,
                                  ulong n, global const struct twiddle *twiddles,
                                  global const ulong *lane_twiddles, struct lane_modulus modulus)
 {
     ulong first = first_radix(n), part = n; /* first: blocks at the start of a part */
-    ulong8 largest = (ulong8)(0);
+    ulong8 inputs = (ulong8)(0);
     if (first == 2)
-        largest = forward_pass_2(x, from, n, twiddles, 1, modulus);
+        inputs = forward_pass_2(x, from, n, twiddles, 1, modulus);
     else if (first == 4)
-        largest = forward_pass_4(x, from, n, twiddles, 1, modulus);
+        inputs = forward_pass_4(x, from, n, twiddles, 1, modulus);
     else if (first == 8)
-        largest = forward_pass_8(x, from, n, twiddles, 1, modulus);
+        inputs = forward_pass_8(x, from, n, twiddles, 1, modulus);
     for (ulong begin = 0; begin < n; begin += part) {
         for (ulong blocks = first; n / blocks > LAST_RADIX; blocks *= 16) {
             ulong size = n / blocks;
@@ -282,7 +283,7 @@ static inline ulong8 forward_row(global ulong *x, global const ulong *from, glob
             for (ulong at = begin; at < begin + part; at += size) {
                 ulong8 seen = forward_pass_16(x + at, blocks == 1 ? from : x + at, size, twiddles,
                                               blocks + at / size, modulus);
-                largest = blocks == 1 ? seen : largest;
+                inputs = blocks == 1 ? seen : inputs;
             }
         }
         bool done = begin + part == n;
@@ -291,20 +292,20 @@ static inline ulong8 forward_row(global ulong *x, global const ulong *from, glob
         else if (done) /* its blocks come from all over the row */
             forward_last(x, n, n, natural, lane_twiddles, modulus);
     }
-    return largest;
+    return inputs;
 }
 
 /*
  * Transforms from, which may be x, and with reversed is in natural order, into x; results are in
- * [0, q). n_inv: what they are multiplied by; scaled_first: n_inv * ipsi[1]. Returns the largest
- * inputs, as unsigned numbers: only where they are in [0, 2q] are the results right.
+ * [0, q). n_inv: what they are multiplied by; scaled_first: n_inv * ipsi[1]. Returns the bits of
+ * all inputs: only where these are in [0, 2q] are the results right.
  */
 static inline ulong8 inverse_row(global ulong *x, global const ulong *from, bool reversed, ulong n,
                                  global const struct twiddle *twiddles,
                                  global const ulong *lane_twiddles, struct lane_modulus modulus,
                                  const struct twiddle *n_inv, const struct twiddle *scaled_first)
 {
-    ulong8 largest = (ulong8)(0);
+    ulong8 inputs = (ulong8)(0);
     ulong first = first_radix(n), part = n / first;
     while (part > CACHED_ROW)
         part /= 16;
@@ -313,7 +314,7 @@ static inline ulong8 inverse_row(global ulong *x, global const ulong *from, bool
         if (!reversed || begin == 0) { /* reversed blocks go all over the row */
             ulong8 seen = inverse_first(x + begin, from + begin, reversed ? n : part, n, reversed,
                                         LANE_TWIDDLES(begin), modulus);
-            largest = max(largest, seen);
+            inputs |= seen;
         }
         for (ulong blocks = n / LAST_RADIX / 16; blocks >= first; blocks /= 16) {
             ulong size = n / blocks;
@@ -331,7 +332,7 @@ static inline ulong8 inverse_row(global ulong *x, global const ulong *from, bool
         inverse_pass_4(x, n, twiddles, 1, modulus, n_inv, scaled_first);
     else if (first == 8)
         inverse_pass_8(x, n, twiddles, 1, modulus, n_inv, scaled_first);
-    return largest;
+    return inputs;
 }
 
 /* ---------------------------------------------------------------- load and store */
@@ -480,16 +481,17 @@ KERNEL forward_rows(ROWS_PARAMETERS, uint use_perm)
         bool natural = reversed && is_direct(out);
         /* What is read again must not have been overwritten. */
         bool directly = is_direct(in) && (in_memory != out_memory || !(in_place || natural));
-        ulong limit = min(4 * modulus.value, (ulong)1 << 63);
+        /* A power of two above q and at most 4q: numbers below it have no bit from there on. */
+        ulong limit = (ulong)2 << (64 - modulus.shift);
         for (;; directly = false) {
             if (!directly)
                 load_row(x, in, n, 0, make_twiddle(1 % modulus.value, modulus), lazy);
-            ulong8 largest = forward_row(
+            ulong8 inputs = forward_row(
                 x, directly ? (global ulong *)in.memory : x,
                 natural ? (global ulong *)out.memory : 0, n, row_twiddles,
                 (natural ? reversed_lane_twiddles : lane_twiddles) + LANE_TWIDDLES_OF(row % k, n),
                 lazy);
-            if (!directly || all(largest < limit))
+            if (!directly || all(inputs < limit))
                 break;
         }
         if (!in_place && !natural)
@@ -519,7 +521,8 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
             struct lane_modulus lazy = {(ulong8)(modulus.value), (ulong8)(2 * modulus.value)};
             struct twiddle scaled_first =
                 make_twiddle(multiply_mod(scale.factor, row_twiddles[1].factor, modulus), modulus);
-            ulong limit = min(2 * modulus.value, (ulong)1 << 63);
+            /* A power of two above q and at most 2q: numbers below it have no bit from there on. */
+            ulong limit = (ulong)1 << (64 - modulus.shift);
             /* What is read again must not have been overwritten. */
             bool directly = is_direct(in) && (reversed || identity) &&
                             !(in_place && in_memory == out_memory);
@@ -528,12 +531,12 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
                     load_row(x, in, n, identity ? 0 : perm,
                              make_twiddle(1 % modulus.value, modulus), lazy);
                 bool natural = directly && !identity;
-                ulong8 largest = inverse_row(
+                ulong8 inputs = inverse_row(
                     x, directly ? (global ulong *)in.memory : x, natural, n, row_twiddles,
                     (natural ? reversed_lane_twiddles : lane_twiddles) +
                         LANE_TWIDDLES_OF(row % k, n),
                     lazy, &scale, &scaled_first);
-                if (!directly || all(largest < limit))
+                if (!directly || all(inputs < limit))
                     break;
             }
         }
