@@ -117,6 +117,8 @@ void random_fill_moduli(struct random *random, enum dtype dtype, int64_t count, 
 void random_fill_between(struct random *random, enum dtype dtype, int64_t count, int64_t low,
                          int64_t high, void *array)
 {
+    if (high < low) /* indices of an empty axis: none is looked at */
+        high = low;
     for (int64_t i = 0; i < count; i++)
         dtype_store(dtype, array, i, random_between(random, low, high));
 }
