@@ -1,0 +1,108 @@
+/*
+ * Calls large enough that the executor cuts them up, against the host reference: transforms whose
+ * rows do not fit the scratch memory at one time, tables at their limits, permutations of many
+ * entries.
+ */
+#include "helper_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_random.h"
+#include "helper_script.h"
+
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+
+static int64_t *random_values(struct random *random, int64_t count)
+{
+    int64_t *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = random_value(random, DTYPE_INT64);
+    return values;
+}
+
+/* On both executors. tuning: NULL, or of the device. */
+static void expect_same(struct script *script, const char *tuning)
+{
+    struct script_results expected = {0}, results = {0};
+    struct healcl_device *device = NULL;
+    if (tuning)
+        setenv("HEALCL_TUNING", tuning, 1);
+    script_plan(script);
+    OK(script_run_on(script, NULL, &expected, &error));
+    OK(device_open(&opencl_loader, NULL, &device, &error));
+    OK(script_run_on(script, device, &results, &error));
+    assert_true(script_same_results(&results, &expected));
+    healcl_device_close(device);
+    script_results_release(&expected);
+    script_results_release(&results);
+    script_release(script);
+}
+
+/* 36 rows of 2^18 residues take 72 MB: more than are worked on at one time, in parts that begin
+ * with another modulus. The input is small and repeated. */
+static void many_rows(void **state)
+{
+    (void)state;
+    enum { N = 1 << 18, K = 3 };
+    static const char *const tunings[] = {"vectors=0", NULL};
+    struct random random = {0x1a86e};
+    for (int i = 0; i < 2; i++) {
+        struct script script = {0};
+        int64_t *values = random_values(&random, K * N), *perm = random_values(&random, N);
+        random_fill_permutation(&random, DTYPE_INT64, N, perm);
+        script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(K, N), values);
+        script_upload(&script, "row", DTYPE_INT64, 4, VALUES(1, 1, 1, N), values + 5);
+        script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(N), perm);
+        script_upload(&script, "q", DTYPE_INT64, 1, VALUES(K),
+                      VALUES(INT64_MAX - 24, 65537, (1LL << 61) - 1));
+        script_upload(&script, "n_inv", DTYPE_INT64, 1, VALUES(K), values);
+        script_call(&script, "rows", "expand", "row 0 12");
+        script_call(&script, "out", "empty", "(12,1,3,262144) :int64");
+        script_call(&script, "out", "ntt", "rows -1 perm none q none none psi out 1 0");
+        script_call(&script, "some", "get_slice", "out [0:12:4,0:1:1,0:3:1,0:262144:7]");
+        script_download(&script, "some");
+        script_call(&script, "out", "intt", "out -1 perm none q none none psi n_inv out 0");
+        script_download(&script, "some");
+        script_call(&script, "last", "get_slice", "out [11]");
+        script_download(&script, "last");
+        free(values);
+        free(perm);
+        expect_same(&script, tunings[i]);
+    }
+}
+
+/* As many moduli as get a table, and one more. */
+static void many_moduli(void **state)
+{
+    (void)state;
+    struct random random = {0x70d};
+    for (int64_t count = (1 << 16) - 1; count <= (1 << 16) + 1; count++) {
+        struct script script = {0};
+        char shape[64];
+        int64_t *values = random_values(&random, 2 * count);
+        random_fill_moduli(&random, DTYPE_INT64, count, values);
+        snprintf(shape, sizeof shape, "(2,%lld) :int64", (long long)count);
+        script_upload(&script, "p", DTYPE_INT64, 1, VALUES(count), values);
+        script_upload(&script, "a", DTYPE_INT64, 1, VALUES(count), values + count);
+        script_call(&script, "wide", "unsqueeze", "a 0");
+        script_call(&script, "wide", "expand", "wide 0 2");
+        script_call(&script, "out", "empty", shape);
+        script_call(&script, "out", "_modmul_ttt", "wide a p out");
+        script_download(&script, "out");
+        script_call(&script, "out", "_modneg_tt", "wide p out");
+        script_download(&script, "out");
+        free(values);
+        expect_same(&script, count % 2 ? NULL : "vectors=0");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(many_rows),
+        DEVICE_TEST(many_moduli),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
