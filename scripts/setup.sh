@@ -3,6 +3,7 @@
 # Installs the Debian or Ubuntu packages that are missing, asking for nothing.
 #
 #   setup.sh          what it takes to build and run healcl on a CPU
+#   setup.sh --demo   and to decrypt what it computed
 #   setup.sh --test   and to test it
 #   setup.sh --all    and to do all that .ci/run does
 #
@@ -11,15 +12,17 @@ set -euo pipefail
 
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
     pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
-test_packages=(libcmocka-dev python3 python3-numpy)
+demo_packages=(python3 python3-numpy)
+test_packages=("${demo_packages[@]}" libcmocka-dev)
 all_packages=(clang clang-format clang-tidy shellcheck)
 
 case "${1-}" in
 "") ;;
+--demo) packages+=("${demo_packages[@]}") ;;
 --test) packages+=("${test_packages[@]}") ;;
 --all) packages+=("${test_packages[@]}" "${all_packages[@]}") ;;
 *)
-    echo "usage: $0 [--test|--all]" >&2
+    echo "usage: $0 [--demo|--test|--all]" >&2
     exit 2
     ;;
 esac
