@@ -310,9 +310,9 @@ static void summarise(struct bench *bench, struct bench_result *result)
     result->samples = (uint32_t)count;
     result->min_ns = (double)bench->samples[0] / launches;
     result->max_ns = (double)bench->samples[count - 1] / launches;
+    size_t low = (count - 1) / 2, high = count / 2;
     result->median_ns =
-        ((double)bench->samples[(count - 1) / 2] + (double)bench->samples[count / 2]) / 2 /
-        launches;
+        ((double)bench->samples[low] + (double)bench->samples[high]) / 2 / launches;
 }
 
 MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,
