@@ -311,8 +311,7 @@ static void summarise(struct bench *bench, struct bench_result *result)
     result->min_ns = (double)bench->samples[0] / launches;
     result->max_ns = (double)bench->samples[count - 1] / launches;
     size_t low = (count - 1) / 2, high = count / 2;
-    result->median_ns =
-        ((double)bench->samples[low] + (double)bench->samples[high]) / 2 / launches;
+    result->median_ns = ((double)bench->samples[low] + (double)bench->samples[high]) / 2 / launches;
 }
 
 MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,
