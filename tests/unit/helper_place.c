@@ -9,8 +9,9 @@
 
 const char *arrangement_name(enum arrangement arrangement)
 {
-    static const char *const names[] = {"contiguous", "offset",   "strided", "transposed",
-                                        "broadcast",  "in place", "overlap", "random"};
+    static const char *const names[] = {"contiguous", "offset",    "strided",
+                                        "transposed", "broadcast", "in place",
+                                        "overlap",    "random",    "beside"};
     return names[arrangement];
 }
 
@@ -379,6 +380,11 @@ void placement_make(struct placement *placement, const struct problem *problem,
             placement->places[partner].start = out->start;
             out->start = 0;
         }
+        together[partner] = together[problem->out] = true;
+        finish_flat(placement, problem, together);
+    } else if (arrangement == ARRANGEMENT_BESIDE) {
+        int partner = partner_of_out(problem, false);
+        placement->places[partner].start = layout_elements(&problem->tensors[problem->out].shape);
         together[partner] = together[problem->out] = true;
         finish_flat(placement, problem, together);
     } else {

@@ -18,7 +18,9 @@ enum arrangement {
     ARRANGEMENT_IN_PLACE,   /* the output is an input */
     ARRANGEMENT_OVERLAP,    /* the output overlaps an input partly */
     ARRANGEMENT_COUNT,
+    /* Not in the table: */
     ARRANGEMENT_RANDOM = ARRANGEMENT_COUNT, /* anything for each tensor */
+    ARRANGEMENT_BESIDE, /* the output and an input side by side in one storage */
 };
 
 const char *arrangement_name(enum arrangement arrangement);

@@ -159,9 +159,11 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
         for (int64_t i = count - 1; i > 0; i--)
             swap(dtype, array, i, random_between(random, 0, i));
     }
-    if (count > 1 && (kind == 1 || kind == 4)) /* but for two */
-        swap(dtype, array, random_between(random, 0, count - 1),
-             random_between(random, 0, count - 1));
+    if (count > 1 && (kind == 1 || kind == 4)) { /* but for two, often the last */
+        bool last = random_once_in(random, 2);
+        swap(dtype, array, last ? count - 1 : random_between(random, 0, count - 1),
+             last ? count - 2 : random_between(random, 0, count - 1));
+    }
 }
 
 /* ---------------------------------------------------------------- coprime moduli */
