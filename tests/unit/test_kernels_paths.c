@@ -83,7 +83,19 @@ static void set_permutation(enum permutation_kind kind, int64_t n, int64_t *perm
 }
 
 /* The inputs of a row: residues, and among them at most one of these. */
-enum outlier { NONE, IS_Q, BELOW_2Q, IS_2Q, BELOW_4Q, IS_4Q, ABOVE_4Q, IS_NEGATIVE, OUTLIERS };
+enum outlier {
+    NONE,
+    IS_Q,
+    BELOW_2Q,
+    IS_2Q,
+    BELOW_4Q,
+    IS_4Q,
+    BELOW_8Q,
+    BELOW_16Q,
+    IS_LARGE,
+    IS_NEGATIVE,
+    OUTLIERS
+};
 
 static int64_t outlier_value(enum outlier outlier, int64_t q, struct random *random)
 {
@@ -95,7 +107,9 @@ static int64_t outlier_value(enum outlier outlier, int64_t q, struct random *ran
     case IS_2Q: value = 2 * value; break;
     case BELOW_4Q: value = 4 * value - 1; break;
     case IS_4Q: value = 4 * value; break;
-    case ABOVE_4Q: return INT64_MAX;
+    case BELOW_8Q: value = 8 * value - 1; break;
+    case BELOW_16Q: value = 16 * value - 1; break;
+    case IS_LARGE: return INT64_MAX;
     default: return random_once_in(random, 2) ? -1 : INT64_MIN;
     }
     return (int64_t)(value & INT64_MAX);

@@ -1,0 +1,266 @@
+/*
+ * The arithmetic of cl/lanes.cl and cl/vectors.cl, compiled for the host with vectors of one lane,
+ * against 128-bit integers: ranges and values, where quotients are estimated too small most.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "cl/base.h"
+
+/* ---- what OpenCL C has and C lacks ---- */
+
+typedef unsigned int uint;
+typedef unsigned long ulong; /* 64 bits wide, as in OpenCL C */
+_Static_assert(sizeof(ulong) == 8, "a long must have 64 bits");
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+static ulong mul_hi_unsigned(ulong a, ulong b)
+{
+    return (ulong)((uint128)a * b >> 64);
+}
+
+static long mul_hi_signed(long a, long b)
+{
+    return (long)((int128)a * b >> 64);
+}
+
+#define mul_hi(a, b) _Generic((a), ulong : mul_hi_unsigned, long : mul_hi_signed)(a, b)
+
+static ulong clz(ulong x)
+{
+    return (ulong)__builtin_clzl(x);
+}
+
+/* One lane. A comparison is all ones or zeros there, but a truth value here: select takes both. */
+typedef ulong ulong8;
+typedef long long8;
+
+struct halves { /* the upper half of each lane, twice */
+    ulong s1133557799bbddff;
+};
+
+#define as_ulong8(x) ((ulong)(x))
+#define as_long8(x) ((long)(x))
+#define as_uint16(x) ((struct halves){(x) >> 32 << 32 | (x) >> 32})
+#define select(a, b, choice) ((choice) ? (b) : (a))
+#define min(a, b) ((a) < (b) ? (a) : (b))
+#define max(a, b) ((a) > (b) ? (a) : (b))
+#define all(x) (x)
+
+/* What stands around the arithmetic; the kernels are compiled, and not run. */
+#define CHUNKS 1
+#define ELEMENT long
+#define KERNEL static void
+#define global
+#define BUFFER(type, name) type *name##0
+#define AT(name, i) (name##0 [i])
+#define POSITION(space, run, k, i) ((run).position[k] + (long)(i) + (long)(space).rank)
+#define convert_long8(x) ((long)(x))
+#define vload8(i, from) ((from)[i])
+#define vstore8(x, i, to) ((to)[i] = (x))
+
+struct run {
+    ulong length;
+    long index[SPACE_AXES], position[SPACE_OPERANDS];
+};
+
+static struct run run_first(const struct space *space)
+{
+    return (struct run){.length = space->end};
+}
+
+static void run_next(const struct space *space, struct run *run)
+{
+    run->length = space->first;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#include "cl/arithmetic.h"
+#include "cl/vectors.cl"
+#pragma GCC diagnostic pop
+
+/* ---- values ---- */
+
+static const uint64_t seed = 0x1a9e5;
+
+static uint64_t random_bits(uint64_t *state)
+{
+    /* splitmix64 (Steele, Lea and Flood, 2014) */
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+/* Few ones, few zeros, or anything; of any length. */
+static ulong random_word(uint64_t *state)
+{
+    uint64_t how = random_bits(state), word = random_bits(state);
+    if (how % 4 == 1)
+        word &= random_bits(state) & random_bits(state);
+    if (how % 4 == 2)
+        word |= random_bits(state) | random_bits(state);
+    if (how % 4 == 3)
+        word = 0 - (word >> (how / 4 % 64));
+    return word >> (how / 256 % 64);
+}
+
+/* A number of exactly s bits, at either end of its range or anywhere. */
+static ulong modulus_of_bits(int s, uint64_t *state)
+{
+    ulong low = (ulong)1 << (s - 1), inside = random_word(state) & (low - 1);
+    switch (random_bits(state) % 4) {
+    case 0: return low + (inside & 15 & (low - 1));
+    case 1: return low + (low - 1) - (inside & 15 & (low - 1));
+    default: return low + inside;
+    }
+}
+
+/* Bits of a lazy modulus. 1 is left to tests on devices: there it shifts by 64, which OpenCL C
+ * knows as 0 and C does not know. */
+enum { S_MIN = 2, S_MAX = 62 };
+
+static struct lane_barrett barrett_of(ulong q)
+{
+    struct lane_barrett p;
+    int s = 64 - __builtin_clzl(q);
+    p.modulus.q = q;
+    p.modulus.twice = 2 * q;
+    p.one = 1 % q;
+    p.one_quotient = (ulong)(((uint128)p.one << 64) / q);
+    p.reciprocal = (ulong)((((uint128)1 << (s + 63)) - 1) / q);
+    p.shift = (ulong)s - 1;
+    return p;
+}
+
+#define CHECK(actual, expected)                                                            \
+    do {                                                                                   \
+        ulong actual_ = (ulong)(actual), expected_ = (ulong)(expected);                    \
+        if (actual_ != expected_)                                                          \
+            fail_msg("%s is %#lx, not %#lx, for q %#lx, a %#lx, b %#lx", #actual, actual_, \
+                     expected_, q, (ulong)a, (ulong)b);                                    \
+    } while (0)
+
+static long c_remainder(int128 value, ulong q)
+{
+    return (long)(value % (int128)q);
+}
+
+/* x times a twiddle, for any x: in [0, 2q). */
+static void check_lazy(ulong q, ulong x, ulong factor)
+{
+    ulong a = x, b = factor % q;
+    struct lane_modulus m = {q, 2 * q};
+    ulong quotient = (ulong)(((uint128)b << 64) / q);
+    ulong product = multiply_lazy(x, b, quotient, m);
+    assert_true(product < 2 * q);
+    CHECK(product % q, (uint128)x * b % q);
+    CHECK(reduce_lazy(product, m), (uint128)x * b % q);
+    CHECK(multiply_high(x, factor), (uint128)x * factor >> 64);
+    /* Numbers below 4q. */
+    ulong wide = x % (4 * q);
+    assert_true(halve_range(wide, m) < 2 * q);
+    CHECK(halve_range(wide, m) % q, wide % q);
+    CHECK(reduce_lazy(wide, m), wide % q);
+}
+
+static void check_operations(struct lane_barrett p, long a, long b)
+{
+    ulong q = p.modulus.q;
+    ulong size = a < 0 ? 0 - (ulong)a : (ulong)a;
+    CHECK(lane_magnitude(a), size);
+    CHECK(lane_reduce(size, p), size % q);
+    CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
+    CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
+    CHECK(lanes_mod(a, b, p), c_remainder(a, q));
+    long rest = c_remainder(-(int128)a, q);
+    CHECK(lanes_modneg(a, b, p), rest < 0 ? rest + (long)q : rest);
+}
+
+static void products_with_twiddles(void **state)
+{
+    (void)state;
+    uint64_t random = seed;
+    print_message("seed %#lx\n", (unsigned long)seed);
+    for (int s = S_MIN; s <= S_MAX; s++)
+        for (int round = 0; round < 20000; round++) {
+            ulong q = modulus_of_bits(s, &random), x = random_word(&random);
+            ulong factor = random_word(&random);
+            if (round % 8 == 0)
+                x = ~(ulong)0 - x % 4;
+            if (round % 4 == 0)
+                factor = q - 1 - factor % 4 % q;
+            check_lazy(q, x, factor);
+        }
+}
+
+static void operations(void **state)
+{
+    (void)state;
+    uint64_t random = seed + 1;
+    for (int s = S_MIN; s <= S_MAX; s++)
+        for (int round = 0; round < 10000; round++) {
+            ulong q = modulus_of_bits(s, &random);
+            struct lane_barrett p = barrett_of(q);
+            const long edges[] = {0,        1,           -1,        (long)q - 1, (long)q,
+                                  -(long)q, 1 - (long)q, INT64_MAX, INT64_MIN,   INT64_MIN + 1};
+            long a = (long)random_word(&random), b = (long)random_word(&random);
+            check_operations(p, a, b);
+            check_operations(p, (long)((ulong)a % q), (long)((ulong)b % q));
+            check_operations(p, edges[random_bits(&random) % 10], b);
+            check_operations(p, edges[random_bits(&random) % 10], edges[random_bits(&random) % 10]);
+        }
+}
+
+/* Quotients are too small most where the product is just below a multiple of q: the factors are
+ * chosen so. */
+static void worst_products(void **state)
+{
+    (void)state;
+    uint64_t random = seed + 2;
+    for (int s = S_MIN; s <= S_MAX; s++)
+        for (int round = 0; round < 3000; round++) {
+            ulong q = modulus_of_bits(s, &random) | 1;
+            struct lane_barrett p = barrett_of(q);
+            /* b = -(small) / a mod q by Euclid: a*b = -small mod q. */
+            ulong a = random_bits(&random) % q, rest[2] = {q, a};
+            int128 factor[2] = {0, 1};
+            while (rest[1] != 0) {
+                ulong quotient = rest[0] / rest[1], next = rest[0] % rest[1];
+                int128 next_factor = factor[0] - (int128)quotient * factor[1];
+                rest[0] = rest[1], rest[1] = next;
+                factor[0] = factor[1], factor[1] = next_factor;
+            }
+            if (rest[0] != 1)
+                continue;
+            int128 small = (int128)(random_bits(&random) % 8) - 4;
+            int128 wanted = factor[0] * small % (int128)q;
+            ulong b = (ulong)(wanted < 0 ? wanted + (int128)q : wanted);
+            /* The largest representative below 2^63 makes the longest product. */
+            b += (((ulong)1 << 63) - 1 - b) / q * q;
+            check_operations(p, (long)a, (long)b);
+            check_lazy(q, b, a);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_with_twiddles),
+        cmocka_unit_test(operations),
+        cmocka_unit_test(worst_products),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
