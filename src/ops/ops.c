@@ -102,6 +102,22 @@ static int first_unaccepted(const struct form *form, const struct entry *entry)
     return -1;
 }
 
+/* "2", "8 or 9 or 5": how many arguments the forms of a name take. */
+static void describe_counts(const char *name, char *text, size_t size)
+{
+    text[0] = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < form_count; i++) {
+        bool is_new = strcmp(forms[i].name, name) == 0;
+        for (size_t j = 0; j < i && is_new; j++)
+            is_new = strcmp(forms[j].name, name) != 0 ||
+                     forms[j].parameter_count != forms[i].parameter_count;
+        if (is_new && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%u", used ? " or " : "",
+                                     forms[i].parameter_count);
+    }
+}
+
 enum healcl_status form_of_entry(const struct entry *entry, const struct form **result,
                                  struct healcl_error *error)
 {
@@ -109,20 +125,13 @@ enum healcl_status form_of_entry(const struct entry *entry, const struct form **
     const struct form *closest = NULL; /* among the forms with this many arguments */
     int closest_argument = -1;
     bool named = false;
-    char counts[64] = "";
     for (size_t i = 0; i < form_count; i++) {
         const struct form *form = &forms[i];
         if (strcmp(form->name, name) != 0)
             continue;
         named = true;
-        if (form->parameter_count != entry->argument_count) {
-            char count[16];
-            snprintf(count, sizeof count, "%s%u", counts[0] ? " or " : "", form->parameter_count);
-            if (!strstr(counts, count + (counts[0] ? 4 : 0)) &&
-                strlen(counts) + strlen(count) < sizeof counts)
-                strcat(counts, count);
+        if (form->parameter_count != entry->argument_count)
             continue;
-        }
         int argument = first_unaccepted(form, entry);
         if (argument < 0) {
             *result = form;
@@ -135,9 +144,12 @@ enum healcl_status form_of_entry(const struct entry *entry, const struct form **
     }
     if (!named)
         REFUSE(error, "unknown operation");
-    if (!closest)
+    if (!closest) {
+        char counts[64];
+        describe_counts(name, counts, sizeof counts);
         REFUSE(error, "takes %s argument%s, not %u", counts, strcmp(counts, "1") == 0 ? "" : "s",
                entry->argument_count);
+    }
     REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
            parameter_kind_text(closest->parameters[closest_argument].kind),
            argument_kind_name(entry->arguments[closest_argument].kind));
