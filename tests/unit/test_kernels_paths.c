@@ -146,6 +146,8 @@ static void check_transform(bool inverse, int64_t n, enum permutation_kind kind,
         a[i] = (int64_t)(random_bits(&random) % (uint64_t)q[j]);
     }
     int64_t at = random_between(&random, 0, count - 1);
+    if (is_last && random_once_in(&random, 2)) /* element 0 is multiplied by no twiddle */
+        at -= at % n;
     if (outlier != NONE)
         a[at] = outlier_value(outlier, q[is_last ? at / n % MODULI : at % MODULI], &random);
     if (problem.tensors[form_parameter(form, "perm")].present && kind != SKIPPED)
