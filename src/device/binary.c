@@ -7,7 +7,8 @@
  * compile a program's every kernel once more for its binary: with PoCL 3.1 a source costs 90 ms,
  * 17 ms once it is known, its binary 1 ms, but getting that one 80 ms for each kernel. Others build
  * for seconds every time. So a file first only notes how long its source has taken so far, and a
- * binary is got once that is more than what its kernels may cost.
+ * binary is got once that is twelve times what its kernels may cost: after some runs on a driver
+ * that builds for seconds, and not in one of the first hundred, whose user would notice, with PoCL.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@ enum {
     CHUNK_BYTES_MIN = 4096,
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
-    BINARY_PRICE = 80000000       /* nanoseconds */
+    BINARY_PRICE = 1000000000     /* nanoseconds a kernel; see binary.c */
 };
 
 static uint64_t power_of_two_below(uint64_t value)
