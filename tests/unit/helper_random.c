@@ -12,6 +12,18 @@ uint64_t random_bits(struct random *random)
     return z ^ (z >> 31);
 }
 
+uint64_t random_word(struct random *random)
+{
+    uint64_t how = random_bits(random), word = random_bits(random);
+    if (how % 4 == 1)
+        word &= random_bits(random) & random_bits(random);
+    if (how % 4 == 2)
+        word |= random_bits(random) | random_bits(random);
+    if (how % 4 == 3)
+        word = 0 - (word >> (how / 4 % 64));
+    return word >> (how / 256 % 64);
+}
+
 int64_t random_between(struct random *random, int64_t low, int64_t high)
 {
     return low + (int64_t)(random_bits(random) % ((uint64_t)high - (uint64_t)low + 1));

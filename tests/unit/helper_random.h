@@ -14,6 +14,9 @@ struct random {
 
 uint64_t random_bits(struct random *random);
 
+/* Few ones, few zeros, or anything; of any length. */
+uint64_t random_word(struct random *random);
+
 /* In [low, high]. */
 int64_t random_between(struct random *random, int64_t low, int64_t high);
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cl/base.h"
+#include "helper_random.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 
@@ -50,29 +51,7 @@ enum { ROUNDS = 200000 };
 
 static const uint64_t seed = 0x4ea1c1;
 
-static uint64_t random_bits(uint64_t *state)
-{
-    /* splitmix64 (Steele, Lea and Flood, 2014) */
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-/* Few ones, few zeros, or anything; of any length. */
-static ulong random_word(uint64_t *state)
-{
-    uint64_t how = random_bits(state), word = random_bits(state);
-    if (how % 4 == 1)
-        word &= random_bits(state) & random_bits(state);
-    if (how % 4 == 2)
-        word |= random_bits(state) | random_bits(state);
-    if (how % 4 == 3)
-        word = 0 - (word >> (how / 4 % 64));
-    return word >> (how / 256 % 64);
-}
-
-static ulong random_modulus(uint64_t *state)
+static ulong any_modulus(struct random *state)
 {
     ulong q = random_word(state) >> 1;
     return q ? q : 1;
@@ -208,10 +187,10 @@ static void edges(void **state)
 static void random_pairs(void **state)
 {
     (void)state;
-    uint64_t random = seed;
+    struct random random = {seed};
     print_message("seed %#lx\n", (unsigned long)seed);
     for (int round = 0; round < ROUNDS; round++) {
-        ulong q = random_modulus(&random), values[EDGE_VALUES];
+        ulong q = any_modulus(&random), values[EDGE_VALUES];
         struct modulus m = make_modulus(q);
         check_modulus(q);
         edge_values(q, values);
@@ -229,7 +208,7 @@ static void slow_division(void **state)
     (void)state;
     static const ulong low_halves[] = {0, 1, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
     static const ulong high_halves[] = {0x80000000, 0x80000001, 0xc0000000, 0xfffffffe, 0xffffffff};
-    uint64_t random = seed;
+    struct random random = {seed};
     for (int h = 0; h < 5; h++)
         for (int l = 0; l < 6; l++) {
             ulong divisor = high_halves[h] << 32 | low_halves[l];
@@ -277,7 +256,7 @@ static void check_sum(struct wide sum, const struct wide_reference *expected, ul
     CHECK(wide_reduce(sum, make_modulus(q)), reference_mod(expected, q));
 }
 
-static long random_factor(uint64_t *random)
+static long random_factor(struct random *random)
 {
     static const long extremes[] = {INT64_MIN, INT64_MAX, INT64_MIN + 1, -1, 0, 1};
     uint64_t how = random_bits(random);
@@ -288,11 +267,11 @@ static long random_factor(uint64_t *random)
 static void wide_sums(void **state)
 {
     (void)state;
-    uint64_t random = seed;
+    struct random random = {seed};
     for (int round = 0; round < 2000; round++) {
         struct wide sum = wide_zero();
         struct wide_reference expected = {0, 0};
-        ulong q = round < EDGE_MODULI ? edge_moduli[round] : random_modulus(&random);
+        ulong q = round < EDGE_MODULI ? edge_moduli[round] : any_modulus(&random);
         bool grows = round % 2 == 0; /* all products of one sign */
         for (int i = 0; i < 60; i++) {
             long a = grows ? INT64_MIN : random_factor(&random);
@@ -314,7 +293,7 @@ static void wide_remainders(void **state)
     (void)state;
     static const ulong words[] = {0, 1, (ulong)1 << 63, ~(ulong)0, ~(ulong)0 - 1};
     static const long highs[] = {0, 1, -1, -2, 2, 0x7fffffffffffffff, -0x7fffffffffffffff};
-    uint64_t random = seed;
+    struct random random = {seed};
     for (int round = 0; round < ROUNDS; round++) {
         struct wide sum = {
             .low = words[round % 5], .middle = words[round / 5 % 5], .high = highs[round / 25 % 7]};
@@ -325,7 +304,7 @@ static void wide_remainders(void **state)
             if (sum.high == INT64_MIN)
                 sum.high = 0;
         }
-        ulong q = round < 25 * 7 * EDGE_MODULI ? edge_moduli[round / 175] : random_modulus(&random);
+        ulong q = round < 25 * 7 * EDGE_MODULI ? edge_moduli[round / 175] : any_modulus(&random);
         struct wide_reference expected = {sum.high, (uint128)sum.middle << 64 | sum.low};
         check_sum(sum, &expected, q);
     }

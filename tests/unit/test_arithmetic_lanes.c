@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "cl/base.h"
+#include "helper_random.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 
@@ -95,30 +96,8 @@ static void run_next(const struct space *space, struct run *run)
 
 static const uint64_t seed = 0x1a9e5;
 
-static uint64_t random_bits(uint64_t *state)
-{
-    /* splitmix64 (Steele, Lea and Flood, 2014) */
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-}
-
-/* Few ones, few zeros, or anything; of any length. */
-static ulong random_word(uint64_t *state)
-{
-    uint64_t how = random_bits(state), word = random_bits(state);
-    if (how % 4 == 1)
-        word &= random_bits(state) & random_bits(state);
-    if (how % 4 == 2)
-        word |= random_bits(state) | random_bits(state);
-    if (how % 4 == 3)
-        word = 0 - (word >> (how / 4 % 64));
-    return word >> (how / 256 % 64);
-}
-
 /* A number of exactly s bits, at either end of its range or anywhere. */
-static ulong modulus_of_bits(int s, uint64_t *state)
+static ulong modulus_of_bits(int s, struct random *state)
 {
     ulong low = (ulong)1 << (s - 1), inside = random_word(state) & (low - 1);
     switch (random_bits(state) % 4) {
@@ -192,7 +171,7 @@ static void check_operations(struct lane_barrett p, long a, long b)
 static void products_with_twiddles(void **state)
 {
     (void)state;
-    uint64_t random = seed;
+    struct random random = {seed};
     print_message("seed %#lx\n", (unsigned long)seed);
     for (int s = S_MIN; s <= S_MAX; s++)
         for (int round = 0; round < 20000; round++) {
@@ -209,7 +188,7 @@ static void products_with_twiddles(void **state)
 static void operations(void **state)
 {
     (void)state;
-    uint64_t random = seed + 1;
+    struct random random = {seed + 1};
     for (int s = S_MIN; s <= S_MAX; s++)
         for (int round = 0; round < 10000; round++) {
             ulong q = modulus_of_bits(s, &random);
@@ -229,7 +208,7 @@ static void operations(void **state)
 static void worst_products(void **state)
 {
     (void)state;
-    uint64_t random = seed + 2;
+    struct random random = {seed + 2};
     for (int s = S_MIN; s <= S_MAX; s++)
         for (int round = 0; round < 3000; round++) {
             ulong q = modulus_of_bits(s, &random) | 1;
