@@ -7,9 +7,7 @@
 
 enum {
     CHUNK_BYTES_MIN = 4096,
-    LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
-    ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
-    BINARY_PRICE = 1000000000     /* nanoseconds a kernel; see binary.c */
+    BINARY_PRICE = 1000000000 /* nanoseconds a kernel; see binary.c */
 };
 
 static uint64_t power_of_two_below(uint64_t value)
@@ -37,64 +35,16 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
     return errno == 0;
 }
 
-/* ---------------------------------------------------------------- tuning */
-
-/* A CPU runs the work-items of a group one after the other and wants few fat ones; everything else
- * wants as many thin ones as it can get. */
-static struct device_tuning default_tuning(const struct device_info *info)
-{
-    if (info->type & CL_DEVICE_TYPE_CPU)
-        return (struct device_tuning){1, ELEMENTS_PER_ITEM_CPU, 1, info->little_endian};
-    uint64_t most =
-        info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    uint32_t local_size = (uint32_t)power_of_two_below(most);
-    return (struct device_tuning){local_size, 1, local_size, 0};
-}
-
-/* One "name=value" of HEALCL_TUNING; *text moves behind it. */
-static bool parse_tunable(const char **text, uint64_t max_work_group_size,
-                          struct device_tuning *tuning)
-{
-    const struct {
-        const char *name;
-        uint32_t *value;
-        uint64_t most;
-        bool power;
-    } tunables[] = {
-        {"local_size=", &tuning->local_size, max_work_group_size, true},
-        {"elements_per_item=", &tuning->elements_per_item, 1 << 20, false},
-        {"transform_local_size=", &tuning->transform_local_size, max_work_group_size, true},
-        {"vectors=", &tuning->vectors, 1, false},
-    };
-    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++) {
-        size_t length = strlen(tunables[i].name);
-        if (strncmp(*text, tunables[i].name, length) != 0)
-            continue;
-        uint64_t value = 0;
-        if (!parse_number(*text + length, text, &value) || value > tunables[i].most ||
-            (value == 0 && tunables[i].most > 1) || value > UINT32_MAX ||
-            (tunables[i].power && !is_power_of_two(value)))
-            return false;
-        *tunables[i].value = (uint32_t)value;
-        return true;
-    }
-    return false;
-}
+/* ---------------------------------------------------------------- the environment */
 
 static enum healcl_status read_tuning(struct healcl_device *device, struct healcl_error *error)
 {
-    device->tuning = default_tuning(&device->info);
-    const char *given = getenv("HEALCL_TUNING");
-    const char *text = given;
-    while (text && *text) {
-        bool good = parse_tunable(&text, device->info.max_work_group_size, &device->tuning);
-        if (good && *text == ',' && text[1])
-            text++;
-        else if (!good || *text)
-            FAIL(error, HEALCL_USAGE,
-                 "HEALCL_TUNING is '%.200s', not like local_size=64,elements_per_item=4,"
-                 "transform_local_size=64 (local sizes are powers of two up to %zu)",
-                 given, device->info.max_work_group_size);
+    static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
+    device->tuning = tuning_default(&device->info);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = getenv(variables[i]);
+        if (text)
+            TRY(tuning_parse(&device->tuning, text, variables[i], &device->info, error));
     }
     return HEALCL_OK;
 }

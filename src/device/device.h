@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "device/opencl.h"
+#include "device/tuning.h"
 
 /* ---------------------------------------------------------------- what there is */
 
@@ -56,15 +57,6 @@ MUST_CHECK enum healcl_status device_select(const struct device_info *list, size
 const char *device_unusable(const struct device_info *info);
 
 /* ---------------------------------------------------------------- an opened device */
-
-/* How kernels are shaped on a device. Measured tunables, defaults by the kind of device; the
- * environment's HEALCL_TUNING="local_size=64,elements_per_item=4" overrides some of them. */
-struct device_tuning {
-    uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
-    uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
-    uint32_t transform_local_size; /* work-items that share one transform: 2^k */
-    uint32_t vectors;              /* kernels of fat work-items with vectors of eight: 0 or 1 */
-};
 
 enum { BUFFER_CHUNKS_MAX = 4 };
 

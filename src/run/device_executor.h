@@ -96,9 +96,14 @@ void job_simplify_space(struct job *job);
 /* Kernel arguments, in order. */
 void job_add_space(struct job *job);
 void job_add_buffer(struct job *job, const struct buffer *buffer);
+MUST_CHECK enum healcl_status job_add_tensor(struct job *job, const struct tensor *tensor,
+                                             struct healcl_error *error);
 void job_add_table(struct job *job, const struct buffer *table);
 void job_add_long(struct job *job, int64_t value);
 void job_add_uint(struct job *job, uint32_t value);
+
+/* Whether any buffer among the arguments is made of several chunks. */
+bool job_has_chunks(const struct job *job);
 
 /* Launches over the elements [first, end) of the space. */
 MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
@@ -178,7 +183,7 @@ void derived_forget(struct device_executor *self, struct device_storage *storage
 MUST_CHECK enum healcl_status launch_step(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error);
 
-/* Enqueues a copy of a tensor's elements, in C order, into a buffer. */
+/* launch_memory.c: enqueues a copy of a tensor's elements, in C order, into a buffer. */
 MUST_CHECK enum healcl_status launch_pack(struct device_executor *self, const struct step *step,
                                           const struct tensor *tensor, const struct buffer *out,
                                           struct healcl_error *error);

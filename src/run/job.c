@@ -103,6 +103,23 @@ void job_add_buffer(struct job *job, const struct buffer *buffer)
     add_argument(job)->buffer = buffer;
 }
 
+enum healcl_status job_add_tensor(struct job *job, const struct tensor *tensor,
+                                  struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
+    job_add_buffer(job, buffer);
+    return HEALCL_OK;
+}
+
+bool job_has_chunks(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->launch.argument_count; i++)
+        if (job->launch.arguments[i].buffer && job->launch.arguments[i].buffer->chunk_count > 1)
+            return true;
+    return false;
+}
+
 void job_add_table(struct job *job, const struct buffer *table)
 {
     add_argument(job)->table = table;

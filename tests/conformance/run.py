@@ -49,7 +49,7 @@ SEEDS = range(101, 141)
 ENVIRONMENTS = [
     {},
     {"HEALCL_CHUNK_BYTES": "16384"},
-    {"HEALCL_TUNING": "vectors=0,local_size=4,elements_per_item=3,transform_local_size=4"},
+    {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
 ]
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference

@@ -145,21 +145,21 @@ static void verify_all(const char *tuning)
 static void many_work_items(void **state)
 {
     (void)state;
-    verify_all("vectors=0,local_size=64,elements_per_item=1,transform_local_size=64");
+    verify_all("general,local_size=64,elements_per_item=1,transform_local_size=64");
 }
 
 /* Runs that end within rows; transforms shared by two. */
 static void odd_work_items(void **state)
 {
     (void)state;
-    verify_all("vectors=0,local_size=8,elements_per_item=3,transform_local_size=2");
+    verify_all("general,local_size=8,elements_per_item=3,transform_local_size=2");
 }
 
 /* More work-items for a transform than it has elements. */
 static void wide_transforms(void **state)
 {
     (void)state;
-    verify_all("vectors=0,local_size=1,elements_per_item=1000000,transform_local_size=256");
+    verify_all("general,local_size=1,elements_per_item=1000000,transform_local_size=256");
 }
 
 #define SHAPE_TEST(function) cmocka_unit_test_teardown(function, reset_environment)

@@ -1,0 +1,187 @@
+#include "device/tuning.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+enum {
+    LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
+    ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
+    ELEMENTS_PER_ITEM_MOST = 1 << 20
+};
+
+static const struct {
+    const char *name;
+    uint32_t variants; /* bit v: variant v */
+} families[FAMILY_COUNT] = {
+#define GENERAL (1u << VARIANT_GENERAL)
+#define VECTORS (1u << VARIANT_VECTORS)
+#define LOCAL (1u << VARIANT_LOCAL)
+#define SINGLE (1u << VARIANT_SINGLE)
+#define FAMILY(name, variants) {#name, GENERAL | (variants)},
+#include "device/families.def"
+#undef FAMILY
+};
+
+static const char *const variant_names[VARIANT_COUNT] = {"general", "vectors", "local", "single"};
+
+const char *kernel_family_name(enum kernel_family family)
+{
+    return families[family].name;
+}
+
+const char *kernel_variant_name(enum kernel_variant variant)
+{
+    return variant_names[variant];
+}
+
+bool kernel_family_has(enum kernel_family family, enum kernel_variant variant)
+{
+    return families[family].variants >> variant & 1;
+}
+
+/* ---------------------------------------------------------------- defaults */
+
+static uint64_t power_of_two_below(uint64_t value)
+{
+    uint64_t power = 1;
+    while (power <= value / 2)
+        power *= 2;
+    return power;
+}
+
+/* Takes a variant for every family that has it; returns whether any has. */
+static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
+{
+    bool any = false;
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (kernel_family_has((enum kernel_family)family, variant)) {
+            tuning->variants[family] = variant;
+            any = true;
+        }
+    return any;
+}
+
+/* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
+ * many thin ones as it can get; an FPGA one that is fixed. */
+struct device_tuning tuning_default(const struct device_info *info)
+{
+    if (info->type & CL_DEVICE_TYPE_CPU) {
+        struct device_tuning tuning = {
+            .local_size = 1, .elements_per_item = ELEMENTS_PER_ITEM_CPU, .transform_local_size = 1};
+        if (info->little_endian)
+            (void)prefer(&tuning, VARIANT_VECTORS);
+        return tuning;
+    }
+    uint64_t most =
+        info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
+    uint32_t local_size = (uint32_t)power_of_two_below(most);
+    struct device_tuning tuning = {
+        .local_size = local_size, .elements_per_item = 1, .transform_local_size = local_size};
+    (void)prefer(&tuning, info->type & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
+    return tuning;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static bool is_name(const char *text, size_t length, const char *name)
+{
+    return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
+/* A number of decimal digits only. */
+static bool parse_number(const char *text, size_t length, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' || *value > UINT32_MAX)
+            return false;
+        *value = *value * 10 + (uint64_t)(text[i] - '0');
+    }
+    return length > 0;
+}
+
+static bool parse_variant(const char *text, size_t length, enum kernel_variant *variant)
+{
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        if (is_name(text, length, variant_names[v])) {
+            *variant = (enum kernel_variant)v;
+            return true;
+        }
+    return false;
+}
+
+struct tunable {
+    const char *name;
+    uint32_t *value;
+    uint64_t most;
+    bool is_power; /* of two */
+};
+
+static bool parse_tunable(const struct tunable *tunable, const char *text, size_t length)
+{
+    uint64_t value;
+    if (!parse_number(text, length, &value) || value == 0 || value > tunable->most ||
+        (tunable->is_power && (value & (value - 1)) != 0))
+        return false;
+    *tunable->value = (uint32_t)value;
+    return true;
+}
+
+static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
+                       const struct device_info *info)
+{
+    const struct tunable tunables[] = {
+        {"local_size", &tuning->local_size, info->max_work_group_size, true},
+        {"elements_per_item", &tuning->elements_per_item, ELEMENTS_PER_ITEM_MOST, false},
+        {"transform_local_size", &tuning->transform_local_size, info->max_work_group_size, true},
+    };
+    enum kernel_variant variant;
+    const char *equals = memchr(item, '=', length);
+    if (!equals)
+        return parse_variant(item, length, &variant) && prefer(tuning, variant);
+    size_t name_length = (size_t)(equals - item);
+    const char *value = equals + 1;
+    size_t value_length = length - name_length - 1;
+    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
+        if (is_name(item, name_length, tunables[i].name))
+            return parse_tunable(&tunables[i], value, value_length);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (is_name(item, name_length, families[family].name)) {
+            bool good = parse_variant(value, value_length, &variant) &&
+                        kernel_family_has((enum kernel_family)family, variant);
+            if (good)
+                tuning->variants[family] = variant;
+            return good;
+        }
+    return false;
+}
+
+enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, const char *what,
+                                const struct device_info *info, struct healcl_error *error)
+{
+    for (const char *item = text; *text; item += strcspn(item, ",") + 1) {
+        size_t length = strcspn(item, ",");
+        if (!parse_item(tuning, item, length, info))
+            FAIL(error, HEALCL_USAGE,
+                 "%s is '%.200s', not like local_size=64,elements_per_item=4,"
+                 "transform_local_size=64,transform=vectors (local sizes are powers of two up to "
+                 "%zu; docs/PORTING.md has the variants)",
+                 what, text, info->max_work_group_size);
+        if (item[length] == 0)
+            break;
+    }
+    return HEALCL_OK;
+}
+
+void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
+{
+    int used = snprintf(
+        text, TUNING_TEXT_SIZE, "local_size=%u,elements_per_item=%u,transform_local_size=%u",
+        tuning->local_size, tuning->elements_per_item, tuning->transform_local_size);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                         families[family].name, variant_names[tuning->variants[family]]);
+}

@@ -1,0 +1,59 @@
+/*
+ * How kernels are shaped on a device: measured tunables, with defaults by the kind of device, never
+ * by its vendor.
+ */
+#ifndef HEALCL_DEVICE_TUNING_H
+#define HEALCL_DEVICE_TUNING_H
+
+#include <stdint.h>
+
+#include "core/status.h"
+
+struct device_info;
+
+enum kernel_family {
+#define FAMILY(name, variants) FAMILY_##name,
+#include "device/families.def"
+#undef FAMILY
+    FAMILY_COUNT
+};
+
+/* Ways to shape a kernel, each for a kind of device. */
+enum kernel_variant {
+    VARIANT_GENERAL, /* any work-items, any layout */
+    VARIANT_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
+    VARIANT_LOCAL,   /* work-groups that share local memory: many thin work-items */
+    VARIANT_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
+    VARIANT_COUNT
+};
+
+struct device_tuning {
+    uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
+    uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
+    uint32_t transform_local_size; /* work-items that share one transform: 2^k */
+    enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
+};
+
+/* "transform" ..., "vectors" ... */
+const char *kernel_family_name(enum kernel_family family);
+const char *kernel_variant_name(enum kernel_variant variant);
+
+/* Whether a family has a variant. */
+bool kernel_family_has(enum kernel_family family, enum kernel_variant variant);
+
+struct device_tuning tuning_default(const struct device_info *info);
+
+/*
+ * Changes tuning as text says: items joined by commas, of the kinds "local_size=64",
+ * "transform=vectors", and "vectors" for every family that has that variant. what: where the text
+ * is from, for the message. Errors: HEALCL_USAGE.
+ */
+MUST_CHECK enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text,
+                                           const char *what, const struct device_info *info,
+                                           struct healcl_error *error);
+
+/* What tuning_parse turns into the same tuning. */
+enum { TUNING_TEXT_SIZE = 512 };
+void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
+
+#endif

@@ -1,0 +1,44 @@
+/* Steps as kernel launches: one file launch_NAME.c for each family of kernels. All enqueue work
+ * and wait for nothing. */
+#ifndef HEALCL_RUN_LAUNCH_H
+#define HEALCL_RUN_LAUNCH_H
+
+#include "run/device_executor.h"
+
+/* Whether a device is to run a family's kernels as that variant, where that variant can. */
+static inline bool prefers(const struct device_executor *self, enum kernel_family family,
+                           enum kernel_variant variant)
+{
+    return self->device->tuning.variants[family] == variant;
+}
+
+MUST_CHECK enum healcl_status launch_fill(struct device_executor *self, const struct step *step,
+                                          struct healcl_error *error);
+
+/* Copies in to out, of that layout. */
+MUST_CHECK enum healcl_status launch_copy(struct device_executor *self, const struct step *step,
+                                          const struct layout *out_layout, const struct buffer *out,
+                                          const struct tensor *in, struct healcl_error *error);
+
+MUST_CHECK enum healcl_status launch_elementwise(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_absolute(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_axis_modsum(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_modmul_axis_sum(struct device_executor *self,
+                                                     const struct step *step,
+                                                     struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_transform(struct device_executor *self,
+                                               const struct step *step, struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_digits(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_digits_full_q(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_gather(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error);
+
+#endif

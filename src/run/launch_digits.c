@@ -1,0 +1,66 @@
+/* Gadget digits: cl/digits.cl. */
+#include <stdio.h>
+
+#include "run/launch.h"
+
+static void begin_digits(struct job *job, struct device_executor *self, const struct step *step,
+                         const char *kernel)
+{
+    job_init(job, self, step, "digits", kernel);
+    enum dtype dtype = step->in[0]->storage->dtype;
+    job_define_type(job, "A", dtype);
+    job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
+    job_define_type(job, "OUT", step->out->storage->dtype);
+}
+
+enum healcl_status launch_digits(struct device_executor *self, const struct step *step,
+                                 struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout;
+    uint32_t digit_axis = out->rank - 1;
+    struct layout out_view = layout_drop_axis(out, digit_axis);
+    struct job job;
+    begin_digits(&job, self, step, "digits");
+    job_set_space(&job, &step->in[0]->layout);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(job_add_tensor(&job, step->out, error));
+    TRY(job_add_tensor(&job, step->in[0], error));
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, out->shape[digit_axis]);
+    job_add_long(&job, out->stride[digit_axis]);
+    job_add_table(&job, &self->status);
+    return job_launch(&job, error);
+}
+
+enum healcl_status launch_digits_full_q(struct device_executor *self, const struct step *step,
+                                        struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    struct layout a_view = layout_drop_axis(a, 1), out_view = layout_drop_axis(out, 1);
+    const struct buffer *q, *inverses;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    TRY(derive_crt_inverses(self, step, 1, &inverses, error));
+    char limbs[24];
+    snprintf(limbs, sizeof limbs, "%lld", (long long)a->shape[1]);
+    struct job job;
+    begin_digits(&job, self, step, "digits_full_q");
+    job_define(&job, "LIMBS", limbs);
+    job_set_space(&job, &a_view);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &a_view);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(job_add_tensor(&job, step->out, error));
+    TRY(job_add_tensor(&job, step->in[0], error));
+    job_add_table(&job, q);
+    job_add_table(&job, inverses);
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, out->shape[1]);
+    job_add_long(&job, out->stride[1]);
+    job_add_long(&job, a->stride[1]);
+    job_add_table(&job, &self->status);
+    return job_launch(&job, error);
+}

@@ -1,0 +1,168 @@
+/* Number-theoretic transforms: cl/transform.cl, cl/rows.cl. */
+#include "run/launch.h"
+
+/* Scratch memory that the rows of a transform take at one time, if one row does not take more. */
+enum { ROWS_BYTES = 64 << 20 };
+
+struct transform {
+    const struct step *step;
+    int64_t n, k;
+    bool inverse;
+    const struct buffer *q, *twiddles, *n_inv, *perm;
+    struct buffer rows;
+};
+
+/* Loads, transforms and stores the rows [first, first + count). */
+MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self,
+                                                    const struct transform *transform,
+                                                    int64_t first, int64_t count,
+                                                    struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    uint64_t n = (uint64_t)transform->n;
+    bool permutes = step->in[3] != NULL;
+    struct job job;
+
+    job_init(&job, self, step, "core", "load");
+    job_define_type(&job, "ELEMENT", step->in[0]->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_add_space(&job);
+    job_add_table(&job, &transform->rows);
+    TRY(job_add_tensor(&job, step->in[0], error));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, transform->inverse && permutes);
+    TRY(job_launch(&job, error));
+
+    job_init(&job, self, step, "core", transform->inverse ? "inverse" : "forward");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_add_table(&job, &transform->rows);
+    job_add_long(&job, transform->n);
+    job_add_uint(&job, (uint32_t)transform->k);
+    job_add_uint(&job, (uint32_t)(first % transform->k));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    TRY(job_launch_groups(&job, (uint64_t)count, self->device->tuning.transform_local_size, error));
+
+    job_init(&job, self, step, "core", "store");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    job_set_operand(&job, 0, &step->out->layout);
+    job_add_space(&job);
+    TRY(job_add_tensor(&job, step->out, error));
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->n_inv);
+    job_add_uint(&job, transform->inverse);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, !transform->inverse && permutes);
+    return job_launch(&job, error);
+}
+
+/* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
+MUST_CHECK static enum healcl_status launch_stages(struct device_executor *self,
+                                                   struct transform *transform, int64_t rows,
+                                                   struct healcl_error *error)
+{
+    int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
+    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
+    if (at_once > rows)
+        at_once = rows;
+    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false,
+                              &transform->rows, error));
+    enum healcl_status status = HEALCL_OK;
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+        int64_t count = rows - first < at_once ? rows - first : at_once;
+        status = transform_rows(self, transform, first, count, error);
+    }
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
+
+/* Whether cl/rows.cl can do a transform and the device is one that it is for. */
+MUST_CHECK static enum healcl_status can_run_rows(struct device_executor *self,
+                                                  const struct transform *transform, bool *can,
+                                                  struct healcl_error *error)
+{
+    enum { ROW_LENGTH_MIN = 128 };
+    const struct buffer *in, *out;
+    TRY(executor_buffer(self, transform->step->in[0]->storage, &in, error));
+    TRY(executor_buffer(self, transform->step->out->storage, &out, error));
+    *can = prefers(self, FAMILY_transform, VARIANT_VECTORS) && transform->n >= ROW_LENGTH_MIN &&
+           in->chunk_count == 1 && out->chunk_count == 1;
+    return HEALCL_OK;
+}
+
+/* Whole rows in one work-item each, several work-items for every compute unit. */
+MUST_CHECK static enum healcl_status launch_rows(struct device_executor *self,
+                                                 struct transform *transform, int64_t rows,
+                                                 struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    const struct buffer *lane_twiddles, *reversed_lane_twiddles;
+    TRY(derive_lane_twiddles(self, step, 2, 1, false, &lane_twiddles, error));
+    reversed_lane_twiddles = lane_twiddles;
+    if (step->in[3])
+        TRY(derive_lane_twiddles(self, step, 2, 1, true, &reversed_lane_twiddles, error));
+    int64_t work_items = 8 * (int64_t)self->device->info.compute_units;
+    if (work_items > rows)
+        work_items = rows;
+    TRY(device_buffer_acquire(self->device,
+                              (uint64_t)(work_items * transform->n) * sizeof(uint64_t), false,
+                              &transform->rows, error));
+    struct job job;
+    job_init(&job, self, step, "rows", transform->inverse ? "inverse_rows" : "forward_rows");
+    job_set_space(&job, &step->out->layout);
+    job_set_operand(&job, 0, &step->out->layout);
+    job_set_operand(&job, 1, &step->in[0]->layout);
+    job_add_space(&job);
+    enum healcl_status status = job_add_tensor(&job, step->out, error);
+    if (status == HEALCL_OK)
+        status = job_add_tensor(&job, step->in[0], error);
+    job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, lane_twiddles);
+    job_add_table(&job, reversed_lane_twiddles);
+    job_add_table(&job, transform->perm);
+    if (transform->inverse)
+        job_add_table(&job, transform->n_inv);
+    else
+        job_add_uint(&job, step->in[3] != NULL);
+    if (status == HEALCL_OK)
+        status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
+
+enum healcl_status launch_transform(struct device_executor *self, const struct step *step,
+                                    struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout;
+    struct transform transform = {
+        .step = step, .n = out->shape[3], .k = out->shape[2], .inverse = step->kind == STEP_INTT};
+    if (transform.k > INT32_MAX)
+        REFUSE(error, "argument 'q': %lld moduli are more than 2^31-1", (long long)transform.k);
+    TRY(derive_modulus_vector(self, step, 1, &transform.q, error));
+    TRY(derive_twiddles(self, step, 2, 1, &transform.twiddles, error));
+    /* Some buffer must stand for one that is not used. */
+    transform.n_inv = transform.twiddles;
+    transform.perm = transform.q;
+    if (step->in[4])
+        TRY(derive_twiddles(self, step, 4, 1, &transform.n_inv, error));
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &transform.perm, error));
+
+    int64_t rows = out->shape[0] * out->shape[1] * out->shape[2];
+    bool can;
+    TRY(can_run_rows(self, &transform, &can, error));
+    return can ? launch_rows(self, &transform, rows, error)
+               : launch_stages(self, &transform, rows, error);
+}
