@@ -168,7 +168,9 @@ def machine():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0],
+        epilog="Kernels are measured by bench.sh --kernels; see bench.sh --kernels --help.")
     parser.add_argument("--healcl", required=True, help="the program to measure")
     parser.add_argument("--runs", type=int, default=5, help="runs of each kind (default 5)")
     parser.add_argument("--large", metavar="FILE",

@@ -1,10 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds a release and measures what is promised of it; see bench.py --help and docs/BENCHMARKS.md.
+# Builds a release and measures what is promised of it: of running transcripts (bench.py), or with
+# --kernels, --peer or --against of kernels (kernels_bench.py). See docs/BENCHMARKS.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
 
+script=bench.py
+for argument in "$@"; do
+    case $argument in
+    --kernels | --peer | --peer=* | --against | --against=*) script=kernels_bench.py ;;
+    esac
+done
+
 scripts/setup.sh --test >&2
 build_preset release >&2
-exec "$(python_with_numpy)" -B scripts/bench.py --healcl build/release/healcl "$@"
+top=$PWD
+python=$(python_with_numpy)
+cd "$OLDPWD" # files and programs are named from there
+exec "$python" -B "$top/scripts/$script" --healcl "$top/build/release/healcl" "$@"
