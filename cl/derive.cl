@@ -153,6 +153,14 @@ KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const u
     }
 }
 
+/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation. */
+KERNEL inverse_permutation(struct space space, global const uint *perm, global uint *inverse)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong i = 0; i < run.length; i++)
+            inverse[perm[run.linear + i]] = (uint)(run.linear + i);
+}
+
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
  * [k,k]; extended Euclid with coefficients modulo q[j]. */
 KERNEL crt_inverses(struct space space, global const struct modulus *q, uint k,

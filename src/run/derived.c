@@ -12,6 +12,7 @@ enum derived_kind {
     DERIVED_LANE_TWIDDLES,
     DERIVED_REVERSED_LANE_TWIDDLES,
     DERIVED_PERMUTATION,
+    DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
     DERIVED_INDEX_CHECK,
 };
@@ -330,6 +331,23 @@ enum healcl_status derive_lane_twiddles(struct device_executor *self, const stru
 
 /* ---------------------------------------------------------------- permutations */
 
+/* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
+ * may be longer than uint, does it: the table has an even number of elements. */
+MUST_CHECK static enum healcl_status fill_table(struct device_executor *self,
+                                                const struct step *step, int i,
+                                                const struct buffer *table, int64_t value,
+                                                struct healcl_error *error)
+{
+    int64_t size = (int64_t)dtype_size(step->in[i]->storage->dtype);
+    struct layout words = {.rank = 1, .shape = {(int64_t)table->bytes / size}, .stride = {1}};
+    struct job job;
+    TRY(begin(&job, self, step, i, "fill", &words, error));
+    job.launch.arguments[1].buffer = table;
+    job.space.operand[0].offset = 0;
+    job_add_long(&job, value);
+    return job_launch(&job, error);
+}
+
 MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *self,
                                                         const struct step *step, int i,
                                                         const struct buffer *first,
@@ -338,16 +356,7 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
 {
     const struct layout *layout = &step->in[i]->layout;
     struct job job;
-    /* first begins as all ones: it is filled as elements of perm's type, which the program is
-     * for. */
-    int64_t size = (int64_t)dtype_size(step->in[i]->storage->dtype);
-    struct layout words = {.rank = 1, .shape = {(int64_t)first->bytes / size}, .stride = {1}};
-    TRY(begin(&job, self, step, i, "fill", &words, error));
-    job.launch.arguments[1].buffer = first;
-    job.space.operand[0].offset = 0;
-    job_add_long(&job, -1);
-    TRY(job_launch(&job, error));
-
+    TRY(fill_table(self, step, i, first, -1, error));
     TRY(begin(&job, self, step, i, "permutation_first", layout, error));
     job_add_table(&job, first);
     TRY(job_launch(&job, error));
@@ -389,6 +398,34 @@ enum healcl_status derive_permutation(struct device_executor *self, const struct
             launch_permutation(self, step, i, &first, &derived->table, error);
         device_buffer_release(self->device, &first);
         TRY(status);
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_inverse_permutation(struct device_executor *self, const struct step *step,
+                                              int i, const struct buffer **table,
+                                              struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = *layout};
+    struct derived *derived = find(storage, &key);
+    if (!derived) {
+        const struct buffer *permutation;
+        struct job job;
+        int64_t n = layout->shape[0];
+        TRY(derive_permutation(self, step, i, &permutation, error));
+        TRY(add(self, storage, &key, n + n % 2, sizeof(uint32_t), &derived, error));
+        /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
+        TRY(fill_table(self, step, i, &derived->table, 0, error));
+        job_init(&job, self, step, "core", "inverse_permutation");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        job_set_space(&job, layout);
+        job_add_space(&job);
+        job_add_table(&job, permutation);
+        job_add_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
     }
     *table = &derived->table;
     return HEALCL_OK;

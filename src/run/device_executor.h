@@ -83,6 +83,7 @@ void job_init(struct job *job, struct device_executor *executor, const struct st
 
 /* Adds "-D name=value". */
 void job_define(struct job *job, const char *name, const char *value);
+void job_define_number(struct job *job, const char *name, uint32_t value);
 void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
 /* The job's elements are those of a shape; operands are views of that shape. */
@@ -160,6 +161,12 @@ MUST_CHECK enum healcl_status derive_permutation(struct device_executor *self,
                                                  const struct step *step, int i,
                                                  const struct buffer **table,
                                                  struct healcl_error *error);
+
+/* uint [n] for input i, which must be a permutation: its inverse. */
+MUST_CHECK enum healcl_status derive_inverse_permutation(struct device_executor *self,
+                                                         const struct step *step, int i,
+                                                         const struct buffer **table,
+                                                         struct healcl_error *error);
 
 /* struct twiddle [k,k] with the inverses of input i's moduli, for the CRT. */
 MUST_CHECK enum healcl_status derive_crt_inverses(struct device_executor *self,

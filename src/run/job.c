@@ -32,6 +32,13 @@ void job_define(struct job *job, const char *name, const char *value)
              used ? " " : "", name, value[0] ? "=" : "", value);
 }
 
+void job_define_number(struct job *job, const char *name, uint32_t value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%" PRIu32, value);
+    job_define(job, name, text);
+}
+
 void job_define_type(struct job *job, const char *name, enum dtype dtype)
 {
     job_define(job, name, opencl_type(dtype));

@@ -1,16 +1,5 @@
 /* Number-theoretic transforms: cl/transform.cl, cl/rows.cl. */
-#include "run/launch.h"
-
-/* Scratch memory that the rows of a transform take at one time, if one row does not take more. */
-enum { ROWS_BYTES = 64 << 20 };
-
-struct transform {
-    const struct step *step;
-    int64_t n, k;
-    bool inverse;
-    const struct buffer *q, *twiddles, *n_inv, *perm;
-    struct buffer rows;
-};
+#include "run/launch_transform.h"
 
 /* Loads, transforms and stores the rows [first, first + count). */
 MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self,
@@ -70,9 +59,7 @@ MUST_CHECK static enum healcl_status launch_stages(struct device_executor *self,
                                                    struct healcl_error *error)
 {
     int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
-    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
-    if (at_once > rows)
-        at_once = rows;
+    int64_t at_once = rows_at_once(transform->n, rows);
     TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false,
                               &transform->rows, error));
     enum healcl_status status = HEALCL_OK;
@@ -161,6 +148,10 @@ enum healcl_status launch_transform(struct device_executor *self, const struct s
         TRY(derive_permutation(self, step, 3, &transform.perm, error));
 
     int64_t rows = out->shape[0] * out->shape[1] * out->shape[2];
+    if (can_run_local(self, &transform))
+        return launch_local(self, &transform, rows, error);
+    if (can_run_single(self, &transform))
+        return launch_single(self, &transform, rows, error);
     bool can;
     TRY(can_run_rows(self, &transform, &can, error));
     return can ? launch_rows(self, &transform, rows, error)

@@ -1,0 +1,144 @@
+/* Transforms in local memory: cl/local.cl. */
+#include "run/launch_transform.h"
+
+enum {
+    RADIX = 16, /* elements that a work-item of cl/local.cl has in registers */
+    /* Elements of a tile: 64 KiB is all the local memory of most GPUs; where there is more, several
+     * work-groups may share it. */
+    TILE_MAX = 8192,
+    COLUMNS_MIN = 16 /* side by side in a tile: 128 bytes, which memory hands out at once */
+};
+
+/* One reading and writing of rows: tiles of so many elements go through so many stages. */
+struct pass {
+    uint32_t log2_tile, stages;
+    const struct layout *out_layout, *in_layout;
+    const struct buffer *out, *in;
+    enum dtype out_dtype, in_dtype;
+    const struct buffer *perm; /* NULL: none */
+    bool scale;
+};
+
+static uint32_t log2_of(int64_t power)
+{
+    uint32_t shift = 0;
+    while (power >> shift > 1)
+        shift++;
+    return shift;
+}
+
+/* Elements of the largest tile: a power of two. */
+static int64_t tile_most(const struct device_executor *self)
+{
+    uint64_t most = self->device->info.local_memory_bytes / sizeof(uint64_t);
+    return most < TILE_MAX ? (int64_t)1 << log2_of((int64_t)most) : TILE_MAX;
+}
+
+bool can_run_local(const struct device_executor *self, const struct transform *transform)
+{
+    if (!prefers(self, FAMILY_transform, VARIANT_LOCAL) || transform->n < RADIX)
+        return false;
+    int64_t most = tile_most(self);
+    return transform->n <= most || transform->n / most <= most / COLUMNS_MIN;
+}
+
+/* Rows [first, first + count). */
+MUST_CHECK static enum healcl_status launch_pass(struct device_executor *self,
+                                                 const struct transform *transform,
+                                                 const struct pass *pass, int64_t first,
+                                                 int64_t count, struct healcl_error *error)
+{
+    struct job job;
+    job_init(&job, self, transform->step, "local", transform->inverse ? "inverse" : "forward");
+    job_define_type(&job, "OUT", pass->out_dtype);
+    job_define_type(&job, "IN", pass->in_dtype);
+    job_define_number(&job, "LOG2_TILE", pass->log2_tile);
+    job_define_number(&job, "STAGES", pass->stages);
+    job_set_space(&job, &transform->step->out->layout);
+    job.space.first = (uint64_t)(first * transform->n);
+    job.space.end = (uint64_t)((first + count) * transform->n);
+    job_set_operand(&job, 0, pass->out_layout);
+    job_set_operand(&job, 1, pass->in_layout);
+    job_add_space(&job);
+    job_add_buffer(&job, pass->out);
+    job_add_buffer(&job, pass->in);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, pass->perm ? pass->perm : transform->perm);
+    job_add_uint(&job, pass->perm != NULL);
+    if (transform->inverse) {
+        job_add_table(&job, transform->n_inv);
+        job_add_uint(&job, pass->scale);
+    }
+    /* Fewer work-items where there is not enough for all of them to do. */
+    size_t local_size = self->device->tuning.transform_local_size, items;
+    items = ((size_t)1 << pass->log2_tile) / RADIX;
+    return job_launch_groups(&job, (uint64_t)(count * transform->n) >> pass->log2_tile,
+                             local_size < items ? local_size : items, error);
+}
+
+/* Log2 of the elements of a tile of columns: enough for all work-items, COLUMNS_MIN columns at
+ * least. */
+static uint32_t log2_columns_tile(const struct device_executor *self, uint32_t stages)
+{
+    uint32_t most = log2_of(tile_most(self)), least = stages + log2_of(COLUMNS_MIN);
+    uint32_t wanted = log2_of(RADIX * (int64_t)self->device->tuning.transform_local_size);
+    return wanted < least ? least : wanted < most ? wanted : most;
+}
+
+/* A row in two parts: columns and blocks, and in between in scratch memory. */
+MUST_CHECK static enum healcl_status launch_in_two(struct device_executor *self,
+                                                   struct transform *transform, struct pass whole,
+                                                   int64_t rows, struct healcl_error *error)
+{
+    uint32_t stages = log2_of(transform->n) - log2_of(tile_most(self));
+    int64_t at_once = rows_at_once(transform->n, rows);
+    struct layout scratch = layout_packed(whole.out_layout);
+    struct pass columns = whole, blocks = whole;
+    blocks.log2_tile = blocks.stages = log2_of(tile_most(self));
+    columns.log2_tile = log2_columns_tile(self, stages);
+    columns.stages = stages;
+    columns.perm = NULL;
+    blocks.scale = false;
+    struct pass *before = transform->inverse ? &blocks : &columns;
+    struct pass *after = transform->inverse ? &columns : &blocks;
+    before->out = after->in = &transform->rows;
+    before->out_layout = after->in_layout = &scratch;
+    before->out_dtype = after->in_dtype = DTYPE_INT64;
+
+    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * transform->n) * sizeof(uint64_t),
+                              false, &transform->rows, error));
+    enum healcl_status status = HEALCL_OK;
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+        int64_t count = rows - first < at_once ? rows - first : at_once;
+        scratch.offset = -first * transform->n;
+        status = launch_pass(self, transform, before, first, count, error);
+        if (status == HEALCL_OK)
+            status = launch_pass(self, transform, after, first, count, error);
+    }
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
+
+enum healcl_status launch_local(struct device_executor *self, struct transform *transform,
+                                int64_t rows, struct healcl_error *error)
+{
+    const struct tensor *in = transform->step->in[0], *out = transform->step->out;
+    struct pass whole = {.log2_tile = log2_of(transform->n),
+                         .stages = log2_of(transform->n),
+                         .out_layout = &out->layout,
+                         .in_layout = &in->layout,
+                         .out_dtype = out->storage->dtype,
+                         .in_dtype = in->storage->dtype,
+                         .scale = transform->inverse};
+    TRY(executor_buffer(self, out->storage, &whole.out, error));
+    TRY(executor_buffer(self, in->storage, &whole.in, error));
+    bool permutes = transform->step->in[3] != NULL;
+    if (transform->n <= tile_most(self)) {
+        whole.perm = permutes ? transform->perm : NULL;
+        return launch_pass(self, transform, &whole, 0, rows, error);
+    }
+    if (permutes)
+        TRY(derive_inverse_permutation(self, transform->step, 3, &whole.perm, error));
+    return launch_in_two(self, transform, whole, rows, error);
+}
