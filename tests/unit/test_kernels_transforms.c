@@ -1,0 +1,146 @@
+/*
+ * The variants of transforms that other devices than this one run, against the host reference:
+ * every length, with moduli around the borders of their arithmetic, tiles of local memory of
+ * several sizes, and every arrangement of tensors.
+ */
+#include "helper_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_check.h"
+
+static const uint64_t seed = 0x7a115;
+static struct healcl_device *device;
+static int checked;
+
+static int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    print_message("seed %#lx\n", (unsigned long)seed);
+    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    healcl_error_clear(&error);
+    print_message("%d transforms\n", checked);
+    return 0;
+}
+
+/* What the device is said to be like. */
+struct setting {
+    enum kernel_variant variant;
+    uint32_t local_size;   /* work-items that share a transform */
+    uint64_t local_memory; /* bytes at most */
+    int shortest, longest; /* log2 of the lengths */
+};
+
+enum { MODULI = 3, NO_LIMIT = 1 << 30 };
+
+/* Moduli of the first dtype that holds them. */
+static int64_t modulus_number(uint64_t i, enum dtype dtype)
+{
+    static const int64_t wide[] = {((int64_t)1 << 62) - 1,
+                                   ((int64_t)1 << 62) + 1,
+                                   INT64_MAX - 24,
+                                   1,
+                                   (int64_t)1 << 62,
+                                   ((int64_t)1 << 61) + 1,
+                                   2,
+                                   INT64_MAX,
+                                   3,
+                                   65537};
+    static const int64_t narrow[] = {INT32_MAX, 1, 2, 65537, 3, (1 << 30) + 1, INT32_MAX - 1};
+    if (dtype == DTYPE_INT32)
+        return narrow[i % (sizeof narrow / sizeof *narrow)];
+    return wide[i % (sizeof wide / sizeof *wide)];
+}
+
+static void check_transform(const struct form *form, const struct problem_dtypes *dtypes, int64_t n,
+                            enum arrangement arrangement, uint64_t variant)
+{
+    struct random random = {seed + variant * 31 + (uint64_t)n};
+    struct problem problem;
+    struct problem_data data;
+    struct placement placement;
+    problem_make(&problem, form, dtypes, n, MODULI, variant, &random);
+    if (arrangement < ARRANGEMENT_COUNT && arrangement_excluded(&problem, arrangement))
+        arrangement = ARRANGEMENT_CONTIGUOUS;
+    problem_data_init(&data, &problem, &random);
+    for (uint64_t i = 0; i < MODULI; i++)
+        dtype_store(dtypes->value, data.packed[form_parameter(form, "q")], (int64_t)i,
+                    modulus_number(variant * MODULI + i, dtypes->value));
+    problem_solve(&data, &problem);
+    placement_make(&placement, &problem, arrangement, variant, &random);
+    enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
+    problem_data_release(&data);
+    checked++;
+    if (result == CHECK_EQUAL)
+        return;
+    problem_print(&problem);
+    fail_msg("%s of %s, %s, variant %d: %s", form->name, dtype_name(dtypes->also),
+             arrangement_name(arrangement), (int)variant, error.message);
+}
+
+/* All arrangements, flags by turns; most of them with int64, since others are other programs. */
+static void check_length(const struct form *form, int log2_n)
+{
+    static const struct problem_dtypes all[] = {{DTYPE_INT64, DTYPE_INT64, DTYPE_INT64},
+                                                {DTYPE_INT64, DTYPE_INT8, DTYPE_INT32},
+                                                {DTYPE_INT32, DTYPE_INT32, DTYPE_INT64},
+                                                {DTYPE_INT32, DTYPE_INT8, DTYPE_INT32}};
+    int rounds = log2_n < 13 ? 2 : 1;
+    uint64_t variant = (uint64_t)log2_n;
+    for (int round = 0; round < rounds; round++)
+        for (int arrangement = 0; arrangement <= ARRANGEMENT_BESIDE; arrangement++)
+            check_transform(form, &all[0], (int64_t)1 << log2_n, (enum arrangement)arrangement,
+                            variant++);
+    for (int round = 0; round < 4; round++)
+        check_transform(form, &all[1 + log2_n % 3], (int64_t)1 << log2_n,
+                        (enum arrangement)(round % ARRANGEMENT_COUNT), variant++);
+}
+
+static void check_setting(void **state)
+{
+    const struct setting *setting = *state;
+    struct device_info info = device->info;
+    struct device_tuning tuning = device->tuning;
+    device->tuning.variants[FAMILY_transform] = setting->variant;
+    device->tuning.transform_local_size = setting->local_size;
+    if (device->info.local_memory_bytes > setting->local_memory)
+        device->info.local_memory_bytes = setting->local_memory;
+    for (size_t i = 0; i < form_count; i++) {
+        if (forms[i].operation != OPERATION_NTT && forms[i].operation != OPERATION_INTT)
+            continue;
+        if (form_parameter(&forms[i], "axis") >= 0) /* the form with all that there is to choose */
+            for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)
+                check_length(&forms[i], log2_n);
+    }
+    device->info = info;
+    device->tuning = tuning;
+}
+
+int main(void)
+{
+    /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
+     * that local memory does not hold even so. */
+    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, 1, 8};
+    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, 1, 17};
+    static struct setting parts = {VARIANT_LOCAL, 32, 4096, 8, 15};
+    static struct setting columns = {VARIANT_LOCAL, 256, 32768, 16, 17};
+    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, 1, 17};
+    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, 7, 8};
+    const struct CMUnitTest tests[] = {
+        {"local, one work-item", check_setting, NULL, NULL, &alone},
+        {"local, 64 work-items", check_setting, NULL, NULL, &group},
+        {"local, tiles of 512", check_setting, NULL, NULL, &parts},
+        {"local, tiles of 4096", check_setting, NULL, NULL, &columns},
+        {"single", check_setting, NULL, NULL, &single},
+        {"single, rows too long", check_setting, NULL, NULL, &too_long},
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
