@@ -43,13 +43,19 @@ ONLY_DATA = {
     "upload_does_not_fit_int32",
 }
 
-# Random programs run on the device as it is, then every third in buffers of several chunks, and every
-# third with work-groups of several work-items, the last of them not full.
+# The kernel variants of src/device/tuning.c: good transcripts run with each of them.
+VARIANTS = ["general", "vectors", "local", "single"]
+
+# Random programs run on the device as it is, then by turns with nothing else, in buffers of several
+# chunks, with work-groups of several work-items, the last of them not full, and with the variants of
+# other devices.
 SEEDS = range(101, 141)
 ENVIRONMENTS = [
     {},
     {"HEALCL_CHUNK_BYTES": "16384"},
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
+    {"HEALCL_TUNING": "local,local_size=8,elements_per_item=1,transform_local_size=8"},
+    {"HEALCL_VARIANT": "single"},
 ]
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
@@ -137,6 +143,8 @@ def run_good(runner, paths):
         runner.expect_inspected(path, VERIFIED)
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
+        for variant in VARIANTS:
+            runner.expect_good(path, environment={"HEALCL_VARIANT": variant})
     for_all(check, paths)
     return len(paths)
 
