@@ -91,32 +91,6 @@ KERNEL lane_twiddles(struct space space, global const struct twiddle *twiddles, 
         }
 }
 
-/*
- * The moduli of table [k], in turn, as vectors of eight for vectors.cl: q, 2q, the twiddle of 1 as
- * factor and quotient, floor((2^(s+63) - 1) / q) and s - 1, where s is the bit length of q; eight
- * of each. The space is [8 * number of vectors].
- */
-KERNEL lane_moduli(struct space space, global const struct modulus *table, ulong k,
-                   global ulong *lanes)
-{
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong place = run.linear + i;
-            struct modulus m = table[place % k];
-            struct twiddle one = make_twiddle(1 % m.value, m);
-            ulong shift = 63 - m.shift, rest;
-            ulong high = ((ulong)1 << shift) - 1, low = ~(ulong)0; /* 2^(shift+64) - 1 */
-            global ulong *lane = lanes + place / 8 * 48 + place % 8;
-            lane[0] = m.value;
-            lane[8] = 2 * m.value;
-            lane[16] = one.factor;
-            lane[24] = one.quotient;
-            lane[32] = divide_wide(high << m.shift | low >> (64 - m.shift), low << m.shift, m,
-                                   &rest);
-            lane[40] = shift;
-        }
-}
-
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
 KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile global uint *first)

@@ -34,6 +34,7 @@ struct device_info {
     uint64_t local_memory_bytes;
     size_t max_work_group_size; /* in one dimension */
     size_t max_parameter_bytes;
+    uint32_t double_width; /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
 };

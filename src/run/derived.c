@@ -212,14 +212,14 @@ enum healcl_status derive_modulus_vector(struct device_executor *self, const str
     return modulus_table(self, step, i, &step->in[i]->layout, table, error);
 }
 
-/* Lanes of the moduli in a table of k, see lane_moduli in cl/derive.cl. */
+/* Lanes of the moduli in a table of k, see lane_moduli in cl/vectors.cl. */
 MUST_CHECK static enum healcl_status lane_moduli(struct device_executor *self,
                                                  const struct step *step, int i,
                                                  const struct layout *layout,
                                                  struct periodic_moduli *moduli,
                                                  struct healcl_error *error)
 {
-    enum { LANES = 8, FIELDS = 6 };
+    enum { LANES = 8, FIELDS = 2 };
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
     struct derived *derived = find(storage, &key);
@@ -228,7 +228,7 @@ MUST_CHECK static enum healcl_status lane_moduli(struct device_executor *self,
         TRY(layout_init(&lanes, 1, (int64_t[]){moduli->period * LANES}, 1, error));
         TRY(add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived, error));
         struct job job;
-        job_init(&job, self, step, "core", "lane_moduli");
+        job_init(&job, self, step, "vectors", "lane_moduli");
         job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
         job_set_space(&job, &lanes);
         job_add_space(&job);

@@ -78,7 +78,8 @@ static bool suits_vectors(const struct job *job)
 {
     const struct space *space = &job->space;
     uint32_t last = space->rank - 1;
-    return prefers(job->executor, FAMILY_elementwise, VARIANT_VECTORS) && !job_has_chunks(job) &&
+    return prefers(job->executor, FAMILY_elementwise, VARIANT_VECTORS) &&
+           job->executor->device->info.double_width > 0 && !job_has_chunks(job) &&
            space->shape[last] % 8 == 0 && space->operand[0].stride[last] == 1 &&
            (space->operand[1].stride[last] == 0 || space->operand[1].stride[last] == 1) &&
            (space->operand[2].stride[last] == 0 || space->operand[2].stride[last] == 1);
@@ -102,8 +103,6 @@ MUST_CHECK static enum healcl_status launch_vectors(struct device_executor *self
         TRY(derive_periodic_moduli(self, step, 2, &moduli, done, error));
     if (!*done)
         return HEALCL_OK;
-    job_add_table(&job, moduli.table);
-    job_add_long(&job, moduli.k);
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_scalars(&job, &scalars);

@@ -1,13 +1,16 @@
 /*
- * The arithmetic of cl/lanes.cl and cl/vectors.cl, compiled for the host with vectors of one lane,
- * against 128-bit integers: ranges and values, where quotients are estimated too small most.
+ * The arithmetic of cl/lanes.cl, cl/divisor.cl and cl/vectors.cl, compiled for
+ * the host with vectors of one lane, against 128-bit integers: ranges and values, where quotients
+ * are estimated too small most.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -43,6 +46,7 @@ static ulong clz(ulong x)
 /* One lane. A comparison is all ones or zeros there, but a truth value here: select takes both. */
 typedef ulong ulong8;
 typedef long long8;
+typedef double double8;
 
 struct halves { /* the upper half of each lane, twice */
     ulong s1133557799bbddff;
@@ -54,7 +58,25 @@ struct halves { /* the upper half of each lane, twice */
 #define select(a, b, choice) ((choice) ? (b) : (a))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
-#define all(x) (x)
+#define convert_double8(x) ((double)(x))
+#define convert_ulong8(x) ((ulong)(x))
+#define cl_khr_fp64
+#define convert_double8(x) ((double)(x))
+#define convert_ulong8(x) ((ulong)(x))
+#define convert_char8(x) ((x) ? ~(ulong)0 : (ulong)0)
+#define as_ulong(x) _Generic((x), double : double_bits, ulong : same)(x)
+
+static ulong double_bits(double x)
+{
+    ulong bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static ulong same(ulong x)
+{
+    return x;
+}
 
 /* What stands around the arithmetic; the kernels are compiled, and not run. */
 #define CHUNKS 1
@@ -69,7 +91,7 @@ struct halves { /* the upper half of each lane, twice */
 #define vstore8(x, i, to) ((to)[i] = (x))
 
 struct run {
-    ulong length;
+    ulong linear, length;
     long index[SPACE_AXES], position[SPACE_OPERANDS];
 };
 
@@ -88,6 +110,7 @@ static void run_next(const struct space *space, struct run *run)
 #pragma GCC diagnostic ignored "-Wsign-compare"
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #include "cl/arithmetic.h"
 #include "cl/vectors.cl"
 #pragma GCC diagnostic pop
@@ -107,21 +130,12 @@ static ulong modulus_of_bits(int s, struct random *state)
     }
 }
 
-/* Bits of a lazy modulus. 1 is left to tests on devices: there it shifts by 64, which OpenCL C
- * knows as 0 and C does not know. */
-enum { S_MIN = 2, S_MAX = 62 };
+/* Bits of a modulus: of any one, and of a lazy one, see cl/lanes.cl. */
+enum { S_MIN = 1, S_MAX = 63, S_MAX_LAZY = 62 };
 
-static struct lane_barrett barrett_of(ulong q)
+static struct lane_divisor divisor_of(ulong q)
 {
-    struct lane_barrett p;
-    int s = 64 - __builtin_clzl(q);
-    p.modulus.q = q;
-    p.modulus.twice = 2 * q;
-    p.one = 1 % q;
-    p.one_quotient = (ulong)(((uint128)p.one << 64) / q);
-    p.reciprocal = (ulong)((((uint128)1 << (s + 63)) - 1) / q);
-    p.shift = (ulong)s - 1;
-    return p;
+    return (struct lane_divisor){q, make_inverse(q)};
 }
 
 #define CHECK(actual, expected)                                                            \
@@ -155,12 +169,16 @@ static void check_lazy(ulong q, ulong x, ulong factor)
     CHECK(reduce_lazy(wide, m), wide % q);
 }
 
-static void check_operations(struct lane_barrett p, long a, long b)
+static void check_operations(struct lane_divisor p, long a, long b)
 {
-    ulong q = p.modulus.q;
+    ulong q = p.q;
     ulong size = a < 0 ? 0 - (ulong)a : (ulong)a;
     CHECK(lane_magnitude(a), size);
-    CHECK(lane_reduce(size, p), size % q);
+    ulong x = (ulong)a, shrunk = lane_shrink(x, p);
+    assert_true(shrunk < q + (1 << 16));
+    CHECK(shrunk % q, x % q);
+    CHECK(lane_reduce(x, p), x % q);
+    CHECK(lane_multiply(shrunk, size, p), (uint128)shrunk * size % q);
     CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
     CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
     CHECK(lanes_mod(a, b, p), c_remainder(a, q));
@@ -173,7 +191,7 @@ static void products_with_twiddles(void **state)
     (void)state;
     struct random random = {seed};
     print_message("seed %#lx\n", (unsigned long)seed);
-    for (int s = S_MIN; s <= S_MAX; s++)
+    for (int s = 2; s <= S_MAX_LAZY; s++)
         for (int round = 0; round < 20000; round++) {
             ulong q = modulus_of_bits(s, &random), x = random_word(&random);
             ulong factor = random_word(&random);
@@ -192,7 +210,7 @@ static void operations(void **state)
     for (int s = S_MIN; s <= S_MAX; s++)
         for (int round = 0; round < 10000; round++) {
             ulong q = modulus_of_bits(s, &random);
-            struct lane_barrett p = barrett_of(q);
+            struct lane_divisor p = divisor_of(q);
             const long edges[] = {0,        1,           -1,        (long)q - 1, (long)q,
                                   -(long)q, 1 - (long)q, INT64_MAX, INT64_MIN,   INT64_MIN + 1};
             long a = (long)random_word(&random), b = (long)random_word(&random);
@@ -212,7 +230,7 @@ static void worst_products(void **state)
     for (int s = S_MIN; s <= S_MAX; s++)
         for (int round = 0; round < 3000; round++) {
             ulong q = modulus_of_bits(s, &random) | 1;
-            struct lane_barrett p = barrett_of(q);
+            struct lane_divisor p = divisor_of(q);
             /* b = -(small) / a mod q by Euclid: a*b = -small mod q. */
             ulong a = random_bits(&random) % q, rest[2] = {q, a};
             int128 factor[2] = {0, 1};
@@ -230,7 +248,23 @@ static void worst_products(void **state)
             /* The largest representative below 2^63 makes the longest product. */
             b += (((ulong)1 << 63) - 1 - b) / q * q;
             check_operations(p, (long)a, (long)b);
-            check_lazy(q, b, a);
+            if (s <= S_MAX_LAZY)
+                check_lazy(q, b, a);
+        }
+}
+
+/* What an inverse must be, by integers: of 1/q less a part between 2^-50 and 2^-49 of it. */
+static void inverses(void **state)
+{
+    (void)state;
+    struct random random = {seed + 3};
+    for (int s = S_MIN; s <= S_MAX; s++)
+        for (int round = 0; round < 20000; round++) {
+            ulong q = modulus_of_bits(s, &random), a = 0, b = 0;
+            /* An integer, since the inverse has 53 bits and is above 2^(-1 - s). */
+            uint128 scaled = (uint128)ldexp(make_inverse(q), 53 + s);
+            uint128 one = (uint128)1 << (53 + s), part = one - scaled * q;
+            CHECK(part > one >> 50 && part < one >> 49, 1);
         }
 }
 
@@ -240,6 +274,7 @@ int main(void)
         cmocka_unit_test(products_with_twiddles),
         cmocka_unit_test(operations),
         cmocka_unit_test(worst_products),
+        cmocka_unit_test(inverses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
