@@ -53,3 +53,15 @@ static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
     rest = (rest << 31) + a * low - convert_ulong8(quotient) * p.q;
     return min(rest, rest - p.q);
 }
+
+/*
+ * x * 2^32 + word less a multiple of q; x and the result in [0, q + q/2^8 + 2^17), word in [0,
+ * 2^63]. The quotient is below 2^63 + 2^50, and so leaves a rest below
+ * q + (2^32 * (q + q/2^8 + 2^17) + 2^63) * 2^-48.
+ */
+static inline ulong8 lane_append(ulong8 x, ulong8 word, struct lane_divisor p)
+{
+    double8 quotient =
+        convert_double8(x) * (p.inverse * 0x1p32) + convert_double8(word) * p.inverse;
+    return (x << 32) + word - convert_ulong8(quotient) * p.q;
+}

@@ -160,3 +160,5 @@ VECTORS(modmul, 2)
 VECTORS(modsum, 2)
 VECTORS(mod, 1)
 VECTORS(modneg, 1)
+
+#include "vector_sums.cl"

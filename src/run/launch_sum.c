@@ -1,48 +1,151 @@
-/* Sums modulo q: cl/sum.cl. */
+/* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
 #include "run/launch.h"
+
+enum { LANES = 8, COLUMNS = 64 }; /* as in cl/vector_sums.cl */
+
+/* Terms of a sum on vectors. */
+static const int64_t TERMS_MAX = 1 << 30;
+
+/* Whether cl/vector_sums.cl can do sums of so many terms in rows of n elements. */
+static bool suits_vectors(const struct job *job, int64_t count, int64_t n)
+{
+    const struct healcl_device *device = job->executor->device;
+    return prefers(job->executor, FAMILY_sum, VARIANT_VECTORS) && device->info.double_width > 0 &&
+           !job_has_chunks(job) && count < TERMS_MAX && n % LANES == 0;
+}
+
+/* A job over the output's elements, with operands out and a at the axis's first element. */
+MUST_CHECK static enum healcl_status begin_axis_modsum(struct job *job,
+                                                       struct device_executor *self,
+                                                       const struct step *step, const char *program,
+                                                       const char *kernel,
+                                                       struct healcl_error *error)
+{
+    struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
+    job_init(job, self, step, program, kernel);
+    job_define_type(job, "ELEMENT", step->out->storage->dtype);
+    job_add_space(job);
+    TRY(job_add_tensor(job, step->out, error));
+    TRY(job_add_tensor(job, step->in[0], error));
+    job_set_space(job, &step->out->layout);
+    job_set_operand(job, 0, &step->out->layout);
+    job_set_operand(job, 1, &a_view);
+    return HEALCL_OK;
+}
+
+static void add_summed_axis(struct job *job, const struct step *step)
+{
+    const struct layout *a = &step->in[0]->layout;
+    job_add_long(job, a->shape[step->value[0]]);
+    job_add_long(job, a->stride[step->value[0]]);
+}
+
+/* *done: whether the step could be done so. */
+MUST_CHECK static enum healcl_status launch_axis_modsum_vectors(struct device_executor *self,
+                                                                const struct step *step, bool *done,
+                                                                struct healcl_error *error)
+{
+    struct job job;
+    struct periodic_moduli moduli;
+    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_vectors", error));
+    job_simplify_space(&job);
+    const struct space *space = &job.space;
+    uint32_t last = space->rank - 1;
+    *done = suits_vectors(&job, step->in[0]->layout.shape[step->value[0]], space->shape[last]) &&
+            space->operand[0].stride[last] == 1 && space->operand[1].stride[last] == 1;
+    if (*done)
+        TRY(derive_periodic_moduli(self, step, 1, &moduli, done, error));
+    if (!*done)
+        return HEALCL_OK;
+    job_add_table(&job, moduli.lanes);
+    job_add_long(&job, moduli.period);
+    add_summed_axis(&job, step);
+    job.granule = LANES;
+    return job_launch(&job, error);
+}
 
 enum healcl_status launch_axis_modsum(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout;
-    uint32_t axis = (uint32_t)step->value[0];
-    struct layout a_view = layout_drop_axis(a, axis), q_view;
+    bool done;
+    TRY(launch_axis_modsum_vectors(self, step, &done, error));
+    if (done)
+        return HEALCL_OK;
     const struct buffer *q;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     /* q varies along the last axis only: there the vector has its elements in order. */
-    q_view = layout_packed(&step->out->layout);
+    struct layout q_view = layout_packed(&step->out->layout);
     for (uint32_t i = 0; i < q_view.rank; i++)
         q_view.stride[i] = i + 1 == q_view.rank;
 
     struct job job;
-    job_init(&job, self, step, "core", "axis_modsum");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_set_space(&job, &step->out->layout);
-    job_set_operand(&job, 0, &step->out->layout);
-    job_set_operand(&job, 1, &a_view);
+    TRY(begin_axis_modsum(&job, self, step, "core", "axis_modsum", error));
     job_set_operand(&job, 2, &q_view);
     job_simplify_space(&job);
-    job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
     job_add_table(&job, q);
-    job_add_long(&job, a->shape[axis]);
-    job_add_long(&job, a->stride[axis]);
+    add_summed_axis(&job, step);
+    return job_launch(&job, error);
+}
+
+/* What both kernels of modmul_axis_sum take after the space: the tensors, q and the permutation. */
+MUST_CHECK static enum healcl_status add_product_arguments(struct job *job,
+                                                           struct device_executor *self,
+                                                           const struct step *step,
+                                                           struct healcl_error *error)
+{
+    const struct buffer *q, *perm;
+    TRY(derive_modulus_vector(self, step, 2, &q, error));
+    perm = q; /* some buffer must stand for one that is not used */
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &perm, error));
+    job_add_space(job);
+    TRY(job_add_tensor(job, step->out, error));
+    TRY(job_add_tensor(job, step->in[0], error));
+    TRY(job_add_tensor(job, step->in[1], error));
+    job_add_table(job, q);
+    job_add_table(job, perm);
+    job_add_uint(job, step->in[3] != NULL);
+    return HEALCL_OK;
+}
+
+/* *done: whether the step could be done so. The space is as modmul_axis_sum_vectors wants it. */
+MUST_CHECK static enum healcl_status launch_product_vectors(struct device_executor *self,
+                                                            const struct step *step, bool *done,
+                                                            struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2], part = LANES * COLUMNS;
+    struct job job;
+    job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    TRY(add_product_arguments(&job, self, step, error));
+    *done = suits_vectors(&job, a->shape[1], n);
+    if (!*done)
+        return HEALCL_OK;
+    struct layout parts = {.rank = 3, .shape = {k, (n + part - 1) / part, reps}};
+    job_set_space(&job, &parts);
+    job.space.shape[3] = n;
+    job.space.shape[4] = a->shape[1];
+    job.space.operand[0] = (struct operand){
+        .offset = out->offset, .stride = {out->stride[1], 0, out->stride[0], out->stride[2], 0}};
+    job.space.operand[1] = (struct operand){
+        .offset = a->offset, .stride = {a->stride[2], 0, a->stride[0], a->stride[3], a->stride[1]}};
+    job.space.operand[2] = (struct operand){
+        .offset = b->offset, .stride = {b->stride[1], 0, 0, b->stride[2], b->stride[0]}};
     return job_launch(&job, error);
 }
 
 enum healcl_status launch_modmul_axis_sum(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
+    bool done;
+    TRY(launch_product_vectors(self, step, &done, error));
+    if (done)
+        return HEALCL_OK;
+    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
-    const struct buffer *q, *perm;
-    TRY(derive_modulus_vector(self, step, 2, &q, error));
-    perm = q; /* some buffer must stand for one that is not used */
-    if (step->in[3])
-        TRY(derive_permutation(self, step, 3, &perm, error));
-
-    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
     struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
     struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
@@ -52,18 +155,12 @@ enum healcl_status launch_modmul_axis_sum(struct device_executor *self, const st
     struct job job;
     job_init(&job, self, step, "core", "modmul_axis_sum");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    TRY(add_product_arguments(&job, self, step, error));
     job_set_space(&job, out);
     job_set_operand(&job, 0, &out_view);
     job_set_operand(&job, 1, &a_view);
     job_set_operand(&job, 2, &b_view);
     job_set_operand(&job, 3, &q_view);
-    job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
-    TRY(job_add_tensor(&job, step->in[1], error));
-    job_add_table(&job, q);
-    job_add_table(&job, perm);
-    job_add_uint(&job, step->in[3] != NULL);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, a->stride[1]);
     job_add_long(&job, b->stride[0]);

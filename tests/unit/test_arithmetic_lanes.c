@@ -1,5 +1,5 @@
 /*
- * The arithmetic of cl/lanes.cl, cl/divisor.cl and cl/vectors.cl, compiled for
+ * The arithmetic of cl/lanes.cl, cl/divisor.cl, cl/vectors.cl and cl/vector_sums.cl, compiled for
  * the host with vectors of one lane, against 128-bit integers: ranges and values, where quotients
  * are estimated too small most.
  */
@@ -90,6 +90,8 @@ static ulong same(ulong x)
 #define vload8(i, from) ((from)[i])
 #define vstore8(x, i, to) ((to)[i] = (x))
 
+#define prefetch(from, count) (void)(from)
+
 struct run {
     ulong linear, length;
     long index[SPACE_AXES], position[SPACE_OPERANDS];
@@ -169,6 +171,18 @@ static void check_lazy(ulong q, ulong x, ulong factor)
     CHECK(reduce_lazy(wide, m), wide % q);
 }
 
+/* x times 2^32 and a word more, for x that has been shrunk as little as that may be. */
+static void check_append(struct lane_divisor p, ulong x, ulong word)
+{
+    ulong q = p.q, a = x, b = word;
+    ulong most = q + q / 256 + (1 << 17);
+    x = x % most;
+    word = word > (ulong)1 << 63 ? word >> 1 : word;
+    ulong rest = lane_append(x, word, p);
+    assert_true(rest < most);
+    CHECK(rest % q, (((uint128)x << 32) + word) % q);
+}
+
 static void check_operations(struct lane_divisor p, long a, long b)
 {
     ulong q = p.q;
@@ -179,6 +193,7 @@ static void check_operations(struct lane_divisor p, long a, long b)
     CHECK(shrunk % q, x % q);
     CHECK(lane_reduce(x, p), x % q);
     CHECK(lane_multiply(shrunk, size, p), (uint128)shrunk * size % q);
+    check_append(p, x, (ulong)b);
     CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
     CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
     CHECK(lanes_mod(a, b, p), c_remainder(a, q));
@@ -268,6 +283,46 @@ static void inverses(void **state)
         }
 }
 
+/* Sums of products, and of numbers of either sign, at the ends of their ranges and anywhere. */
+static void sums(void **state)
+{
+    (void)state;
+    enum { TERMS = 4 };
+    struct random random = {seed + 4};
+    const ulong most = ((ulong)1 << 62) - 1;
+    for (int s = S_MIN; s <= S_MAX; s++)
+        for (int round = 0; round < 2000; round++) {
+            ulong q = modulus_of_bits(s, &random), a = 0, b = 0;
+            struct lane_divisor p = divisor_of(q);
+            struct lane_products products;
+            struct lane_sum sum = {0, 0};
+            uint128 rest = 0;
+            int128 exact = 0;
+            lane_products_clear(&products);
+            for (int times = 0; times < 50; times++) {
+                ulong x[TERMS], y[TERMS];
+                long numbers[TERMS];
+                bool largest = round % 4 == 0;
+                uint terms = times % 3 == 0 ? 1 : TERMS;
+                for (uint i = 0; i < terms; i++) {
+                    x[i] = largest ? most : random_word(&random) & most;
+                    y[i] = largest ? most : random_word(&random) & most;
+                    numbers[i] = (long)random_word(&random);
+                    if (round % 4 < 2)
+                        numbers[i] = round % 4 == 0 ? INT64_MIN : INT64_MAX;
+                    rest = (rest + (uint128)x[i] * y[i] % q) % q;
+                    exact += numbers[i];
+                }
+                lane_products_add(&products, x, y, terms);
+                for (uint i = 0; i < terms; i++)
+                    add_rows(&sum, 1, &numbers[i], 1, 1);
+            }
+            CHECK(lane_products_reduce(&products, most, p), (rest + most % q) % q);
+            int128 remainder = exact % (int128)q;
+            CHECK(lane_sum_reduce(&sum, p), remainder < 0 ? remainder + (int128)q : remainder);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +330,7 @@ int main(void)
         cmocka_unit_test(operations),
         cmocka_unit_test(worst_products),
         cmocka_unit_test(inverses),
+        cmocka_unit_test(sums),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,288 @@
+/*
+ * Sums modulo q on vectors of eight elements, for devices with wide vectors and doubles. Work-items
+ * go through memory in its order, by parts of a few rows at a time, with the sums of all columns of
+ * such a part beside them in cache. Included by vectors.cl.
+ */
+
+enum {
+    COLUMNS = 64, /* vectors of columns in such a part of a row */
+    ROWS = 4      /* that are read at a time: memory is faster for several streams than for one */
+};
+
+/* OpenCL C's prefetch() means nothing to PoCL. */
+#ifdef __clang__
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) prefetch(address, 1)
+#endif
+
+/* Functions whose last parameters are constants, so that each of their uses is a loop of its own. */
+#define INLINE __attribute__((always_inline)) static inline
+
+/*
+ * Sums of count < 2^30 numbers: high * 2^32 + what low is more than that, modulo 2^64. The latter
+ * is the sum of the numbers' lower halves, so in [0, 2^62).
+ */
+struct lane_sum {
+    ulong8 low;  /* of the numbers, modulo 2^64 */
+    ulong8 high; /* of their upper halves */
+};
+
+static inline void lane_sum_add(struct lane_sum *sum, ulong8 x)
+{
+    sum->low += x;
+    sum->high += x >> 32;
+}
+
+static inline ulong8 lane_sum_rest(const struct lane_sum *sum)
+{
+    return sum->low - (sum->high << 32);
+}
+
+/* Adds so many rows, stride apart, to the sums of their columns. Here the upper halves are signed,
+ * so sums[i].high is in [-2^61, 2^61). */
+INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from,
+                            long stride, uint rows)
+{
+    for (ulong i = 0; i < columns; i++) {
+        struct lane_sum sum = sums[i];
+        UNROLL for (uint row = 0; row < rows; row++) {
+            long8 x = load_lanes(from + row * stride + i * LANES);
+            sum.low += as_ulong8(x);
+            sum.high += as_ulong8(x >> 32);
+        }
+        sums[i] = sum;
+    }
+}
+
+/* The sum mod q in [0, q), where high is signed. */
+static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_divisor p)
+{
+    long8 high = as_long8(sum->high);
+    ulong8 rest = lane_reduce(lane_magnitude(high), p);
+    rest = select(rest, p.q - rest, as_ulong8(high < 0));
+    return lane_reduce(lane_append(rest, lane_sum_rest(sum), p), p);
+}
+
+/* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
+ * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
+ * in turn. */
+KERNEL axis_modsum_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,
+                           global const struct lane_divisor *table, ulong period, long count,
+                           long stride)
+{
+    struct lane_sum sums[COLUMNS];
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong first = 0; first < run.length; first += COLUMNS * LANES) {
+            ulong columns = min((ulong)COLUMNS, (run.length - first) / LANES);
+            global const ELEMENT *from = a + run.position[1] + first;
+            global ELEMENT *to = out + run.position[0] + first;
+            ulong place = ((ulong)run.index[space.rank - 1] + first) / LANES % period;
+            long j = 0;
+            for (ulong i = 0; i < columns; i++)
+                sums[i].low = sums[i].high = 0;
+            for (; j + ROWS <= count; j += ROWS)
+                add_rows(sums, columns, from + j * stride, stride, ROWS);
+            for (; j < count; j++)
+                add_rows(sums, columns, from + j * stride, stride, 1);
+            for (ulong i = 0; i < columns; i++) {
+                store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
+                place = place + 1 == period ? 0 : place + 1;
+            }
+        }
+}
+
+/* ---- sums of products ---- */
+
+/* Sums of products of numbers in [0, 2^62): the products of upper halves, of an upper and a lower
+ * one, of lower halves. */
+struct lane_products {
+    struct lane_sum high, middle, low;
+};
+
+static inline void lane_products_clear(struct lane_products *sums)
+{
+    sums->high.low = sums->high.high = 0;
+    sums->middle.low = sums->middle.high = 0;
+    sums->low.low = sums->low.high = 0;
+}
+
+/* sums += a[0]*b[0] + ...; all in [0, 2^62), 4 terms at most. Upper halves are below 2^30: the sum
+ * of the products of upper halves is below 2^62, that of the middle ones of two terms below 2^64. */
+INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const ulong8 *b,
+                                     uint terms)
+{
+    ulong8 high = 0, middle = 0;
+    UNROLL for (uint i = 0; i < terms; i++) {
+        ulong8 a_high = a[i] >> 32, b_high = b[i] >> 32;
+        high += multiply_halves(a_high, b_high);
+        middle += multiply_halves(a_high, b[i]) + multiply_halves(a[i], b_high);
+        lane_sum_add(&sums->low, multiply_halves(a[i], b[i]));
+        if (i % 2 == 1 || i + 1 == terms) {
+            lane_sum_add(&sums->middle, middle);
+            middle = 0;
+        }
+    }
+    lane_sum_add(&sums->high, high);
+}
+
+/* sums + x mod q in [0, q); x in [0, 2^62). What is below q + q/2^8 + 2^17 is shrunk to less than
+ * q + 1 + q/2^40. */
+static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulong8 x,
+                                          struct lane_divisor p)
+{
+    ulong8 rest = lane_shrink(sums->high.high, p);
+    rest = lane_append(rest, lane_sum_rest(&sums->high) + sums->middle.high, p);
+    rest = lane_append(rest, lane_sum_rest(&sums->middle) + sums->low.high, p);
+    rest = lane_append(rest, lane_sum_rest(&sums->low) + x, p);
+    rest = lane_shrink(rest, p);
+    return min(rest, rest - p.q);
+}
+
+/* A row of out, a or b: element l lies at l * stride, or at perm[l] * stride. */
+struct lane_row {
+    long stride;
+    global const uint *perm; /* or NULL */
+};
+
+static inline long row_position(struct lane_row row, long l)
+{
+    return (row.perm ? (long)row.perm[l] : l) * row.stride;
+}
+
+/* Elements l to l + 7 of a row. */
+INLINE long8 load_row(global const ELEMENT *from, struct lane_row row, long l, bool contiguous)
+{
+    if (contiguous)
+        return load_lanes(from + l);
+    long values[LANES];
+    for (int i = 0; i < LANES; i++)
+        values[i] = from[row_position(row, l + i)];
+    return vload8(0, values);
+}
+
+INLINE void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l, bool contiguous)
+{
+    if (contiguous) {
+        store_lanes(x, to + l);
+        return;
+    }
+    long values[LANES];
+    vstore8(x, 0, values);
+    for (int i = 0; i < LANES; i++)
+        to[row_position(row, l + i)] = (ELEMENT)values[i];
+}
+
+/* What a work-item of modmul_axis_sum_vectors reads and writes for a part of a row of out: the
+ * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. */
+struct product_part {
+    global ELEMENT *out;
+    global const ELEMENT *a, *b;
+    struct lane_row out_row, a_row, b_row;
+    long first, count, a_stride, b_stride;
+    ulong columns;
+};
+
+/* Adds the products of rows j to j + rows - 1 to the sums of their columns. Returns the bits that
+ * any factor has: where one is not in [0, 2^62), the sums are nothing. */
+INLINE ulong8 add_products(struct lane_products *sums, struct product_part part, long j, uint rows,
+                           bool contiguous)
+{
+    ulong8 bits = 0;
+    global const ELEMENT *a = part.a + j * part.a_stride, *b = part.b + j * part.b_stride;
+    for (ulong i = 0; i < part.columns; i++) {
+        long l = part.first + (long)i * LANES;
+        ulong8 x[ROWS], y[ROWS];
+        UNROLL for (uint row = 0; row < rows; row++) {
+            x[row] = as_ulong8(load_row(a + row * part.a_stride, part.a_row, l, contiguous));
+            y[row] = as_ulong8(load_row(b + row * part.b_stride, part.b_row, l, contiguous));
+            bits |= x[row] | y[row];
+            if (contiguous && rows > 1)
+                PREFETCH(a + (row + rows) * part.a_stride + l);
+        }
+        struct lane_products sum = sums[i];
+        lane_products_add(&sum, x, y, rows);
+        sums[i] = sum;
+    }
+    return bits;
+}
+
+/* Sums up a part; returns false, and changes nothing, where a factor is not in [0, 2^62). */
+INLINE bool sum_part(struct lane_products *sums, struct product_part part, struct lane_divisor p,
+                     bool contiguous)
+{
+    ulong8 bits = 0;
+    long j = 0;
+    for (ulong i = 0; i < part.columns; i++)
+        lane_products_clear(&sums[i]);
+    for (; j + ROWS <= part.count; j += ROWS)
+        bits |= add_products(sums, part, j, ROWS, contiguous);
+    for (; j < part.count; j++)
+        bits |= add_products(sums, part, j, 1, contiguous);
+    for (ulong i = 0; i < part.columns; i++) {
+        long l = part.first + (long)i * LANES;
+        bits |= as_ulong8(load_row(part.out, part.out_row, l, contiguous));
+    }
+    if (!are_all(bits >> 62 == 0))
+        return false;
+    for (ulong i = 0; i < part.columns; i++) {
+        long l = part.first + (long)i * LANES;
+        ulong8 x = as_ulong8(load_row(part.out, part.out_row, l, contiguous));
+        x = lane_products_reduce(&sums[i], x, p);
+        store_row(as_long8(x), part.out, part.out_row, l, contiguous);
+    }
+    return true;
+}
+
+/* The same for factors of any size and sign. */
+static inline void sum_part_slowly(struct product_part part, struct modulus q)
+{
+    for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++) {
+        global ELEMENT *out = part.out + row_position(part.out_row, l);
+        global const ELEMENT *a = part.a + row_position(part.a_row, l);
+        global const ELEMENT *b = part.b + row_position(part.b_row, l);
+        struct wide sum = wide_add(wide_zero(), *out);
+        for (long j = 0; j < part.count; j++)
+            sum = wide_add_product(sum, a[j * part.a_stride], b[j * part.b_stride]);
+        *out = (ELEMENT)wide_reduce(sum, q);
+    }
+}
+
+/*
+ * As modmul_axis_sum in sum.cl. The space is [k, parts of a row, reps]: one after the other, reps
+ * share b in cache. Behind its three axes stand two that each work-item walks along by itself: n,
+ * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0.
+ */
+KERNEL modmul_axis_sum_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,
+                               global const ELEMENT *b, global const struct modulus *q,
+                               global const uint *perm, uint use_perm)
+{
+    enum { N = 3, TERMS = 4 };
+    struct lane_products sums[COLUMNS];
+    struct product_part part;
+    part.out_row.stride = space.operand[0].stride[N];
+    part.a_row.stride = space.operand[1].stride[N];
+    part.b_row.stride = space.operand[2].stride[N];
+    part.out_row.perm = part.b_row.perm = use_perm ? perm : 0;
+    part.a_row.perm = 0;
+    part.count = space.shape[TERMS];
+    part.a_stride = space.operand[1].stride[TERMS];
+    part.b_stride = space.operand[2].stride[TERMS];
+    bool contiguous = part.out_row.stride == 1 && part.a_row.stride == 1 &&
+                      part.b_row.stride == 1 && !use_perm;
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
+        struct modulus modulus = q[run.index[0]];
+        struct lane_divisor p;
+        p.q = modulus.value;
+        p.inverse = make_inverse(modulus.value);
+        part.first = run.index[1] * COLUMNS * LANES;
+        part.columns = min((ulong)COLUMNS, (ulong)(space.shape[N] - part.first) / LANES);
+        for (ulong r = 0; r < run.length; r++) {
+            part.out = out + POSITION(space, run, 0, r);
+            part.a = a + POSITION(space, run, 1, r);
+            part.b = b + POSITION(space, run, 2, r);
+            if (!(contiguous ? sum_part(sums, part, p, true) : sum_part(sums, part, p, false)))
+                sum_part_slowly(part, modulus);
+        }
+    }
+}

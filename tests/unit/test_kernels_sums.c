@@ -1,0 +1,212 @@
+/*
+ * Sums on vectors: numbers of terms around how many are read at a time, rows around the length of a
+ * part, moduli of all sizes, values at the ends of the fast way's range and beyond it.
+ */
+#include "helper_device.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_check.h"
+
+static const uint64_t seed = 0x5a35;
+static struct healcl_device *device;
+
+static int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    print_message("seed %#lx\n", (unsigned long)seed);
+    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+static const int64_t moduli[] = {1,
+                                 2,
+                                 3,
+                                 65537,
+                                 INT32_MAX,
+                                 ((int64_t)1 << 61) - 1,
+                                 ((int64_t)1 << 61) + 1,
+                                 ((int64_t)1 << 62) - 57,
+                                 (int64_t)1 << 62,
+                                 INT64_MAX - 24,
+                                 INT64_MAX};
+enum { MODULI = sizeof moduli / sizeof *moduli };
+
+/* What fills a, b and out: residues, or the same number everywhere, or residues but for one. */
+enum filling { RESIDUES, ALL_Q_MINUS_1, ALL_LARGEST, ALL_SMALLEST, ONE_ODD, ANYTHING, FILLINGS };
+
+/* The largest number of the fast way: below 2^62. */
+static int64_t largest(enum dtype dtype)
+{
+    return dtype == DTYPE_INT32 ? INT32_MAX : ((int64_t)1 << 62) - 1;
+}
+
+static int64_t odd_value(enum dtype dtype, struct random *random)
+{
+    static const int64_t values[] = {-1, INT64_MIN, INT64_MAX, (int64_t)1 << 62,
+                                     ((int64_t)1 << 62) - 1};
+    int64_t value = values[random_between(random, 0, 4)];
+    return dtype == DTYPE_INT32 ? (int32_t)value : value;
+}
+
+static void fill_values(enum dtype dtype, void *array, int64_t count, enum filling filling,
+                        struct random *random)
+{
+    for (int64_t i = 0; i < count; i++) {
+        int64_t q = moduli[random_between(random, 0, MODULI - 1)];
+        int64_t value = (int64_t)(random_bits(random) % (uint64_t)q);
+        if (filling == ALL_Q_MINUS_1)
+            value = INT64_MAX - 25;
+        if (filling == ALL_LARGEST)
+            value = largest(dtype);
+        if (filling == ALL_SMALLEST)
+            value = INT64_MIN;
+        if (filling == ANYTHING)
+            value = (int64_t)random_word(random);
+        if (value > largest(dtype) && filling != ANYTHING && filling != ALL_Q_MINUS_1)
+            value &= largest(dtype);
+        dtype_store(dtype, array, i, dtype == DTYPE_INT32 ? (int32_t)value : value);
+    }
+    if (filling == ONE_ODD)
+        dtype_store(dtype, array, random_between(random, 0, count - 1), odd_value(dtype, random));
+}
+
+static void set_shape(struct problem *problem, const char *name, uint32_t rank,
+                      const int64_t *shape)
+{
+    struct problem_tensor *tensor = &problem->tensors[form_parameter(problem->form, name)];
+    assert_int_equal(layout_init(&tensor->shape, rank, shape, dtype_size(tensor->dtype), &error),
+                     HEALCL_OK);
+}
+
+/* Fills, solves and checks a problem. One of a, b and out has the odd filling, or all have. */
+static void check(struct problem *problem, enum filling filling, enum arrangement arrangement,
+                  struct random *random)
+{
+    struct problem_data data;
+    struct placement placement;
+    const char *odd = (const char *[]){"a", "b", "out", ""}[random_between(random, 0, 3)];
+    problem_data_init(&data, problem, random);
+    for (uint32_t i = 0; i < problem->form->parameter_count; i++) {
+        struct problem_tensor *tensor = &problem->tensors[i];
+        const char *name = problem->form->parameters[i].name;
+        if (!tensor->present)
+            continue;
+        int64_t count = layout_elements(&tensor->shape);
+        bool fits = *odd == 0 || strcmp(name, odd) == 0;
+        if (tensor->contents == CONTENTS_VALUES || tensor->contents == CONTENTS_TAME)
+            fill_values(tensor->dtype, data.packed[i], count, fits ? filling : RESIDUES, random);
+        for (int64_t j = 0; tensor->contents == CONTENTS_MODULI && j < count; j++) {
+            int64_t q = moduli[random_between(random, 0, MODULI - 1)];
+            dtype_store(tensor->dtype, data.packed[i], j,
+                        tensor->dtype == DTYPE_INT32 ? (q & INT32_MAX) | 1 : q);
+        }
+    }
+    placement_make(&placement, problem, arrangement, 0, random);
+    problem_solve(&data, problem);
+    if (problem_check(device, problem, &placement, &data, random, &error) != CHECK_EQUAL) {
+        problem_print(problem);
+        fail_msg("%s, filling %d: %s", arrangement_name(arrangement), filling, error.message);
+    }
+    problem_data_release(&data);
+}
+
+static const enum arrangement arrangements[] = {
+    ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_OFFSET,    ARRANGEMENT_STRIDED,
+    ARRANGEMENT_TRANSPOSED, ARRANGEMENT_BROADCAST, ARRANGEMENT_RANDOM,
+};
+enum { ARRANGEMENTS = sizeof arrangements / sizeof *arrangements };
+
+static const int64_t terms[] = {1, 2, 3, 4, 5, 7, 8, 33, 1000};
+enum { TERMS = sizeof terms / sizeof *terms };
+
+static const struct form *form_named(const char *name)
+{
+    for (size_t i = 0; i < form_count; i++)
+        if (strcmp(forms[i].name, name) == 0 && form_parameter(&forms[i], "q") >= 0)
+            return &forms[i];
+    fail_msg("no form %s", name);
+    return NULL;
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 4, 8, 512, 520, 1040};
+    struct random random = {seed};
+    for (int dtype = DTYPE_INT32; dtype <= DTYPE_INT64; dtype++)
+        for (int t = 0; t < TERMS; t++)
+            for (int n = 0; n < 6; n++)
+                for (int k = 1; k <= 3; k++)
+                    for (int round = 0; round < FILLINGS; round++) {
+                        struct problem problem;
+                        struct problem_dtypes dtypes = {(enum dtype)dtype, (enum dtype)dtype,
+                                                        (enum dtype)dtype};
+                        bool is_first = random_once_in(&random, 2); /* the summed axis */
+                        if (terms[t] * sizes[n] > 40000)
+                            continue;
+                        problem_make(&problem, form_named("axis_modsum"), &dtypes, 8, 1,
+                                     is_first ? 0 : 1, &random);
+                        set_shape(&problem, "a", 3,
+                                  is_first ? (int64_t[]){terms[t], sizes[n], k}
+                                           : (int64_t[]){sizes[n], terms[t], k});
+                        set_shape(&problem, "out", 2, (int64_t[]){sizes[n], k});
+                        set_shape(&problem, "q", 1, (int64_t[]){k});
+                        check(&problem, (enum filling)round,
+                              arrangements[random_between(&random, 0, ARRANGEMENTS - 1)], &random);
+                    }
+}
+
+static void products(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, 8, 12, 16, 512, 520, 1032};
+    struct random random = {seed + 1};
+    for (int dtype = DTYPE_INT32; dtype <= DTYPE_INT64; dtype++)
+        for (int t = 0; t < TERMS; t++)
+            for (int n = 0; n < 7; n++)
+                for (int variant = 0; variant < 8; variant++)
+                    for (int filling = 0; filling < FILLINGS; filling++) {
+                        struct problem problem;
+                        struct problem_dtypes dtypes = {(enum dtype)dtype, (enum dtype)dtype,
+                                                        DTYPE_INT64};
+                        int64_t reps = random_between(&random, 1, 3), k = 2, s = terms[t];
+                        if (s * sizes[n] > 20000)
+                            continue;
+                        problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, sizes[n], k,
+                                     (uint64_t)variant, &random);
+                        bool is_last =
+                            problem.tensors[form_parameter(problem.form, "b")].shape.shape[2] ==
+                            sizes[n];
+                        int64_t size = sizes[n];
+                        if (is_last) {
+                            set_shape(&problem, "a", 4, (int64_t[]){reps, s, k, size});
+                            set_shape(&problem, "b", 3, (int64_t[]){s, k, size});
+                            set_shape(&problem, "out", 3, (int64_t[]){reps, k, size});
+                        } else {
+                            set_shape(&problem, "a", 4, (int64_t[]){reps, size, s, k});
+                            set_shape(&problem, "b", 3, (int64_t[]){size, s, k});
+                            set_shape(&problem, "out", 3, (int64_t[]){reps, size, k});
+                        }
+                        check(&problem, (enum filling)filling,
+                              arrangements[random_between(&random, 0, ARRANGEMENTS - 1)], &random);
+                    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(products),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
