@@ -10,12 +10,10 @@
  * binary is got once that is twelve times what its kernels may cost: after some runs on a driver
  * that builds for seconds, and not in one of the first hundred, whose user would notice, with PoCL.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "device/internal.h"
@@ -33,63 +31,10 @@ struct binary_header {
 
 static const char binary_magic[16] = BINARY_ABI;
 
-/* ---------------------------------------------------------------- names */
-
-/* "<a><b>" in new memory, or NULL. */
-static char *join(const char *a, const char *b)
-{
-    size_t size = strlen(a) + strlen(b) + 1;
-    char *text = malloc(size);
-    if (text)
-        snprintf(text, size, "%s%s", a, b);
-    return text;
-}
-
-char *binary_directory(void)
-{
-    const char *own = getenv("HEALCL_CACHE_DIR");
-    if (own)
-        return *own ? strdup(own) : NULL;
-    const char *cache = getenv("XDG_CACHE_HOME");
-    if (cache && *cache == '/')
-        return join(cache, "/healcl");
-    const char *home = getenv("HOME");
-    return home && *home == '/' ? join(home, "/.cache/healcl") : NULL;
-}
-
-/* Hashes of hashes: no text can pass for the end of the one before it. */
-static XXH128_hash_t add_text(XXH128_hash_t hash, const char *text)
-{
-    struct {
-        XXH128_canonical_t before, text;
-    } both;
-    XXH128_canonicalFromHash(&both.before, hash);
-    XXH128_canonicalFromHash(&both.text, XXH3_128bits(text, strlen(text)));
-    return XXH3_128bits(&both, sizeof both);
-}
-
 void binary_key(const struct device_info *info, size_t text_count, const char *const *texts,
-                const char *options, char key[BINARY_KEY_SIZE])
+                const char *options, char key[CACHE_KEY_SIZE])
 {
-    const char *names[] = {BINARY_ABI, info->platform, info->platform_version, info->vendor,
-                           info->name, info->version,  info->driver,           options};
-    XXH128_hash_t hash = {0};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        hash = add_text(hash, names[i]);
-    for (size_t i = 0; i < text_count; i++)
-        hash = add_text(hash, texts[i]);
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, hash);
-    for (size_t i = 0; i < sizeof canonical.digest; i++)
-        snprintf(key + 2 * i, 3, "%02x", canonical.digest[i]);
-}
-
-/* "<directory>/<key>" */
-static char *binary_path(const struct healcl_device *device, const char *key)
-{
-    char name[BINARY_KEY_SIZE + 1];
-    snprintf(name, sizeof name, "/%s", key);
-    return join(device->cache_directory, name);
+    cache_key(info, BINARY_ABI, options, text_count, texts, key);
 }
 
 /* ---------------------------------------------------------------- loading */
@@ -97,7 +42,7 @@ static char *binary_path(const struct healcl_device *device, const char *key)
 static FILE *open_header(const struct healcl_device *device, const char *key,
                          struct binary_header *header)
 {
-    char *path = binary_path(device, key);
+    char *path = cache_path(device->cache_directory, key);
     FILE *file = path ? fopen(path, "rb") : NULL;
     free(path);
     if (!file)
@@ -166,55 +111,14 @@ cl_program binary_load(struct healcl_device *device, const char *key, const char
 
 /* ---------------------------------------------------------------- saving */
 
-/* mkdir -p */
-static bool make_directory(const char *directory)
-{
-    if (mkdir(directory, 0700) == 0 || errno == EEXIST)
-        return true;
-    char *path = strdup(directory);
-    if (!path)
-        return false;
-    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        (void)mkdir(path, 0700);
-        *slash = '/';
-    }
-    bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
-    free(path);
-    return made;
-}
-
-static bool write_all(int descriptor, const void *data, size_t bytes)
-{
-    for (const char *next = data; bytes > 0;) {
-        ssize_t written = write(descriptor, next, bytes);
-        if (written <= 0)
-            return false;
-        next += written;
-        bytes -= (size_t)written;
-    }
-    return true;
-}
-
-/* Other processes see the whole file or none: it is written under another name. */
 static void write_file(const struct healcl_device *device, const char *key,
                        uint64_t spent_nanoseconds, const unsigned char *binary, size_t bytes)
 {
     struct binary_header header = {.spent_nanoseconds = spent_nanoseconds, .bytes = bytes};
     memcpy(header.magic, binary_magic, sizeof header.magic);
     XXH128_canonicalFromHash(&header.checksum, XXH3_128bits(binary, bytes));
-    char *path = binary_path(device, key);
-    char *temporary = path ? join(path, ".XXXXXX") : NULL;
-    int descriptor = temporary && make_directory(device->cache_directory) ? mkstemp(temporary) : -1;
-    if (descriptor >= 0) {
-        bool written =
-            write_all(descriptor, &header, sizeof header) && write_all(descriptor, binary, bytes);
-        written = close(descriptor) == 0 && written;
-        if (!written || rename(temporary, path) != 0)
-            (void)unlink(temporary);
-    }
-    free(temporary);
-    free(path);
+    const struct cache_part parts[] = {{&header, sizeof header}, {binary, bytes}};
+    (void)cache_write(device->cache_directory, key, 2, parts);
 }
 
 uint64_t binary_note_build(const struct healcl_device *device, const char *key,

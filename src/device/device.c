@@ -41,6 +41,7 @@ static enum healcl_status read_tuning(struct healcl_device *device, struct healc
 {
     static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
     device->tuning = tuning_default(&device->info);
+    (void)tuning_read_kept(&device->tuning, &device->info);
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);
         if (text)
@@ -114,7 +115,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     TRY(read_tuning(device, error));
     TRY(read_chunk_bytes(device, error));
     TRY(open_context(device, error));
-    device->cache_directory = binary_directory();
+    device->cache_directory = cache_directory();
     device->binary_price = BINARY_PRICE;
     return HEALCL_OK;
 }

@@ -33,9 +33,33 @@ void device_make_room(struct healcl_device *device);
 MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
                                                    struct healcl_error *error);
 
-/* ---------------------------------------------------------------- program.c */
+/* ---------------------------------------------------------------- cache.c */
 
-enum { BINARY_KEY_SIZE = 33 };
+enum { CACHE_KEY_SIZE = 33 };
+
+/* Where files are kept between runs, or NULL for nowhere: HEALCL_CACHE_DIR, else healcl in
+ * XDG_CACHE_HOME, else in ~/.cache. Freed with free(). */
+char *cache_directory(void);
+
+/* "<directory>/<name>", or NULL without memory. Freed with free(). */
+char *cache_path(const char *directory, const char *name);
+
+/* Names a file by all that it depends on, in hexadecimal: the device and its driver, what kind of
+ * file it is (abi), options and texts. */
+void cache_key(const struct device_info *info, const char *abi, const char *options,
+               size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
+
+struct cache_part {
+    const void *data;
+    size_t bytes;
+};
+
+/* Writes a file of some parts; makes the folder if need be. Other processes see the whole file or
+ * none: it is written under another name. Returns whether it is there. */
+bool cache_write(const char *directory, const char *name, size_t count,
+                 const struct cache_part *parts);
+
+/* ---------------------------------------------------------------- program.c */
 
 struct kernel {
     struct kernel *next;
@@ -51,7 +75,7 @@ struct program {
     size_t local_size;
     cl_program id;
     struct kernel *kernels;
-    char key[BINARY_KEY_SIZE];  /* of its binary */
+    char key[CACHE_KEY_SIZE];   /* of its binary */
     uint64_t spent_nanoseconds; /* on building it, in all runs; 0 where a binary was there */
 };
 
@@ -75,13 +99,9 @@ void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- binary.c */
 
-/* Where binaries are kept, or NULL for nowhere: HEALCL_CACHE_DIR, else healcl in XDG_CACHE_HOME,
- * else in ~/.cache. Freed with free(). */
-char *binary_directory(void);
-
 /* Names a binary by all that it depends on, in hexadecimal. */
 void binary_key(const struct device_info *info, size_t text_count, const char *const *texts,
-                const char *options, char key[BINARY_KEY_SIZE]);
+                const char *options, char key[CACHE_KEY_SIZE]);
 
 /* A program that is built already, or NULL: then the source is to be built. */
 cl_program binary_load(struct healcl_device *device, const char *key, const char *options);

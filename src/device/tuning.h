@@ -41,6 +41,10 @@ const char *kernel_variant_name(enum kernel_variant variant);
 /* Whether a family has a variant. */
 bool kernel_family_has(enum kernel_family family, enum kernel_variant variant);
 
+/*
+ * What a device is opened with: the default of its kind, changed by what `healcl tune` has kept for
+ * it, by HEALCL_TUNING, and by HEALCL_VARIANT.
+ */
 struct device_tuning tuning_default(const struct device_info *info);
 
 /*
@@ -55,5 +59,17 @@ MUST_CHECK enum healcl_status tuning_parse(struct device_tuning *tuning, const c
 /* What tuning_parse turns into the same tuning. */
 enum { TUNING_TEXT_SIZE = 512 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
+
+/* ---- tuning_kept.c ---- */
+
+/* Changes tuning to what has been kept for this device with this driver. Returns whether anything
+ * has; what cannot be read or understood is nothing. */
+bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info);
+
+/* Keeps a tuning. *path is the file, freed with free(), or NULL where nothing is to be kept:
+ * HEALCL_CACHE_DIR is empty. Errors: HEALCL_USAGE where the file cannot be written. */
+MUST_CHECK enum healcl_status tuning_keep(const struct device_tuning *tuning,
+                                          const struct device_info *info, char **path,
+                                          struct healcl_error *error);
 
 #endif

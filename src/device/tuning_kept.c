@@ -1,0 +1,72 @@
+/* Tunings that `healcl tune` has found, kept for each device and driver: a file of one line, as
+ * tuning_format writes it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+/* To be raised where the same text comes to mean something else. */
+#define TUNING_ABI "healcl tuning 1"
+
+/* "tuning_<key>" */
+enum { NAME_SIZE = 8 + CACHE_KEY_SIZE };
+
+static void name_of(const struct device_info *info, char name[NAME_SIZE])
+{
+    char key[CACHE_KEY_SIZE];
+    cache_key(info, TUNING_ABI, "", 0, NULL, key);
+    snprintf(name, NAME_SIZE, "tuning_%s", key);
+}
+
+/* Reads a file's one line, without its end. */
+static bool read_line(const char *path, char text[TUNING_TEXT_SIZE])
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool read = fgets(text, TUNING_TEXT_SIZE, file) != NULL && fgetc(file) == EOF;
+    fclose(file);
+    size_t length = read ? strlen(text) : 0;
+    if (length == 0 || text[length - 1] != '\n')
+        return false; /* not ours, or not all of it */
+    text[length - 1] = 0;
+    return true;
+}
+
+bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
+{
+    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
+    struct device_tuning kept = *tuning;
+    char *directory = cache_directory();
+    name_of(info, name);
+    char *path = directory ? cache_path(directory, name) : NULL;
+    bool good =
+        path && read_line(path, text) && tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
+    if (good)
+        *tuning = kept;
+    free(path);
+    free(directory);
+    return good;
+}
+
+enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
+                               char **path, struct healcl_error *error)
+{
+    *path = NULL;
+    char *directory = cache_directory();
+    if (!directory)
+        return HEALCL_OK;
+    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
+    name_of(info, name);
+    tuning_format(tuning, text);
+    const struct cache_part parts[] = {{text, strlen(text)}, {"\n", 1}};
+    bool written = cache_write(directory, name, 2, parts);
+    enum healcl_status status = HEALCL_OK;
+    if (!written)
+        status = ERROR(error, HEALCL_USAGE, "cannot write '%.400s/%s'", directory, name);
+    else if (!(*path = cache_path(directory, name)))
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    free(directory);
+    return status;
+}

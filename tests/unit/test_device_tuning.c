@@ -1,0 +1,165 @@
+/* Tunings that are kept between runs: written, read, and ignored where they are not to be trusted;
+ * and what goes before them. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "helper_device.h"
+
+static char directory[64], cache[80];
+static struct device_info info;
+
+static int set_up(void **state)
+{
+    device_set_up(state);
+    unsetenv("HEALCL_VARIANT");
+    strcpy(directory, "/tmp/healcl_test_XXXXXX");
+    if (!mkdtemp(directory))
+        return -1;
+    snprintf(cache, sizeof cache, "%s/cache", directory);
+    setenv("HEALCL_CACHE_DIR", cache, 1);
+    info = (struct device_info){.type = CL_DEVICE_TYPE_CPU,
+                                .little_endian = true,
+                                .max_work_group_size = 256,
+                                .platform = "a platform",
+                                .name = "a device",
+                                .driver = "1"};
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    return system(command) == 0 ? device_tear_down(state) : -1;
+}
+
+static struct device_tuning tuning_of(const char *text)
+{
+    struct device_tuning tuning = tuning_default(&info);
+    OK(tuning_parse(&tuning, text, "test", &info, &error));
+    return tuning;
+}
+
+static void assert_same(const struct device_tuning *a, const struct device_tuning *b)
+{
+    char a_text[TUNING_TEXT_SIZE], b_text[TUNING_TEXT_SIZE];
+    tuning_format(a, a_text);
+    tuning_format(b, b_text);
+    assert_string_equal(a_text, b_text);
+}
+
+/* Keeps a tuning and puts something else into its file; NULL: leaves it. */
+static void keep(const struct device_tuning *tuning, const char *instead)
+{
+    char *path = NULL;
+    OK(tuning_keep(tuning, &info, &path, &error));
+    assert_non_null(path);
+    FILE *file = instead ? fopen(path, "w") : NULL;
+    if (file) {
+        fputs(instead, file);
+        fclose(file);
+    }
+    free(path);
+}
+
+static void keeps_and_reads(void **state)
+{
+    (void)state;
+    struct device_tuning tuning = tuning_of("local_size=4,elements_per_item=7,transform=single");
+    struct device_tuning read = tuning_default(&info), other = read;
+    assert_false(tuning_read_kept(&read, &info));
+    keep(&tuning, NULL);
+    assert_true(tuning_read_kept(&read, &info));
+    assert_same(&read, &tuning);
+    tuning.transform_local_size = 8;
+    keep(&tuning, NULL); /* over the one before */
+    assert_true(tuning_read_kept(&read, &info));
+    assert_same(&read, &tuning);
+    strcpy(info.driver, "2");
+    assert_false(tuning_read_kept(&other, &info));
+    strcpy(info.driver, "1");
+    strcpy(info.name, "another device");
+    assert_false(tuning_read_kept(&other, &info));
+    struct device_tuning unchanged = tuning_default(&info);
+    assert_same(&other, &unchanged);
+}
+
+static void ignores_what_it_cannot_read(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "local_size=4",                /* cut off */
+        "local_size=4\n\n",            /* more than a line */
+        "local_size=4,\001\n",         /* no text of ours */
+        "local_size=512\n",            /* not on this device */
+        "transform=quick\n",           /* a variant of another version */
+        "local_size=4,colour=green\n", /* of another version too */
+    };
+    struct device_tuning tuning = tuning_of("local_size=4"), unchanged = tuning_default(&info);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct device_tuning read = tuning_default(&info);
+        keep(&tuning, texts[i]);
+        assert_false(tuning_read_kept(&read, &info));
+        assert_same(&read, &unchanged);
+    }
+    char long_text[TUNING_TEXT_SIZE + 2];
+    memset(long_text, 'x', sizeof long_text);
+    strcpy(long_text + TUNING_TEXT_SIZE, "\n");
+    keep(&tuning, long_text);
+    assert_false(tuning_read_kept(&tuning, &info));
+}
+
+static void keeps_nothing_where_it_cannot(void **state)
+{
+    (void)state;
+    struct device_tuning tuning = tuning_default(&info);
+    char *path = cache;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    OK(tuning_keep(&tuning, &info, &path, &error));
+    assert_null(path);
+    assert_false(tuning_read_kept(&tuning, &info));
+    setenv("HEALCL_CACHE_DIR", "/dev/null/cache", 1);
+    assert_int_equal(tuning_keep(&tuning, &info, &path, &error), HEALCL_USAGE);
+    assert_int_equal(strncmp(error.message, "cannot write '/dev/null/cache/tuning_", 37), 0);
+    healcl_error_clear(&error);
+}
+
+/* default < kept < HEALCL_TUNING < HEALCL_VARIANT */
+static void has_its_place_among_others(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    info = device->info;
+    healcl_device_close(device);
+    struct device_tuning tuning =
+        tuning_of("elements_per_item=77,local_size=2,transform=single,elementwise=general");
+    keep(&tuning, NULL);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_same(&device->tuning, &tuning);
+    healcl_device_close(device);
+    setenv("HEALCL_TUNING", "local_size=4,transform=general", 1);
+    setenv("HEALCL_VARIANT", "transform=local", 1);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(device->tuning.elements_per_item, 77);
+    assert_int_equal(device->tuning.local_size, 4);
+    assert_int_equal(device->tuning.variants[FAMILY_transform], VARIANT_LOCAL);
+    assert_int_equal(device->tuning.variants[FAMILY_elementwise], VARIANT_GENERAL);
+    healcl_device_close(device);
+    unsetenv("HEALCL_VARIANT");
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(keeps_and_reads),
+        TEST(ignores_what_it_cannot_read),
+        TEST(keeps_nothing_where_it_cannot),
+        TEST(has_its_place_among_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
