@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 
 static const struct command *const commands[] = {&command_run, &command_inspect, &command_devices,
-                                                 &command_ops, &command_bench};
+                                                 &command_ops, &command_bench,   &command_tune};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -72,6 +72,16 @@ void report_device_members(struct json *json, cJSON *object, const struct device
     json_bool(json, object, "unified_memory", info->unified_memory);
 }
 
+/* What a device would be opened with, but for the environment. */
+static void add_tuning(struct json *json, cJSON *object, const struct device_info *info)
+{
+    char text[TUNING_TEXT_SIZE];
+    struct device_tuning tuning = tuning_default(info);
+    json_bool(json, object, "tuned", tuning_read_kept(&tuning, info));
+    tuning_format(&tuning, text);
+    json_string(json, object, "tuning", text);
+}
+
 enum healcl_status report_devices_json(const struct device_info *list, size_t count, size_t best,
                                        FILE *stream)
 {
@@ -86,6 +96,8 @@ enum healcl_status report_devices_json(const struct device_info *list, size_t co
         json_bool(&json, object, "usable", !fault);
         if (fault)
             json_string(&json, object, "unusable_because", fault);
+        else
+            add_tuning(&json, object, &list[i]);
         json_bool(&json, object, "default", i == best);
     }
     return report_finish_json(&json, stream);

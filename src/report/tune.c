@@ -1,0 +1,93 @@
+#include "report/tune.h"
+
+#include "report/internal.h"
+#include "report/table.h"
+#include "report/text.h"
+
+static const char *note_of(const struct tune_alternative *alternative)
+{
+    if (alternative->chosen)
+        return "chosen";
+    return alternative->outcome == TUNE_RIGHT ? "" : tune_outcome_name(alternative->outcome);
+}
+
+static void add_row(struct table *table, const struct tune_alternative *alternative, bool measured)
+{
+    char time[UNIT_TEXT_SIZE] = "";
+    if (alternative->outcome == TUNE_RIGHT)
+        text_time((uint64_t)alternative->nanoseconds, time);
+    table_cell(table, "%s", alternative->subject);
+    table_cell(table, "%s", alternative->choice);
+    if (!measured)
+        return;
+    table_cell(table, "%s", time);
+    table_cell(table, "%s", note_of(alternative));
+}
+
+static void print_reasons(const struct tune_report *report, const struct style *style)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].reason[0])
+            fprintf(style->stream, "%s: %s\n", report->alternatives[i].choice,
+                    report->alternatives[i].reason);
+}
+
+enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
+{
+    static const struct table_column columns[] = {
+        {"subject", TABLE_LEFT, false},
+        {"choice", TABLE_LEFT, true},
+        {"time", TABLE_RIGHT, false},
+        {"", TABLE_LEFT, false},
+    };
+    struct table *table = table_create(columns, facts->measured ? 4 : 2);
+    for (size_t i = 0; i < facts->report->count; i++)
+        add_row(table, &facts->report->alternatives[i], facts->measured);
+    report_label(style, "device", "%s", facts->device->name);
+    putc('\n', style->stream);
+    if (!table_print(table, style->stream, style->width))
+        return HEALCL_NO_MEMORY;
+    if (!facts->measured)
+        return HEALCL_OK;
+    print_reasons(facts->report, style);
+    char text[TUNING_TEXT_SIZE];
+    tuning_format(&facts->report->tuning, text);
+    putc('\n', style->stream);
+    report_label(style, "tuning", "%s", text);
+    report_label(style, "kept", "%s", facts->kept ? facts->kept : "nowhere: HEALCL_CACHE_DIR");
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void add_alternative(struct json *json, cJSON *object,
+                            const struct tune_alternative *alternative)
+{
+    json_string(json, object, "subject", alternative->subject);
+    json_string(json, object, "choice", alternative->choice);
+    json_string(json, object, "outcome", tune_outcome_name(alternative->outcome));
+    if (alternative->outcome == TUNE_RIGHT)
+        json_number(json, object, "time_ns", (uint64_t)alternative->nanoseconds);
+    if (alternative->reason[0])
+        json_string(json, object, "reason", alternative->reason);
+    json_bool(json, object, "chosen", alternative->chosen);
+}
+
+enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
+{
+    struct json json;
+    char text[TUNING_TEXT_SIZE];
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
+    cJSON *list = json_array(&json, json.top, "alternatives");
+    for (size_t i = 0; i < facts->report->count; i++)
+        add_alternative(&json, json_object(&json, list, NULL), &facts->report->alternatives[i]);
+    tuning_format(&facts->report->tuning, text);
+    json_string(&json, json.top, "tuning", text);
+    if (facts->kept)
+        json_string(&json, json.top, "kept", facts->kept);
+    else
+        json_null(&json, json.top, "kept");
+    return report_finish_json(&json, stream);
+}

@@ -1,0 +1,20 @@
+/* What `healcl tune` prints. */
+#ifndef HEALCL_REPORT_TUNE_H
+#define HEALCL_REPORT_TUNE_H
+
+#include "report/report.h"
+#include "run/tune.h"
+
+/* What was measured, or is to be; and what has come of it. */
+struct tune_facts {
+    const struct device_info *device;
+    const struct tune_report *report;
+    bool measured;
+    const char *kept; /* the file that keeps the choice, or NULL */
+};
+
+MUST_CHECK enum healcl_status report_tune(const struct tune_facts *facts,
+                                          const struct style *style);
+MUST_CHECK enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
+
+#endif

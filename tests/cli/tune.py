@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `healcl tune` whole, and checks that what it chooses is right, kept, and in force.
+
+    tune.py HEALCL
+
+Exits with 77, skipped, where there is no device.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def main():
+    healcl = sys.argv[1]
+    if subprocess.run([healcl, "devices"], capture_output=True).returncode == 4:
+        print("no device")
+        return 77
+    with tempfile.TemporaryDirectory(prefix="healcl-tune-") as folder:
+        environment = {key: value for key, value in os.environ.items()
+                       if key not in ("HEALCL_TUNING", "HEALCL_VARIANT")}
+        environment["HEALCL_CACHE_DIR"] = folder
+
+        def run(*arguments):
+            return subprocess.run([healcl, *arguments], env=environment, capture_output=True,
+                                  text=True, timeout=500, check=True, cwd=ROOT).stdout
+
+        report = json.loads(run("tune", "--json", "-"))
+        subjects = {}
+        for alternative in report["alternatives"]:
+            assert alternative["outcome"] == "right", alternative
+            assert alternative["time_ns"] > 0, alternative
+            subjects.setdefault(alternative["subject"], []).append(alternative)
+        for alternatives in subjects.values():
+            chosen = [alternative for alternative in alternatives if alternative["chosen"]]
+            assert len(chosen) == 1, alternatives
+            for item in chosen[0]["choice"].split(","):
+                assert item in report["tuning"].split(","), item
+        assert Path(report["kept"]).read_text() == report["tuning"] + "\n", report["kept"]
+
+        index = report["device"]["index"]
+        device = next(device for device in json.loads(run("devices", "--json"))["devices"]
+                      if device["index"] == index)
+        assert device["tuned"] and device["tuning"] == report["tuning"], device
+        run("run", "-q", "-d", index, "transcripts/memory.json")
+
+        # What is damaged is ignored.
+        Path(report["kept"]).write_text("transform=\n")
+        assert '"tuned":\ttrue' not in run("devices", "--json")
+        run("run", "-q", "-d", index, "transcripts/memory.json")
+    print("tuned:", report["tuning"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
