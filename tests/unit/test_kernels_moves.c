@@ -1,0 +1,333 @@
+/*
+ * Copies, digits and gathers that are large enough for the fast kernels of CPUs, against the host
+ * reference: planes of all widths and heights around those of a tile, views with strides, offsets
+ * and repeated elements, outputs inside of larger tensors, outputs larger than caches.
+ */
+#include "helper_device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_random.h"
+#include "helper_script.h"
+
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+
+static struct healcl_device *device;
+static struct random generator = {0x30fe5};
+
+static int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- scripts */
+
+__attribute__((format(printf, 4, 5))) static void call(struct script *script, const char *out,
+                                                       const char *operation, const char *format,
+                                                       ...)
+{
+    char arguments[256];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(arguments, sizeof arguments, format, list);
+    va_end(list);
+    script_call(script, out, operation, arguments);
+}
+
+/* Random values of any size and sign. */
+static void upload(struct script *script, const char *name, enum dtype dtype, uint32_t rank,
+                   const int64_t *shape)
+{
+    int64_t count = 1;
+    for (uint32_t axis = 0; axis < rank; axis++)
+        count *= shape[axis];
+    int64_t *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = random_value(&generator, dtype);
+    script_upload(script, name, dtype, rank, shape, values);
+    free(values);
+}
+
+static void run(const struct script *script, struct executor *executor,
+                struct script_results *results, uint64_t *dropped)
+{
+    OK(script_run(script, executor, results, &error));
+    *dropped = executor->dropped_digits;
+    executor->class->destroy(executor);
+}
+
+/* Runs on both executors, and releases the script. */
+static void expect_same(struct script *script, const char *what)
+{
+    struct script_results expected = {0}, results = {0};
+    uint64_t expected_dropped, dropped;
+    struct executor *executor;
+    script_plan(script);
+    OK(reference_executor_create(script->plan, &executor, &error));
+    run(script, executor, &expected, &expected_dropped);
+    OK(device_executor_create(device, script->plan, false, &executor, &error));
+    run(script, executor, &results, &dropped);
+    if (!script_same_results(&results, &expected))
+        fail_msg("%s: other results", what);
+    if (dropped != expected_dropped)
+        fail_msg("%s: %" PRIu64 " values had digits dropped, not %" PRIu64, what, dropped,
+                 expected_dropped);
+    script_results_release(&expected);
+    script_results_release(&results);
+    script_release(script);
+}
+
+/* ---------------------------------------------------------------- copies */
+
+static const enum dtype dtypes[] = {DTYPE_INT8, DTYPE_INT32, DTYPE_INT64};
+
+/* a [3,rows,columns], its axes in all orders, without its ends, every other element, and repeated;
+ * each view copied. */
+static void check_planes(enum dtype dtype, int64_t rows, int64_t columns)
+{
+    struct script script = {0};
+    char what[96];
+    snprintf(what, sizeof what, "copies of %s [3,%d,%d]", dtype_name(dtype), (int)rows,
+             (int)columns);
+    upload(&script, "a", dtype, 3, VALUES(3, rows, columns));
+    static const char *const moves[] = {"1 2", "0 2", "2 0", "0 1"};
+    for (int i = 0; i < 4; i++) {
+        call(&script, "view", "moveaxis", "a %s", moves[i]);
+        call(&script, "out", "contiguous", "view");
+        script_download(&script, "out");
+    }
+    const struct {
+        int64_t first, end, step;
+    } parts[] = {{0, columns - 1, 1}, {1, columns, 1}, {0, columns, 2}, {columns / 2, columns, 1}};
+    for (int i = 0; i < 4; i++) {
+        if (parts[i].first >= parts[i].end)
+            continue;
+        call(&script, "part", "get_slice", "a [0:3:1,0:%d:1,%d:%d:%d]", (int)rows,
+             (int)parts[i].first, (int)parts[i].end, (int)parts[i].step);
+        call(&script, "out", "contiguous", "part");
+        script_download(&script, "out");
+        call(&script, "view", "moveaxis", "part 1 2");
+        call(&script, "out", "contiguous", "view");
+        script_download(&script, "out");
+    }
+    call(&script, "row", "get_slice", "a [0:3:1,%d:%d:1,0:%d:1]", (int)rows - 1, (int)rows,
+         (int)columns);
+    call(&script, "rows", "expand", "row 1 %d", (int)rows);
+    call(&script, "view", "moveaxis", "rows 1 2");
+    call(&script, "out", "contiguous", "view");
+    script_download(&script, "out");
+    expect_same(&script, what);
+}
+
+static void planes(void **state)
+{
+    (void)state;
+    static const int64_t widths[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
+                                     12, 16, 17, 31, 32, 33, 63, 65, 130};
+    for (int d = 0; d < 3; d++)
+        for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+            int64_t width = widths[i], rows = 6000 / width / 3 + 70;
+            check_planes(dtypes[d], rows, width);
+            check_planes(dtypes[d], rows / 64 * 64, width);
+            check_planes(dtypes[d], width + 1, rows + 3);
+        }
+    check_planes(DTYPE_INT64, 513, 514); /* of more blocks than one in both directions */
+    check_planes(DTYPE_INT8, 513, 514);
+}
+
+/* Outputs that are part of a larger tensor, the rest of which must stay. */
+static void parts_of_outputs(void **state)
+{
+    (void)state;
+    for (int d = 1; d < 3; d++)
+        for (int64_t repeats = 1; repeats <= 9; repeats++) {
+            struct script script = {0};
+            int width = (int)(37 * repeats);
+            upload(&script, "a", dtypes[d], 2, VALUES(150, 37));
+            upload(&script, "all", dtypes[d], 2, VALUES(152, width + 5));
+            call(&script, "out", "get_slice", "all [1:151:1,3:%d:1]", width + 3);
+            call(&script, NULL, "repeat_interleave", "a %d 1 out", (int)repeats);
+            script_download(&script, "all");
+            upload(&script, "all", dtypes[d], 2, VALUES(width + 5, 152));
+            call(&script, "out", "get_slice", "all [3:%d:1,1:151:1]", width + 3);
+            call(&script, "turned", "moveaxis", "out 0 1");
+            call(&script, NULL, "repeat_interleave", "a %d 1 turned", (int)repeats);
+            script_download(&script, "all");
+            call(&script, "flat", "moveaxis", "a 0 1");
+            call(&script, "out", "get_slice", "all [0:%d:1,2:152:1]", 37 + (int)repeats);
+            call(&script, NULL, "pad_single_axis", "flat %d 0 out", (int)repeats);
+            script_download(&script, "all");
+            expect_same(&script, "parts of outputs");
+        }
+}
+
+/* What caches do not keep: lines of memory may be written past them, where they are whole. */
+static void large_outputs(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 3; d++)
+        for (int64_t odd = 0; odd < 2; odd++) {
+            struct script script = {0};
+            int64_t n = 64 + odd,
+                    repeats = ((int64_t)34 << 20) / (int64_t)dtype_size(dtypes[d]) / n / 6;
+            upload(&script, "a", dtypes[d], 3, VALUES(1, n, 6));
+            call(&script, "wide", "expand", "a 0 %d", (int)repeats);
+            call(&script, "view", "moveaxis", "wide 1 2");
+            call(&script, "out", "contiguous", "view");
+            call(&script, "some", "get_slice", "out [0:%d:97,0:6:1,0:%d:1]", (int)repeats, (int)n);
+            script_download(&script, "some");
+            expect_same(&script, "large outputs");
+        }
+}
+
+/* ---------------------------------------------------------------- digits */
+
+static void check_digits(enum dtype from, enum dtype to, int64_t count, int64_t base_bits)
+{
+    struct script script = {0};
+    char what[96];
+    snprintf(what, sizeof what, "%d digits of %d bits, %s to %s", (int)count, (int)base_bits,
+             dtype_name(from), dtype_name(to));
+    upload(&script, "a", from, 2, VALUES(2, 551));
+    upload(&script, "all", to, 3, VALUES(2, 552, count + 3));
+    static const char *const views[] = {"0:2:1,0:551:1,0:%d:1", "0:2:1,1:552:1,3:%d:1"};
+    for (int i = 0; i < 2; i++) {
+        char view[64];
+        snprintf(view, sizeof view, views[i], (int)count + 3 * i);
+        call(&script, "out", "get_slice", "all [%s]", view);
+        call(&script, NULL, "apply_g_decomp", "a %d %d out", (int)count, (int)base_bits);
+        script_download(&script, "all");
+    }
+    upload(&script, "whole", to, 3, VALUES(551, 2, count));
+    call(&script, "turned", "moveaxis", "whole 0 1");
+    call(&script, NULL, "apply_g_decomp", "a %d %d turned", (int)count, (int)base_bits);
+    script_download(&script, "whole");
+    expect_same(&script, what);
+}
+
+static void digits(void **state)
+{
+    (void)state;
+    static const int64_t counts[] = {7, 8, 9, 15, 16, 17, 24, 63, 64, 65, 72};
+    static const int64_t bases[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 63, 64, 65, 1000};
+    for (int from = 1; from < 3; from++)
+        for (int to = 0; to < 3; to++)
+            for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+                for (size_t j = 0; j < sizeof bases / sizeof *bases; j++)
+                    if ((i + j + (size_t)to) % 3 == 0 || counts[i] == 16)
+                        check_digits(dtypes[from], dtypes[to], counts[i], bases[j]);
+}
+
+static void check_digits_full_q(enum dtype from, enum dtype to, int64_t k, int64_t count,
+                                int64_t base_bits)
+{
+    struct script script = {0};
+    char what[96];
+    int64_t q[COPRIME_MAX];
+    snprintf(what, sizeof what, "%d digits of %d bits of %d residues, %s to %s", (int)count,
+             (int)base_bits, (int)k, dtype_name(from), dtype_name(to));
+    int32_t narrow[COPRIME_MAX];
+    random_fill_coprime(&generator, from, k, from == DTYPE_INT32 ? (void *)narrow : (void *)q);
+    for (int64_t i = 0; i < k && from == DTYPE_INT32; i++)
+        q[i] = narrow[i];
+    upload(&script, "a", from, 3, VALUES(2, k, 517));
+    script_upload(&script, "q", from, 1, &k, q);
+    upload(&script, "all", to, 3, VALUES(2, count + 1, 520));
+    call(&script, "out", "get_slice", "all [0:2:1,1:%d:1,2:519:1]", (int)count + 1);
+    call(&script, NULL, "apply_g_decomp_relative_to_full_q", "a q %d %d out", (int)count,
+         (int)base_bits);
+    script_download(&script, "all");
+    upload(&script, "whole", to, 3, VALUES(517, count, 2));
+    call(&script, "turned", "moveaxis", "whole 0 2");
+    call(&script, "turned", "moveaxis", "turned 0 1");
+    call(&script, "turned", "moveaxis", "turned 0 1");
+    call(&script, "flat", "moveaxis", "whole 0 2");
+    call(&script, "flat", "moveaxis", "flat 0 1");
+    call(&script, NULL, "apply_g_decomp_relative_to_full_q", "a q %d %d flat", (int)count,
+         (int)base_bits);
+    script_download(&script, "whole");
+    expect_same(&script, what);
+}
+
+static void digits_full_q(void **state)
+{
+    (void)state;
+    static const int64_t bases[] = {1, 4, 7, 8, 13, 32, 63, 64, 65, 128, 1000};
+    for (int from = 1; from < 3; from++)
+        for (int to = 0; to < 3; to++)
+            for (int64_t k = 1; k <= 4; k++)
+                for (size_t j = 0; j < sizeof bases / sizeof *bases; j++) {
+                    int64_t all = 63 * k / bases[j] + 2;
+                    if ((k + (int64_t)j) % 2 == 0)
+                        check_digits_full_q(dtypes[from], dtypes[to], k, all, bases[j]);
+                    else
+                        check_digits_full_q(dtypes[from], dtypes[to], k, all / 2 + 1, bases[j]);
+                }
+}
+
+/* ---------------------------------------------------------------- gathers */
+
+/* Rows of a, of size elements, gathered to rows of length; some indices count from the end. */
+static void check_gather(enum dtype dtype, enum dtype index, int64_t size, int64_t length)
+{
+    struct script script = {0};
+    char what[96];
+    enum { ROWS = 40 };
+    snprintf(what, sizeof what, "%s by %s, %d of %d", dtype_name(dtype), dtype_name(index),
+             (int)length, (int)size);
+    int64_t *idx = malloc((size_t)(ROWS * length) * sizeof *idx);
+    assert_non_null(idx);
+    for (int64_t i = 0; i < ROWS * length; i++)
+        idx[i] = random_between(&generator, -size, size - 1);
+    upload(&script, "a", dtype, 2, VALUES(ROWS, size));
+    script_upload(&script, "idx", index, 2, VALUES(ROWS, length), idx);
+    upload(&script, "all", dtype, 2, VALUES(ROWS, length + 3));
+    call(&script, "out", "get_slice", "all [0:%d:1,2:%d:1]", ROWS, (int)length + 2);
+    call(&script, NULL, "take_along_axis", "a idx -1 out");
+    script_download(&script, "all");
+    /* One row of indices for all rows, and one row of a. */
+    call(&script, "first", "get_slice", "idx [3:4:1,0:%d:1]", (int)length);
+    call(&script, NULL, "take_along_axis", "a first -1 out");
+    script_download(&script, "all");
+    call(&script, "row", "get_slice", "a [39:40:1,0:%d:1]", (int)size);
+    call(&script, NULL, "take_along_axis", "row idx -1 out");
+    script_download(&script, "all");
+    free(idx);
+    expect_same(&script, what);
+}
+
+static void gathers(void **state)
+{
+    (void)state;
+    for (int d = 1; d < 3; d++)
+        for (int x = 1; x < 3; x++) {
+            check_gather(dtypes[d], dtypes[x], 512, 512);
+            check_gather(dtypes[d], dtypes[x], 513, 1100);
+            check_gather(dtypes[d], dtypes[x], 1000, 500);
+            check_gather(dtypes[d], dtypes[x], 1000, 499);
+            check_gather(dtypes[d], dtypes[x], 255, 1000);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(planes),        cmocka_unit_test(parts_of_outputs),
+        cmocka_unit_test(large_outputs), cmocka_unit_test(digits),
+        cmocka_unit_test(digits_full_q), cmocka_unit_test(gathers),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
