@@ -13,11 +13,23 @@ static void begin_digits(struct job *job, struct device_executor *self, const st
     job_define_type(job, "OUT", step->out->storage->dtype);
 }
 
+enum {
+    VECTORS_MIN = 8,    /* digits that make a vector */
+    ELEMENTS_MIN = 1024 /* that are worth another kernel */
+};
+
+static bool may_use_vectors(const struct job *job)
+{
+    return prefers(job->executor, FAMILY_digits, VARIANT_VECTORS) && !job_has_chunks(job) &&
+           job->space.end >= ELEMENTS_MIN;
+}
+
 enum healcl_status launch_digits(struct device_executor *self, const struct step *step,
                                  struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout;
     uint32_t digit_axis = out->rank - 1;
+    int64_t count = out->shape[digit_axis], stride = out->stride[digit_axis];
     struct layout out_view = layout_drop_axis(out, digit_axis);
     struct job job;
     begin_digits(&job, self, step, "digits");
@@ -29,8 +41,11 @@ enum healcl_status launch_digits(struct device_executor *self, const struct step
     TRY(job_add_tensor(&job, step->out, error));
     TRY(job_add_tensor(&job, step->in[0], error));
     job_add_long(&job, step->value[0]);
-    job_add_long(&job, out->shape[digit_axis]);
-    job_add_long(&job, out->stride[digit_axis]);
+    job_add_long(&job, count);
+    if (may_use_vectors(&job) && stride == 1 && count >= VECTORS_MIN)
+        job.launch.kernel = "digits_vectors";
+    else
+        job_add_long(&job, stride);
     job_add_table(&job, &self->status);
     return job_launch(&job, error);
 }
@@ -62,5 +77,7 @@ enum healcl_status launch_digits_full_q(struct device_executor *self, const stru
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
     job_add_table(&job, &self->status);
+    if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1)
+        job.launch.kernel = "digits_full_q_vectors";
     return job_launch(&job, error);
 }
