@@ -20,3 +20,30 @@ KERNEL gather(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a)
             AT(out, POSITION(space, run, 0, i)) = inside ? AT(a, at) : 0;
         }
 }
+
+#if CHUNKS == 1
+
+enum { LINE = 64 / sizeof(ELEMENT) }; /* elements in a line of the cache */
+
+/*
+ * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
+ * too. Each line of a row is touched in order before elements are taken from it: devices foresee
+ * that, but would wait for each line that is read at random.
+ */
+KERNEL gather_rows(struct space space, global ELEMENT *out, global const ELEMENT *a,
+                   global const INDEX *idx, long size)
+{
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
+        global const ELEMENT *row = a + run.position[1];
+        global const INDEX *from = idx + run.position[2];
+        global ELEMENT *to = out + run.position[0];
+        for (long i = 0; i < size; i += LINE)
+            (void)((volatile global const ELEMENT *)row)[i];
+        for (ulong i = 0; i < run.length; i++) {
+            long index = from[i];
+            index += index < 0 ? size : 0;
+            to[i] = (ulong)index < (ulong)size ? row[index] : 0;
+        }
+    }
+}
+#endif

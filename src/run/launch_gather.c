@@ -1,6 +1,25 @@
 /* Gathers: cl/gather.cl. */
 #include "run/launch.h"
 
+enum {
+    ROW_MIN = 256,         /* elements of a row that are worth touching it first */
+    ELEMENTS_MIN = 1 << 14 /* that are worth another kernel */
+};
+
+/* Whether gather_rows can do a job of the kernel gather, which takes from rows of that size and
+ * stride, and whether it is worth it: a row is one work-item's, and most of it should be taken. */
+static bool suits_rows(const struct job *job, int64_t size, int64_t stride)
+{
+    const struct space *space = &job->space;
+    uint32_t last = space->rank - 1;
+    uint64_t rows = space->end / (uint64_t)space->shape[last];
+    return prefers(job->executor, FAMILY_gather, VARIANT_VECTORS) && !job_has_chunks(job) &&
+           stride == 1 && size >= ROW_MIN && space->shape[last] >= size / 2 &&
+           space->operand[0].stride[last] == 1 && space->operand[1].stride[last] == 0 &&
+           space->operand[2].stride[last] == 1 && space->end >= ELEMENTS_MIN &&
+           rows >= 2 * (uint64_t)job->executor->device->info.compute_units;
+}
+
 enum healcl_status launch_gather(struct device_executor *self, const struct step *step,
                                  struct healcl_error *error)
 {
@@ -23,6 +42,10 @@ enum healcl_status launch_gather(struct device_executor *self, const struct step
     TRY(job_add_tensor(&job, step->in[0], error));
     TRY(job_add_tensor(&job, step->in[1], error));
     job_add_long(&job, size);
-    job_add_long(&job, stride);
+    if (suits_rows(&job, size, stride)) {
+        job.launch.kernel = "gather_rows";
+        job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
+    } else
+        job_add_long(&job, stride);
     return job_launch(&job, error);
 }
