@@ -68,29 +68,6 @@ static inline uint reverse_bits(uint i, ulong n)
     return reversed;
 }
 
-/*
- * The twiddles of the last four stages in the order in which rows.cl wants them: for every eight
- * blocks of 16 elements and every twiddle t = 1 ... 15 of such a block (stage s has s = 1, 2, 4, 8
- * blocks b of its own, with t = s + b), the factors of the eight blocks, then their quotients.
- * twiddles: [k,n]. The space is [k * n/16 * 15]. With reversed, the blocks come in the order of
- * their reversed numbers.
- */
-KERNEL lane_twiddles(struct space space, global const struct twiddle *twiddles, ulong n,
-                     uint reversed, global ulong *table)
-{
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong block = (run.linear + i) / 15, t = (run.linear + i) % 15 + 1;
-            ulong row = block / (n / 16), place = block % (n / 16);
-            ulong stage = t >= 8 ? 8 : t >= 4 ? 4 : t >= 2 ? 2 : 1;
-            ulong source = reversed ? reverse_bits((uint)place, n / 16) : place;
-            struct twiddle w = twiddles[row * n + stage * (n / 16 + source) + t - stage];
-            global ulong *lane = table + ((block / 8 * 15 + t - 1) * 16 + block % 8);
-            lane[0] = w.factor;
-            lane[8] = w.quotient;
-        }
-}
-
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
 KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile global uint *first)

@@ -4,6 +4,7 @@
  */
 
 #define UNROLL _Pragma("unroll")
+#define NOINLINE __attribute__((noinline))
 
 enum { LANES = 8 };
 

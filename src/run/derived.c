@@ -10,7 +10,6 @@ enum derived_kind {
     DERIVED_LANE_MODULI,
     DERIVED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
-    DERIVED_REVERSED_LANE_TWIDDLES,
     DERIVED_PERMUTATION,
     DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
@@ -21,7 +20,7 @@ enum derived_kind {
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
-    int64_t first, size;             /* DERIVED_INDEX_CHECK */
+    int64_t first, size; /* DERIVED_INDEX_CHECK; DERIVED_LANE_TWIDDLES: size is the word's */
     const struct storage *q_storage; /* of twiddles */
     uint64_t q_generation;
     struct layout q_layout;
@@ -299,31 +298,29 @@ enum healcl_status derive_twiddles(struct device_executor *self, const struct st
 }
 
 enum healcl_status derive_lane_twiddles(struct device_executor *self, const struct step *step,
-                                        int i, int q_input, bool reversed,
+                                        int i, int q_input, int word_bits,
                                         const struct buffer **table, struct healcl_error *error)
 {
+    enum { PART = 4096, RADIX = 16 }; /* as in cl/row_passes.cl */
     struct derived_key key =
-        twiddle_key(self, reversed ? DERIVED_REVERSED_LANE_TWIDDLES : DERIVED_LANE_TWIDDLES,
-                    step->in[i], step->in[q_input]);
+        twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
+    key.size = word_bits;
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived *derived = find(storage, &key);
     if (!derived) {
         const struct buffer *twiddles;
         TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
         int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-        struct layout lanes;
-        TRY(layout_init(&lanes, 1, (int64_t[]){k * (n / 16) * 15}, sizeof(struct twiddle), error));
-        TRY(add(self, storage, &key, lanes.shape[0], sizeof(struct twiddle), &derived, error));
+        int64_t block = (n < PART ? n : PART) / RADIX;
+        TRY(add(self, storage, &key, k * (n / block) * (block - 1), 2 * (size_t)word_bits / 8,
+                &derived, error));
         struct job job;
-        job_init(&job, self, step, "core", "lane_twiddles");
-        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-        job_set_space(&job, &lanes);
-        job_add_space(&job);
+        job_init_rows(&job, self, step, "lane_twiddles", word_bits);
         job_add_table(&job, twiddles);
         job_add_long(&job, n);
-        job_add_uint(&job, reversed);
+        job_add_long(&job, k);
         job_add_table(&job, &derived->table);
-        TRY(job_launch(&job, error));
+        TRY(job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error));
     }
     *table = &derived->table;
     return HEALCL_OK;

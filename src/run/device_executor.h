@@ -81,6 +81,10 @@ struct job {
 void job_init(struct job *job, struct device_executor *executor, const struct step *step,
               const char *program, const char *kernel);
 
+/* The same for a kernel of cl/rows.cl made for words of that many bits. */
+void job_init_rows(struct job *job, struct device_executor *executor, const struct step *step,
+                   const char *kernel, int word_bits);
+
 /* Adds "-D name=value". */
 void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);
@@ -149,10 +153,11 @@ MUST_CHECK enum healcl_status derive_twiddles(struct device_executor *self, cons
                                               int i, int q_input, const struct buffer **table,
                                               struct healcl_error *error);
 
-/* The same twiddles of the last four stages, in the orders that cl/rows.cl wants; n >= 128. */
+/* The same twiddles in the order in which cl/rows.cl, made for words of that many bits, wants them;
+ * n >= 256. */
 MUST_CHECK enum healcl_status derive_lane_twiddles(struct device_executor *self,
                                                    const struct step *step, int i, int q_input,
-                                                   bool reversed, const struct buffer **table,
+                                                   int word_bits, const struct buffer **table,
                                                    struct healcl_error *error);
 
 /* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it

@@ -1,4 +1,4 @@
-/* Number-theoretic transforms: cl/transform.cl, cl/rows.cl. */
+/* Number-theoretic transforms: cl/transform.cl, and which variant does one. */
 #include "run/launch_transform.h"
 
 /* Loads, transforms and stores the rows [first, first + count). */
@@ -71,64 +71,6 @@ MUST_CHECK static enum healcl_status launch_stages(struct device_executor *self,
     return status;
 }
 
-/* Whether cl/rows.cl can do a transform and the device is one that it is for. */
-MUST_CHECK static enum healcl_status can_run_rows(struct device_executor *self,
-                                                  const struct transform *transform, bool *can,
-                                                  struct healcl_error *error)
-{
-    enum { ROW_LENGTH_MIN = 128 };
-    const struct buffer *in, *out;
-    TRY(executor_buffer(self, transform->step->in[0]->storage, &in, error));
-    TRY(executor_buffer(self, transform->step->out->storage, &out, error));
-    *can = prefers(self, FAMILY_transform, VARIANT_VECTORS) && transform->n >= ROW_LENGTH_MIN &&
-           in->chunk_count == 1 && out->chunk_count == 1;
-    return HEALCL_OK;
-}
-
-/* Whole rows in one work-item each, several work-items for every compute unit. */
-MUST_CHECK static enum healcl_status launch_rows(struct device_executor *self,
-                                                 struct transform *transform, int64_t rows,
-                                                 struct healcl_error *error)
-{
-    const struct step *step = transform->step;
-    const struct buffer *lane_twiddles, *reversed_lane_twiddles;
-    TRY(derive_lane_twiddles(self, step, 2, 1, false, &lane_twiddles, error));
-    reversed_lane_twiddles = lane_twiddles;
-    if (step->in[3])
-        TRY(derive_lane_twiddles(self, step, 2, 1, true, &reversed_lane_twiddles, error));
-    int64_t work_items = 8 * (int64_t)self->device->info.compute_units;
-    if (work_items > rows)
-        work_items = rows;
-    TRY(device_buffer_acquire(self->device,
-                              (uint64_t)(work_items * transform->n) * sizeof(uint64_t), false,
-                              &transform->rows, error));
-    struct job job;
-    job_init(&job, self, step, "rows", transform->inverse ? "inverse_rows" : "forward_rows");
-    job_set_space(&job, &step->out->layout);
-    job_set_operand(&job, 0, &step->out->layout);
-    job_set_operand(&job, 1, &step->in[0]->layout);
-    job_add_space(&job);
-    enum healcl_status status = job_add_tensor(&job, step->out, error);
-    if (status == HEALCL_OK)
-        status = job_add_tensor(&job, step->in[0], error);
-    job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
-    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    job_add_table(&job, &transform->rows);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, lane_twiddles);
-    job_add_table(&job, reversed_lane_twiddles);
-    job_add_table(&job, transform->perm);
-    if (transform->inverse)
-        job_add_table(&job, transform->n_inv);
-    else
-        job_add_uint(&job, step->in[3] != NULL);
-    if (status == HEALCL_OK)
-        status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
-    device_buffer_release(self->device, &transform->rows);
-    return status;
-}
-
 enum healcl_status launch_transform(struct device_executor *self, const struct step *step,
                                     struct healcl_error *error)
 {
@@ -153,7 +95,7 @@ enum healcl_status launch_transform(struct device_executor *self, const struct s
     if (can_run_single(self, &transform))
         return launch_single(self, &transform, rows, error);
     bool can;
-    TRY(can_run_rows(self, &transform, &can, error));
-    return can ? launch_rows(self, &transform, rows, error)
+    TRY(can_run_vectors(self, &transform, &can, error));
+    return can ? launch_vectors_transform(self, &transform, error)
                : launch_stages(self, &transform, rows, error);
 }

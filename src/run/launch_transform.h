@@ -21,7 +21,15 @@ static inline int64_t rows_at_once(int64_t n, int64_t rows)
     return at_once < rows ? at_once : rows;
 }
 
-/* cl/local.cl: whether the device prefers it and it can do a transform, and doing it. */
+/* cl/rows.cl: whether the device prefers it and it can do a transform, and doing it. */
+MUST_CHECK enum healcl_status can_run_vectors(struct device_executor *self,
+                                              const struct transform *transform, bool *can,
+                                              struct healcl_error *error);
+MUST_CHECK enum healcl_status launch_vectors_transform(struct device_executor *self,
+                                                       struct transform *transform,
+                                                       struct healcl_error *error);
+
+/* cl/local.cl, in the same way. */
 bool can_run_local(const struct device_executor *self, const struct transform *transform);
 MUST_CHECK enum healcl_status launch_local(struct device_executor *self,
                                            struct transform *transform, int64_t rows,

@@ -1,0 +1,101 @@
+/* Transforms by cl/rows.cl: whole rows, or neighbouring rows together, in one work-item each. */
+#include "run/launch_transform.h"
+
+/* As in cl/rows.cl. */
+enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16, PART = 4096 };
+
+/* Scratch memory of all work-items together takes about this much, if those of every compute unit
+ * do not take more. */
+enum { SCRATCH_BYTES = 64 << 20 };
+
+enum healcl_status can_run_vectors(struct device_executor *self, const struct transform *transform,
+                                   bool *can, struct healcl_error *error)
+{
+    const struct buffer *in, *out;
+    TRY(executor_buffer(self, transform->step->in[0]->storage, &in, error));
+    TRY(executor_buffer(self, transform->step->out->storage, &out, error));
+    *can = prefers(self, FAMILY_transform, VARIANT_VECTORS) && transform->n >= ROW_LENGTH_MIN &&
+           in->chunk_count == 1 && out->chunk_count == 1;
+    return HEALCL_OK;
+}
+
+/* Whether the elements of one number, in the rows of one l, lie side by side: [l,r,k,n] in memory
+ * as [l,n,r,k]. */
+static bool has_neighbours(const struct layout *layout)
+{
+    int64_t r = layout->shape[1], k = layout->shape[2];
+    return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
+}
+
+/* Words of 32 bits where no number has more. */
+static int word_bits(const struct step *step)
+{
+    return step->out->storage->dtype == DTYPE_INT32 && step->in[0]->storage->dtype != DTYPE_INT64 &&
+                   step->in[1]->storage->dtype == DTYPE_INT32
+               ? 32
+               : 64;
+}
+
+/* Several work-items for every compute unit, but no more than batches, nor than have room. */
+static int64_t count_work_items(const struct device_executor *self, int64_t batches,
+                                int64_t scratch_bytes)
+{
+    int64_t units = self->device->info.compute_units, count = 8 * units;
+    if (count > SCRATCH_BYTES / scratch_bytes)
+        count = SCRATCH_BYTES / scratch_bytes;
+    if (count < units)
+        count = units;
+    return count < batches ? count : batches;
+}
+
+static enum healcl_status add_tensors(struct job *job, const struct step *step,
+                                      struct healcl_error *error)
+{
+    TRY(job_add_tensor(job, step->out, error));
+    TRY(job_add_tensor(job, step->in[0], error));
+    job_add_uint(job, (uint32_t)dtype_size(step->out->storage->dtype));
+    job_add_uint(job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    return HEALCL_OK;
+}
+
+enum healcl_status launch_vectors_transform(struct device_executor *self,
+                                            struct transform *transform, struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
+    const struct buffer *lane_twiddles;
+    int bits = word_bits(step);
+    TRY(derive_lane_twiddles(self, step, 2, 1, bits, &lane_twiddles, error));
+
+    bool out_neighbours = has_neighbours(out), in_neighbours = has_neighbours(in);
+    int64_t rows = out->shape[1] * out->shape[2], together = 1; /* rows of one l */
+    if (out_neighbours || in_neighbours)
+        together = rows < TOGETHER ? rows : TOGETHER;
+    int64_t batches = out->shape[0] * ((rows + together - 1) / together);
+    int64_t scratch_bytes = (PART + together * (transform->n + ROW_PADDING)) * bits / 8;
+    int64_t work_items = count_work_items(self, batches, scratch_bytes);
+    TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
+                              &transform->rows, error));
+
+    struct job job;
+    job_init_rows(&job, self, step, transform->inverse ? "inverse_rows" : "forward_rows", bits);
+    job_set_space(&job, out);
+    job_set_operand(&job, 0, out);
+    job_set_operand(&job, 1, in);
+    job_add_space(&job);
+    enum healcl_status status = add_tensors(&job, step, error);
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, lane_twiddles);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, step->in[3] != NULL);
+    job_add_uint(&job, (uint32_t)together);
+    job_add_uint(&job, (uint32_t)out_neighbours | (uint32_t)in_neighbours << 1);
+    if (transform->inverse)
+        job_add_table(&job, transform->n_inv);
+    if (status == HEALCL_OK)
+        status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
+    device_buffer_release(self->device, &transform->rows);
+    return status;
+}
