@@ -5,16 +5,10 @@
  */
 
 enum {
-    COLUMNS = 64, /* vectors of columns in such a part of a row */
-    ROWS = 4      /* that are read at a time: memory is faster for several streams than for one */
+    COLUMNS = 32, /* vectors of columns in such a part of a row */
+    ROWS = 4,     /* that are read at a time: memory is faster for several streams than for one */
+    PACKED = 32   /* rows of b that are kept packed: on their own they would share few cache sets */
 };
-
-/* OpenCL C's prefetch() means nothing to PoCL. */
-#ifdef __clang__
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) prefetch(address, 1)
-#endif
 
 /* Functions whose last parameters are constants, so that each of their uses is a loop of its own. */
 #define INLINE __attribute__((always_inline)) static inline
@@ -139,7 +133,7 @@ static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulon
     return min(rest, rest - p.q);
 }
 
-/* A row of out, a or b: element l lies at l * stride, or at perm[l] * stride. */
+/* A row of out or b: element l lies at l * stride, or at perm[l] * stride. */
 struct lane_row {
     long stride;
     global const uint *perm; /* or NULL */
@@ -151,9 +145,9 @@ static inline long row_position(struct lane_row row, long l)
 }
 
 /* Elements l to l + 7 of a row. */
-INLINE long8 load_row(global const ELEMENT *from, struct lane_row row, long l, bool contiguous)
+static inline long8 load_row(global const ELEMENT *from, struct lane_row row, long l)
 {
-    if (contiguous)
+    if (row.stride == 1 && !row.perm)
         return load_lanes(from + l);
     long values[LANES];
     for (int i = 0; i < LANES; i++)
@@ -161,12 +155,8 @@ INLINE long8 load_row(global const ELEMENT *from, struct lane_row row, long l, b
     return vload8(0, values);
 }
 
-INLINE void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l, bool contiguous)
+static inline void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l)
 {
-    if (contiguous) {
-        store_lanes(x, to + l);
-        return;
-    }
     long values[LANES];
     vstore8(x, 0, values);
     for (int i = 0; i < LANES; i++)
@@ -174,31 +164,44 @@ INLINE void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l, 
 }
 
 /* What a work-item of modmul_axis_sum_vectors reads and writes for a part of a row of out: the
- * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. */
+ * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. Rows of a have
+ * stride 1. */
 struct product_part {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
-    struct lane_row out_row, a_row, b_row;
+    struct lane_row out_row, b_row;
     long first, count, a_stride, b_stride;
     ulong columns;
 };
 
-/* Adds the products of rows j to j + rows - 1 to the sums of their columns. Returns the bits that
- * any factor has: where one is not in [0, 2^62), the sums are nothing. */
-INLINE ulong8 add_products(struct lane_products *sums, struct product_part part, long j, uint rows,
-                           bool contiguous)
+/* Packs rows j to j + rows - 1 of b, COLUMNS vectors apart. Returns the bits that any element
+ * has. */
+static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
 {
     ulong8 bits = 0;
-    global const ELEMENT *a = part.a + j * part.a_stride, *b = part.b + j * part.b_stride;
-    for (ulong i = 0; i < part.columns; i++) {
-        long l = part.first + (long)i * LANES;
+    for (long row = 0; row < rows; row++)
+        for (ulong i = 0; i < part.columns; i++) {
+            ulong8 x = as_ulong8(load_row(part.b + (j + row) * part.b_stride, part.b_row,
+                                          part.first + (long)i * LANES));
+            packed[(ulong)row * COLUMNS + i] = x;
+            bits |= x;
+        }
+    return bits;
+}
+
+/* Adds the products of so many rows of a and packed rows of b to the sums of their columns. Returns
+ * the bits that any element of a has. */
+INLINE ulong8 add_products(struct lane_products *sums, ulong columns, global const ELEMENT *a,
+                           long a_stride, const ulong8 *packed, uint rows)
+{
+    ulong8 bits = 0;
+    for (ulong i = 0; i < columns; i++) {
         ulong8 x[ROWS], y[ROWS];
         UNROLL for (uint row = 0; row < rows; row++) {
-            x[row] = as_ulong8(load_row(a + row * part.a_stride, part.a_row, l, contiguous));
-            y[row] = as_ulong8(load_row(b + row * part.b_stride, part.b_row, l, contiguous));
-            bits |= x[row] | y[row];
-            if (contiguous && rows > 1)
-                PREFETCH(a + (row + rows) * part.a_stride + l);
+            PREFETCH(a + (row + 2 * ROWS) * a_stride + i * LANES);
+            x[row] = as_ulong8(load_lanes(a + row * a_stride + i * LANES));
+            y[row] = packed[row * COLUMNS + i];
+            bits |= x[row];
         }
         struct lane_products sum = sums[i];
         lane_products_add(&sum, x, y, rows);
@@ -207,31 +210,43 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_part part,
     return bits;
 }
 
-/* Sums up a part; returns false, and changes nothing, where a factor is not in [0, 2^62). */
-INLINE bool sum_part(struct lane_products *sums, struct product_part part, struct lane_divisor p,
-                     bool contiguous)
+/* The same for rows j to j + rows - 1 of a part. */
+static inline ulong8 add_part(struct lane_products *sums, struct product_part part, long j,
+                              const ulong8 *packed, long rows)
 {
     ulong8 bits = 0;
-    long j = 0;
+    global const ELEMENT *a = part.a + j * part.a_stride + part.first;
+    for (; rows >= ROWS; rows -= ROWS) {
+        bits |= add_products(sums, part.columns, a, part.a_stride, packed, ROWS);
+        a += ROWS * part.a_stride;
+        packed += ROWS * COLUMNS;
+    }
+    for (; rows > 0; rows--) {
+        bits |= add_products(sums, part.columns, a, part.a_stride, packed, 1);
+        a += part.a_stride;
+        packed += COLUMNS;
+    }
+    return bits;
+}
+
+/* The bits that any element of out has. */
+static inline ulong8 out_bits(struct product_part part)
+{
+    ulong8 bits = 0;
     for (ulong i = 0; i < part.columns; i++)
-        lane_products_clear(&sums[i]);
-    for (; j + ROWS <= part.count; j += ROWS)
-        bits |= add_products(sums, part, j, ROWS, contiguous);
-    for (; j < part.count; j++)
-        bits |= add_products(sums, part, j, 1, contiguous);
+        bits |= as_ulong8(load_row(part.out, part.out_row, part.first + (long)i * LANES));
+    return bits;
+}
+
+/* out += sums mod q; all of out in [0, 2^62) */
+static inline void add_to_out(const struct lane_products *sums, struct product_part part,
+                              struct lane_divisor p)
+{
     for (ulong i = 0; i < part.columns; i++) {
         long l = part.first + (long)i * LANES;
-        bits |= as_ulong8(load_row(part.out, part.out_row, l, contiguous));
+        ulong8 x = as_ulong8(load_row(part.out, part.out_row, l));
+        store_row(as_long8(lane_products_reduce(&sums[i], x, p)), part.out, part.out_row, l);
     }
-    if (!are_all(bits >> 62 == 0))
-        return false;
-    for (ulong i = 0; i < part.columns; i++) {
-        long l = part.first + (long)i * LANES;
-        ulong8 x = as_ulong8(load_row(part.out, part.out_row, l, contiguous));
-        x = lane_products_reduce(&sums[i], x, p);
-        store_row(as_long8(x), part.out, part.out_row, l, contiguous);
-    }
-    return true;
 }
 
 /* The same for factors of any size and sign. */
@@ -239,7 +254,7 @@ static inline void sum_part_slowly(struct product_part part, struct modulus q)
 {
     for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++) {
         global ELEMENT *out = part.out + row_position(part.out_row, l);
-        global const ELEMENT *a = part.a + row_position(part.a_row, l);
+        global const ELEMENT *a = part.a + l;
         global const ELEMENT *b = part.b + row_position(part.b_row, l);
         struct wide sum = wide_add(wide_zero(), *out);
         for (long j = 0; j < part.count; j++)
@@ -251,37 +266,48 @@ static inline void sum_part_slowly(struct product_part part, struct modulus q)
 /*
  * As modmul_axis_sum in sum.cl. The space is [k, parts of a row, reps]: one after the other, reps
  * share b in cache. Behind its three axes stand two that each work-item walks along by itself: n,
- * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0.
+ * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0, and a has
+ * stride 1 along n.
  */
 KERNEL modmul_axis_sum_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
                                global const uint *perm, uint use_perm)
 {
-    enum { N = 3, TERMS = 4 };
+    enum { AXIS_N = 3, AXIS_TERMS = 4 };
     struct lane_products sums[COLUMNS];
+    ulong8 packed[PACKED * COLUMNS], packed_bits = 0;
     struct product_part part;
-    part.out_row.stride = space.operand[0].stride[N];
-    part.a_row.stride = space.operand[1].stride[N];
-    part.b_row.stride = space.operand[2].stride[N];
+    part.out_row.stride = space.operand[0].stride[AXIS_N];
+    part.b_row.stride = space.operand[2].stride[AXIS_N];
     part.out_row.perm = part.b_row.perm = use_perm ? perm : 0;
-    part.a_row.perm = 0;
-    part.count = space.shape[TERMS];
-    part.a_stride = space.operand[1].stride[TERMS];
-    part.b_stride = space.operand[2].stride[TERMS];
-    bool contiguous = part.out_row.stride == 1 && part.a_row.stride == 1 &&
-                      part.b_row.stride == 1 && !use_perm;
+    part.count = space.shape[AXIS_TERMS];
+    part.a_stride = space.operand[1].stride[AXIS_TERMS];
+    part.b_stride = space.operand[2].stride[AXIS_TERMS];
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
         struct modulus modulus = q[run.index[0]];
         struct lane_divisor p;
         p.q = modulus.value;
         p.inverse = make_inverse(modulus.value);
         part.first = run.index[1] * COLUMNS * LANES;
-        part.columns = min((ulong)COLUMNS, (ulong)(space.shape[N] - part.first) / LANES);
+        part.columns = min((ulong)COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
+        part.b = b + run.position[2];
+        long packed_first = -1; /* the first of the rows of b that are packed */
         for (ulong r = 0; r < run.length; r++) {
             part.out = out + POSITION(space, run, 0, r);
             part.a = a + POSITION(space, run, 1, r);
-            part.b = b + POSITION(space, run, 2, r);
-            if (!(contiguous ? sum_part(sums, part, p, true) : sum_part(sums, part, p, false)))
+            ulong8 bits = out_bits(part);
+            for (ulong i = 0; i < part.columns; i++)
+                lane_products_clear(&sums[i]);
+            for (long j = 0; j < part.count; j += PACKED) {
+                long rows = min((long)PACKED, part.count - j);
+                if (packed_first != j)
+                    packed_bits = pack_rows(packed, part, j, rows);
+                packed_first = j;
+                bits |= packed_bits | add_part(sums, part, j, packed, rows);
+            }
+            if (are_all(bits >> 62 == 0))
+                add_to_out(sums, part, p);
+            else
                 sum_part_slowly(part, modulus);
         }
     }

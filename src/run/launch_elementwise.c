@@ -73,6 +73,9 @@ MUST_CHECK static enum healcl_status add_elementwise_tensors(struct job *job,
     return HEALCL_OK;
 }
 
+/* Elements that a work-item of cl/vectors.cl takes at least: starting costs as much as 200 do. */
+enum { VECTORS_GRANULE = 4096 };
+
 /* Whether cl/vectors.cl can do a job whose space has been simplified; see there. */
 static bool suits_vectors(const struct job *job)
 {
@@ -106,7 +109,7 @@ MUST_CHECK static enum healcl_status launch_vectors(struct device_executor *self
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_scalars(&job, &scalars);
-    job.granule = 8;
+    job.granule = VECTORS_GRANULE;
     return job_launch(&job, error);
 }
 

@@ -1,7 +1,7 @@
 /* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
 #include "run/launch.h"
 
-enum { LANES = 8, COLUMNS = 64 }; /* as in cl/vector_sums.cl */
+enum { LANES = 8, COLUMNS = 32 }; /* as in cl/vector_sums.cl */
 
 /* Terms of a sum on vectors. */
 static const int64_t TERMS_MAX = 1 << 30;
@@ -120,7 +120,7 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     TRY(add_product_arguments(&job, self, step, error));
-    *done = suits_vectors(&job, a->shape[1], n);
+    *done = suits_vectors(&job, a->shape[1], n) && a->stride[3] == 1;
     if (!*done)
         return HEALCL_OK;
     struct layout parts = {.rank = 3, .shape = {k, (n + part - 1) / part, reps}};

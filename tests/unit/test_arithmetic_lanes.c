@@ -287,7 +287,6 @@ static void inverses(void **state)
 static void sums(void **state)
 {
     (void)state;
-    enum { TERMS = 4 };
     struct random random = {seed + 4};
     const ulong most = ((ulong)1 << 62) - 1;
     for (int s = S_MIN; s <= S_MAX; s++)
@@ -300,10 +299,10 @@ static void sums(void **state)
             int128 exact = 0;
             lane_products_clear(&products);
             for (int times = 0; times < 50; times++) {
-                ulong x[TERMS], y[TERMS];
-                long numbers[TERMS];
+                ulong x[ROWS], y[ROWS];
+                long numbers[ROWS];
                 bool largest = round % 4 == 0;
-                uint terms = times % 3 == 0 ? 1 : TERMS;
+                uint terms = times % 3 == 0 ? 1 : ROWS;
                 for (uint i = 0; i < terms; i++) {
                     x[i] = largest ? most : random_word(&random) & most;
                     y[i] = largest ? most : random_word(&random) & most;
