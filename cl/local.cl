@@ -83,7 +83,7 @@ static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong
  * the m0 blocks that a row then has: its twiddle is number m. Loops have fixed bounds, so that a
  * stays in registers. */
 static inline void forward_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
-                                       ulong m, ulong q, bool lazy)
+                                       uint m, ulong q, bool lazy)
 {
     UNROLL for (uint stage = 0; stage < LOG2_RADIX; stage++)
         if (stage < stages)
@@ -97,7 +97,7 @@ static inline void forward_butterflies(ulong *a, uint stages, global const struc
 
 /* The last stages, in the same way. */
 static inline void inverse_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
-                                       ulong m, ulong q, bool lazy)
+                                       uint m, ulong q, bool lazy)
 {
     UNROLL for (uint stage = LOG2_RADIX; stage-- > 0;)
         if (stage < stages)
@@ -117,14 +117,14 @@ static inline void inverse_butterflies(ulong *a, uint stages, global const struc
  * apart as the last of four stages has them, though there may be fewer stages to do.
  */
 #define PASS(direction)                                                                            \
-    static inline void direction##_pass(local ulong *x, uint done, uint stages, ulong first_block, \
+    static inline void direction##_pass(local ulong *x, uint done, uint stages, uint first_block,  \
                                         global const struct twiddle *twiddles, ulong q)            \
     {                                                                                              \
         uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;                     \
         for (uint item = get_local_id(0); item < TILE / RADIX; item += LOCAL_SIZE) {               \
             uint block = item >> log2_step;                                                        \
             uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));                  \
-            ulong m = (first_block << done) + block;                                               \
+            uint m = (first_block << done) + block;                                                \
             ulong a[RADIX];                                                                        \
             UNROLL for (uint i = 0; i < RADIX; i++) a[i] = x[SLOT(first + (i << log2_step))];      \
             if (q >> 62)                                                                           \
@@ -140,7 +140,7 @@ PASS(forward)
 PASS(inverse)
 
 /* One loop for all passes: a second call, for the pass of fewer stages, would double the code. */
-static inline void forward_stages(local ulong *x, ulong first_block,
+static inline void forward_stages(local ulong *x, uint first_block,
                                   global const struct twiddle *twiddles, ulong q)
 {
     uint stages = FIRST_STAGES;
@@ -148,7 +148,7 @@ static inline void forward_stages(local ulong *x, ulong first_block,
         forward_pass(x, done, stages, first_block, twiddles, q);
 }
 
-static inline void inverse_stages(local ulong *x, ulong first_block,
+static inline void inverse_stages(local ulong *x, uint first_block,
                                   global const struct twiddle *twiddles, ulong q)
 {
     uint stages = LOG2_RADIX;
@@ -162,25 +162,25 @@ static inline void inverse_stages(local ulong *x, ulong first_block,
 
 /* A work-group's tile of a row of n elements. */
 struct tile {
-    ulong row, number; /* of the row, and in the row */
-    ulong n, modulus;
-    ulong first_block; /* see PASS */
+    uint n, row, number; /* number: in the row */
+    uint modulus;
+    uint first_block; /* see PASS */
 };
 
-static inline struct tile tile_of_group(const struct space *space)
+static inline struct tile tile_of_group(const struct space *space, uint first_row)
 {
     struct tile tile;
-    tile.n = (ulong)space->shape[3];
-    ulong tiles = tile.n >> LOG2_TILE;
-    tile.row = space->first / tile.n + get_group_id(0) / tiles;
-    tile.number = get_group_id(0) % tiles;
-    tile.modulus = tile.row % (ulong)space->shape[2];
+    tile.n = (uint)space->shape[3];
+    uint tiles = tile.n >> LOG2_TILE;
+    tile.row = first_row + (uint)get_group_id(0) / tiles;
+    tile.number = (uint)get_group_id(0) % tiles;
+    tile.modulus = tile.row % (uint)space->shape[2];
     tile.first_block = LOG2_TILE == STAGES ? tiles + tile.number : 1;
     return tile;
 }
 
 /* The place in the row of the tile's element i; those of neighbouring work-items are neighbours. */
-static inline ulong place_of(struct tile tile, uint i)
+static inline uint place_of(struct tile tile, uint i)
 {
     if (LOG2_TILE == STAGES)
         return (tile.number << LOG2_TILE) + i;
@@ -193,19 +193,19 @@ static inline ulong place_of(struct tile tile, uint i)
 /* ---------------------------------------------------------------- kernels */
 
 /*
- * One work-group for each tile of the rows from space.first / n on. The space is [l,r,k,n];
- * operands: out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for
+ * One work-group for each tile of the rows from first_row on. The space is [l,r,k,n], n less than
+ * 2^32; operands: out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for
  * columns. Where it is not, perm is the permutation if a tile is a whole row, else its inverse: so
  * one side of each access is in order.
  */
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-KERNEL forward(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL forward(struct space space, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm)
 {
     local ulong x[TILE];
-    struct tile tile = tile_of_group(&space);
+    struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];
     struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
 
@@ -214,11 +214,12 @@ KERNEL forward(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
         residue_of(AT(in, from.position + (long)place_of(tile, i) * from.stride), modulus);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    forward_stages(x, tile.first_block, twiddles + tile.modulus * tile.n, modulus.value);
+    forward_stages(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
+                   modulus.value);
 
     FOR_EACH_ELEMENT(i)
     {
-        ulong place = place_of(tile, i);
+        uint place = place_of(tile, i);
         uint source = i;
         if (use_perm && tile.n == TILE)
             source = perm[i];
@@ -231,19 +232,19 @@ KERNEL forward(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
-KERNEL inverse(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL inverse(struct space space, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                uint scale)
 {
     local ulong x[TILE];
-    struct tile tile = tile_of_group(&space);
+    struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];
     struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
 
     FOR_EACH_ELEMENT(i)
     {
-        ulong place = place_of(tile, i);
+        uint place = place_of(tile, i);
         uint target = i;
         if (use_perm && tile.n == TILE)
             target = perm[i];
@@ -253,7 +254,8 @@ KERNEL inverse(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    inverse_stages(x, tile.first_block, twiddles + tile.modulus * tile.n, modulus.value);
+    inverse_stages(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
+                   modulus.value);
 
     struct twiddle factor = n_inv[tile.modulus];
     FOR_EACH_ELEMENT(i)

@@ -23,20 +23,19 @@
 #define INDEPENDENT PRAGMA(ivdep)
 
 /*
- * The rows [space.first / N, space.end / N), one after another. The space is [l,r,k,N]; operands:
- * out, in. q [k]; twiddles [k,N]: psi, or ipsi for the inverse; perm [N].
+ * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles [k,N]: psi, or ipsi for the inverse; perm [N].
  */
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
-KERNEL forward(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL forward(struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm)
 {
     local ulong x[N];
-    for (ulong row = space.first / N; row < space.end / N; row++) {
-        ulong j = row % (ulong)space.shape[2];
+    for (uint row = 0; row < rows; row++) {
+        uint j = row % (uint)space.shape[2];
         struct modulus modulus = q[j];
-        global const struct twiddle *row_twiddles = twiddles + j * N;
+        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
 
         INDEPENDENT UNROLL_LOOP(UNROLL)
@@ -65,15 +64,15 @@ KERNEL forward(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
  * u. use_perm is not 0. */
-KERNEL inverse(struct space space, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL inverse(struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
     local ulong x[N];
-    for (ulong row = space.first / N; row < space.end / N; row++) {
-        ulong j = row % (ulong)space.shape[2];
+    for (uint row = 0; row < rows; row++) {
+        uint j = row % (uint)space.shape[2];
         struct modulus modulus = q[j];
-        global const struct twiddle *row_twiddles = twiddles + j * N;
+        global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
         struct twiddle scale = n_inv[j];
 

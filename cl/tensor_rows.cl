@@ -1,5 +1,6 @@
 /* Rows of a batch [l,r,k,n] in the tensors that a transform reads and writes where they lie; row
- * (l, r, j) is number (l*r_size + r)*k + j. */
+ * (l, r, j) is number (l*r_size + r)*k + j, less than 2^32: many devices are slow to divide longer
+ * numbers. */
 #if !defined(IN) || !defined(OUT)
 #error "IN and OUT, the types of the tensors' elements, are not given"
 #endif
@@ -9,11 +10,11 @@ struct row {
     long position, stride;
 };
 
-static inline struct row row_of(const struct space *space, uint operand, ulong number)
+static inline struct row row_of(const struct space *space, uint operand, uint number)
 {
     const struct operand *view = &space->operand[operand];
-    ulong r_size = (ulong)space->shape[1], k = (ulong)space->shape[2];
-    long j = (long)(number % k), r = (long)(number / k % r_size), l = (long)(number / k / r_size);
+    uint r_size = (uint)space->shape[1], k = (uint)space->shape[2];
+    uint outer = number / k, j = number % k, l = outer / r_size, r = outer % r_size;
     struct row row;
     row.position = view->offset + l * view->stride[0] + r * view->stride[1] + j * view->stride[2];
     row.stride = view->stride[3];

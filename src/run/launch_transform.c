@@ -90,9 +90,9 @@ enum healcl_status launch_transform(struct device_executor *self, const struct s
         TRY(derive_permutation(self, step, 3, &transform.perm, error));
 
     int64_t rows = out->shape[0] * out->shape[1] * out->shape[2];
-    if (can_run_local(self, &transform))
+    if (can_run_local(self, &transform, rows))
         return launch_local(self, &transform, rows, error);
-    if (can_run_single(self, &transform))
+    if (can_run_single(self, &transform, rows))
         return launch_single(self, &transform, rows, error);
     bool can;
     TRY(can_run_vectors(self, &transform, &can, error));

@@ -30,13 +30,15 @@ MUST_CHECK enum healcl_status launch_vectors_transform(struct device_executor *s
                                                        struct healcl_error *error);
 
 /* cl/local.cl, in the same way. */
-bool can_run_local(const struct device_executor *self, const struct transform *transform);
+bool can_run_local(const struct device_executor *self, const struct transform *transform,
+                   int64_t rows);
 MUST_CHECK enum healcl_status launch_local(struct device_executor *self,
                                            struct transform *transform, int64_t rows,
                                            struct healcl_error *error);
 
 /* cl/single.cl, in the same way. */
-bool can_run_single(const struct device_executor *self, const struct transform *transform);
+bool can_run_single(const struct device_executor *self, const struct transform *transform,
+                    int64_t rows);
 MUST_CHECK enum healcl_status launch_single(struct device_executor *self,
                                             const struct transform *transform, int64_t rows,
                                             struct healcl_error *error);

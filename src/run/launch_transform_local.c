@@ -34,11 +34,13 @@ static int64_t tile_most(const struct device_executor *self)
     return most < TILE_MAX ? (int64_t)1 << log2_of((int64_t)most) : TILE_MAX;
 }
 
-bool can_run_local(const struct device_executor *self, const struct transform *transform)
+bool can_run_local(const struct device_executor *self, const struct transform *transform,
+                   int64_t rows)
 {
-    if (!prefers(self, FAMILY_transform, VARIANT_LOCAL) || transform->n < RADIX)
-        return false;
     int64_t most = tile_most(self);
+    if (!prefers(self, FAMILY_transform, VARIANT_LOCAL) || transform->n < RADIX ||
+        rows > UINT32_MAX / transform->n * RADIX) /* tiles are counted in 32 bits */
+        return false;
     return transform->n <= most || transform->n / most <= most / COLUMNS_MIN;
 }
 
@@ -55,11 +57,10 @@ MUST_CHECK static enum healcl_status launch_pass(struct device_executor *self,
     job_define_number(&job, "LOG2_TILE", pass->log2_tile);
     job_define_number(&job, "STAGES", pass->stages);
     job_set_space(&job, &transform->step->out->layout);
-    job.space.first = (uint64_t)(first * transform->n);
-    job.space.end = (uint64_t)((first + count) * transform->n);
     job_set_operand(&job, 0, pass->out_layout);
     job_set_operand(&job, 1, pass->in_layout);
     job_add_space(&job);
+    job_add_uint(&job, (uint32_t)first);
     job_add_buffer(&job, pass->out);
     job_add_buffer(&job, pass->in);
     job_add_table(&job, transform->q);

@@ -1,11 +1,12 @@
 /* Transforms by one work-item: cl/single.cl. */
 #include "run/launch_transform.h"
 
-bool can_run_single(const struct device_executor *self, const struct transform *transform)
+bool can_run_single(const struct device_executor *self, const struct transform *transform,
+                    int64_t rows)
 {
     uint64_t row_bytes = (uint64_t)transform->n * sizeof(uint64_t);
     return prefers(self, FAMILY_transform, VARIANT_SINGLE) && transform->n >= 2 &&
-           row_bytes <= self->device->info.local_memory_bytes;
+           rows <= UINT32_MAX && row_bytes <= self->device->info.local_memory_bytes;
 }
 
 enum healcl_status launch_single(struct device_executor *self, const struct transform *transform,
@@ -26,6 +27,7 @@ enum healcl_status launch_single(struct device_executor *self, const struct tran
     job_set_operand(&job, 0, &step->out->layout);
     job_set_operand(&job, 1, &step->in[0]->layout);
     job_add_space(&job);
+    job_add_uint(&job, (uint32_t)rows);
     TRY(job_add_tensor(&job, step->out, error));
     TRY(job_add_tensor(&job, step->in[0], error));
     job_add_table(&job, transform->q);

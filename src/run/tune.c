@@ -30,6 +30,7 @@ static const struct tune_case {
               [BENCH_K] = 2)},
     {FAMILY_elementwise, "modsum", SETTINGS(0)},
     {FAMILY_sum, "axis_modsum", SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_sum, "modmul_axis_sum", SETTINGS([BENCH_BATCH] = 10)},
     {FAMILY_transform, "ntt", SETTINGS([BENCH_BATCH] = 64)},
     {FAMILY_transform, "intt", SETTINGS([BENCH_BATCH] = 64, [BENCH_PERM] = BENCH_PERM_REVERSE)},
     {FAMILY_transform, "ntt",

@@ -59,7 +59,7 @@ static void lists_what_a_device_can(void **state)
 /* ---------------------------------------------------------------- measuring */
 
 static const char does_nothing[] =
-    "#define ARGUMENTS struct space space, BUFFER(OUT, out), BUFFER(const IN, in),"
+    "#define ARGUMENTS struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),"
     " global const struct modulus *q, global const struct twiddle *twiddles,"
     " global const uint *perm, uint use_perm\n"
     "KERNEL forward(ARGUMENTS) { }\n"
