@@ -41,6 +41,8 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
     for (ulong i = 0; i < columns; i++) {
         struct lane_sum sum = sums[i];
         UNROLL for (uint row = 0; row < rows; row++) {
+            if (rows > 1)
+                PREFETCH(from + (row + 2 * ROWS) * stride + i * LANES);
             long8 x = load_lanes(from + row * stride + i * LANES);
             sum.low += as_ulong8(x);
             sum.high += as_ulong8(x >> 32);
@@ -82,6 +84,43 @@ KERNEL axis_modsum_vectors(struct space space, global ELEMENT *out, global const
             for (ulong i = 0; i < columns; i++) {
                 store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
                 place = place + 1 == period ? 0 : place + 1;
+            }
+        }
+}
+
+/*
+ * The same where a's last two axes are [count,k], the first of them is summed, and they lie in one
+ * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space is
+ * out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
+ */
+KERNEL axis_modsum_rows(struct space space, global ELEMENT *out, global const ELEMENT *a,
+                        global const struct modulus *q, ulong moduli, long count, ulong k,
+                        long out_stride)
+{
+    ulong size = (ulong)count * k, whole = size / LANES * LANES;
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong r = 0; r < run.length; r++) {
+            global const ELEMENT *from = a + POSITION(space, run, 1, r);
+            global ELEMENT *to = out + POSITION(space, run, 0, r);
+            struct lane_sum sum;
+            ulong rest[LANES];
+            long high[LANES];
+            sum.low = sum.high = 0;
+            for (ulong i = 0; i < whole; i += LANES) {
+                PREFETCH(from + i + AHEAD);
+                add_rows(&sum, 1, from + i, 0, 1);
+            }
+            vstore8(lane_sum_rest(&sum), 0, rest);
+            vstore8(as_long8(sum.high), 0, high);
+            for (ulong j = 0; j < k; j++) {
+                struct wide total = wide_zero();
+                for (ulong lane = j; lane < LANES; lane += k) {
+                    total = wide_add(total, (long)rest[lane]);
+                    total = wide_add_product(total, high[lane], (long)1 << 32);
+                }
+                for (ulong i = whole + j; i < size; i += k)
+                    total = wide_add(total, from[i]);
+                to[(long)j * out_stride] = (ELEMENT)wide_reduce(total, q[j % moduli]);
             }
         }
 }

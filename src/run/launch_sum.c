@@ -3,6 +3,9 @@
 
 enum { LANES = 8, COLUMNS = 32 }; /* as in cl/vector_sums.cl */
 
+/* Elements of a row whose lanes are worth adding up one by one. */
+enum { ROW_MIN = 64 };
+
 /* Terms of a sum on vectors. */
 static const int64_t TERMS_MAX = 1 << 30;
 
@@ -64,11 +67,48 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_vectors(struct device_ex
     return job_launch(&job, error);
 }
 
+/* The same for the axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
+MUST_CHECK static enum healcl_status launch_axis_modsum_rows(struct device_executor *self,
+                                                             const struct step *step, bool *done,
+                                                             struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
+    int64_t count = a->shape[axis], k = a->shape[last];
+    struct layout a_rows = layout_drop_axis(a, last), out_rows = layout_drop_axis(out, last - 1);
+    struct periodic_moduli moduli;
+    struct job job;
+    a_rows = layout_drop_axis(&a_rows, axis);
+    job_init(&job, self, step, "vectors", "axis_modsum_rows");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_set_space(&job, &out_rows);
+    job_set_operand(&job, 0, &out_rows);
+    job_set_operand(&job, 1, &a_rows);
+    job_simplify_space(&job);
+    job_add_space(&job);
+    TRY(job_add_tensor(&job, step->out, error));
+    TRY(job_add_tensor(&job, step->in[0], error));
+    *done = k > 0 && suits_vectors(&job, count, LANES) && LANES % k == 0 && a->stride[last] == 1 &&
+            a->stride[axis] == k && count * k >= ROW_MIN;
+    if (*done)
+        TRY(derive_periodic_moduli(self, step, 1, &moduli, done, error));
+    if (!*done)
+        return HEALCL_OK;
+    job_add_table(&job, moduli.table);
+    job_add_long(&job, moduli.k);
+    job_add_long(&job, count);
+    job_add_long(&job, k);
+    job_add_long(&job, out->stride[out->rank - 1]);
+    return job_launch(&job, error);
+}
+
 enum healcl_status launch_axis_modsum(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
     bool done;
     TRY(launch_axis_modsum_vectors(self, step, &done, error));
+    if (!done)
+        TRY(launch_axis_modsum_rows(self, step, &done, error));
     if (done)
         return HEALCL_OK;
     const struct buffer *q;

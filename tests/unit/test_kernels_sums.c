@@ -146,7 +146,7 @@ static void numbers(void **state)
     for (int dtype = DTYPE_INT32; dtype <= DTYPE_INT64; dtype++)
         for (int t = 0; t < TERMS; t++)
             for (int n = 0; n < 6; n++)
-                for (int k = 1; k <= 3; k++)
+                for (int k = 1; k <= 8; k += k < 4 ? 1 : 4)
                     for (int round = 0; round < FILLINGS; round++) {
                         struct problem problem;
                         struct problem_dtypes dtypes = {(enum dtype)dtype, (enum dtype)dtype,
