@@ -23,6 +23,19 @@ struct row {
     uint size;
 };
 
+static inline long load_number(global const char *at, uint size)
+{
+    return size == 8 ? *(global const long *)at : size == 4 ? *(global const int *)at : *at;
+}
+
+static inline void store_number(global char *at, uint size, ulong value)
+{
+    if (size == 8)
+        *(global long *)at = (long)value;
+    else
+        *(global int *)at = (int)value;
+}
+
 static inline global char *element_at(struct row row, ulong i)
 {
     return row.memory + (long)i * row.stride * row.size;
@@ -30,69 +43,40 @@ static inline global char *element_at(struct row row, ulong i)
 
 static inline long load_element(struct row row, ulong i)
 {
-    global char *at = element_at(row, i);
-    return row.size == 8 ? *(global long *)at : row.size == 4 ? *(global int *)at : *at;
+    return load_number(element_at(row, i), row.size);
 }
 
 static inline void store_element(struct row row, ulong i, ulong value)
 {
-    global char *at = element_at(row, i);
-    if (row.size == 8)
-        *(global long *)at = (long)value;
-    else
-        *(global int *)at = (int)value;
+    store_number(element_at(row, i), row.size, value);
 }
 
-/* What lies side by side in memory, from element i of the row on: elements of this row where the
- * stride is 1, or element i of this row and of its neighbours. */
-#define NEIGHBOURS(count)                                                                          \
-    static inline ulong##count load_neighbours_##count(struct row row, ulong i)                    \
+/* Numbers side by side in memory. */
+#define NUMBERS(count)                                                                             \
+    static inline ulong##count load_numbers_##count(global const char *at, uint size)              \
     {                                                                                              \
-        global char *at = element_at(row, i);                                                      \
-        if (row.size == 8)                                                                         \
-            return as_ulong##count(vload##count(0, (global long *)at));                            \
-        if (row.size == 4)                                                                         \
-            return as_ulong##count(convert_long##count(vload##count(0, (global int *)at)));        \
+        if (size == 8)                                                                             \
+            return as_ulong##count(vload##count(0, (global const long *)at));                      \
+        if (size == 4)                                                                             \
+            return as_ulong##count(convert_long##count(vload##count(0, (global const int *)at)));  \
         return as_ulong##count(convert_long##count(vload##count(0, at)));                          \
     }                                                                                              \
-    static inline void store_neighbours_##count(struct row row, ulong i, ulong##count value)       \
+    static inline void store_numbers_##count(global char *at, uint size, ulong##count value)       \
     {                                                                                              \
-        global char *at = element_at(row, i);                                                      \
-        if (row.size == 8)                                                                         \
+        if (size == 8)                                                                             \
             vstore##count(as_long##count(value), 0, (global long *)at);                            \
         else                                                                                       \
             vstore##count(as_int##count(convert_uint##count(value)), 0, (global int *)at);         \
     }
 
-NEIGHBOURS(2)
-NEIGHBOURS(4)
-NEIGHBOURS(8)
+NUMBERS(2)
+NUMBERS(4)
+NUMBERS(8)
 
 static inline struct row neighbour(struct row row, ulong rows)
 {
     row.memory += rows * row.size;
     return row;
-}
-
-/* The elements with numbers i, any. */
-static inline ulong8 load_elements(struct row row, ulong8 i)
-{
-    return as_ulong8((long8)(load_element(row, i.s0), load_element(row, i.s1),
-                             load_element(row, i.s2), load_element(row, i.s3),
-                             load_element(row, i.s4), load_element(row, i.s5),
-                             load_element(row, i.s6), load_element(row, i.s7)));
-}
-
-static inline void store_elements(struct row row, ulong8 i, ulong8 value)
-{
-    store_element(row, i.s0, value.s0);
-    store_element(row, i.s1, value.s1);
-    store_element(row, i.s2, value.s2);
-    store_element(row, i.s3, value.s3);
-    store_element(row, i.s4, value.s4);
-    store_element(row, i.s5, value.s5);
-    store_element(row, i.s6, value.s6);
-    store_element(row, i.s7, value.s7);
 }
 
 /* ---------------------------------------------------------------- residues */
@@ -139,12 +123,21 @@ static inline ulong reverse_index(ulong i, ulong n)
     return x >> (clz((uint)n) + 1);
 }
 
-/* Of the tensor's row, the elements that are v ... v+7 of x; v is a multiple of 8. */
-static inline ulong8 elements_of(ulong v, ulong n, enum order order)
+/* With elements side by side and bits reversed, 8 x 8 elements are transposed: rows of eight that
+ * are n/8 apart become rows of eight that are n/8 apart. The first of them for row w = 8i: */
+#define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
+
+/* Of the tensor's row, the element that is v of x, a multiple of 8: its place in memory; the next
+ * seven are offset[1] ... offset[7] bytes from there. */
+static inline global char *eight_at(struct row row, ulong v, ulong n, enum order order)
 {
-    if (order == ORDER_REVERSED)
-        return reverse_index(v, n) + n / 8 * (ulong8)(0, 4, 2, 6, 1, 5, 3, 7);
-    return v + (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
+    return element_at(row, order == ORDER_REVERSED ? reverse_index(v, n) : v);
+}
+
+static inline void set_offsets(long *offset, struct row row, ulong n, enum order order)
+{
+    for (uint i = 0; i < 8; i++)
+        offset[i] = (long)(order == ORDER_REVERSED ? REVERSED_TILE(0, i) : i) * row.stride * row.size;
 }
 
 /* Lanes to elements v ... v+7 of x, or where the permutation says. */
@@ -177,9 +170,25 @@ static inline ulong8 get(global const word *x, ulong v, enum order order, global
 
 /* ---------------------------------------------------------------- one row */
 
-/* With elements side by side and bits reversed, 8 x 8 elements are transposed: rows of eight that
- * are n/8 apart become rows of eight that are n/8 apart. The first of them for row w = 8i: */
-#define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
+static inline ulong8 gather_8(global const char *at, uint size, const long *offset)
+{
+    return as_ulong8((long8)(load_number(at + offset[0], size), load_number(at + offset[1], size),
+                             load_number(at + offset[2], size), load_number(at + offset[3], size),
+                             load_number(at + offset[4], size), load_number(at + offset[5], size),
+                             load_number(at + offset[6], size), load_number(at + offset[7], size)));
+}
+
+static inline void scatter_8(global char *at, uint size, const long *offset, ulong8 value)
+{
+    store_number(at + offset[0], size, value.s0);
+    store_number(at + offset[1], size, value.s1);
+    store_number(at + offset[2], size, value.s2);
+    store_number(at + offset[3], size, value.s3);
+    store_number(at + offset[4], size, value.s4);
+    store_number(at + offset[5], size, value.s5);
+    store_number(at + offset[6], size, value.s6);
+    store_number(at + offset[7], size, value.s7);
+}
 
 NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order order,
                             global const uint *perm, const struct reduction *reduction)
@@ -189,15 +198,17 @@ NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order
             ulong8 a[8];
             ulong from = reverse_index(w, n);
             UNROLL for (uint i = 0; i < 8; i++)
-                a[i] = reduce_elements(load_neighbours_8(in, REVERSED_TILE(from, i)), reduction);
+                a[i] = reduce_elements(load_numbers_8(element_at(in, REVERSED_TILE(from, i)), in.size), reduction);
             transpose_8(a);
             UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + REVERSED_TILE(w, i));
         }
         return;
     }
+    long offset[8];
+    set_offsets(offset, in, n, order);
     for (ulong v = 0; v < n; v += 8) {
-        ulong8 value = in.stride == 1 ? load_neighbours_8(in, v)
-                                      : load_elements(in, elements_of(v, n, order));
+        global const char *at = eight_at(in, v, n, order);
+        ulong8 value = in.stride == 1 ? load_numbers_8(at, in.size) : gather_8(at, in.size, offset);
         put(x, v, reduce_elements(value, reduction), order, perm);
     }
 }
@@ -212,16 +223,19 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
             UNROLL for (uint i = 0; i < 8; i++) a[i] = LOAD_EIGHT(x + REVERSED_TILE(from, i));
             transpose_8(a);
             UNROLL for (uint i = 0; i < 8; i++)
-                store_neighbours_8(out, REVERSED_TILE(w, i), a[i]);
+                store_numbers_8(element_at(out, REVERSED_TILE(w, i)), out.size, a[i]);
         }
         return;
     }
+    long offset[8];
+    set_offsets(offset, out, n, order);
     for (ulong v = 0; v < n; v += 8) {
+        global char *at = eight_at(out, v, n, order);
         ulong8 value = get(x, v, order, perm);
         if (out.stride == 1)
-            store_neighbours_8(out, v, value);
+            store_numbers_8(at, out.size, value);
         else
-            store_elements(out, elements_of(v, n, order), value);
+            scatter_8(at, out.size, offset, value);
     }
 }
 
@@ -234,10 +248,12 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
                                      enum order order, global const uint *perm,                    \
                                      const struct reduction *reductions)                           \
     {                                                                                              \
+        long offset[8];                                                                            \
+        set_offsets(offset, in, n, order);                                                         \
         for (ulong v = 0; v < n; v += 8) {                                                         \
+            global const char *at = eight_at(in, v, n, order);                                     \
             ulong8 a[R];                                                                           \
-            ulong8 number = elements_of(v, n, order);                                              \
-            GATHER_##R(a, in, number)                                                              \
+            LOAD_##R(load_numbers_##R)                                                             \
             transpose_##R(a);                                                                      \
             UNROLL for (uint g = 0; g < R; g++)                                                    \
                 put(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);         \
@@ -246,61 +262,42 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
     static inline void store_rows_##R(struct row out, global const word *x, ulong pitch, ulong n,  \
                                       enum order order, global const uint *perm)                   \
     {                                                                                              \
+        long offset[8];                                                                            \
+        set_offsets(offset, out, n, order);                                                        \
         for (ulong v = 0; v < n; v += 8) {                                                         \
+            global char *at = eight_at(out, v, n, order);                                          \
             ulong8 a[R];                                                                           \
-            ulong8 number = elements_of(v, n, order);                                              \
             UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
             transpose_##R(a);                                                                      \
-            SCATTER_##R(a, out, number)                                                            \
+            STORE_##R(store_numbers_##R)                                                           \
         }                                                                                          \
     }
 
-#define GATHER_8(a, in, number)                                                                    \
-    a[0] = load_neighbours_8(in, number.s0);                                                       \
-    a[1] = load_neighbours_8(in, number.s1);                                                       \
-    a[2] = load_neighbours_8(in, number.s2);                                                       \
-    a[3] = load_neighbours_8(in, number.s3);                                                       \
-    a[4] = load_neighbours_8(in, number.s4);                                                       \
-    a[5] = load_neighbours_8(in, number.s5);                                                       \
-    a[6] = load_neighbours_8(in, number.s6);                                                       \
-    a[7] = load_neighbours_8(in, number.s7);
-#define GATHER_4(a, in, number)                                                                    \
-    a[0] = (ulong8)(load_neighbours_4(in, number.s0), load_neighbours_4(in, number.s4));           \
-    a[1] = (ulong8)(load_neighbours_4(in, number.s1), load_neighbours_4(in, number.s5));           \
-    a[2] = (ulong8)(load_neighbours_4(in, number.s2), load_neighbours_4(in, number.s6));           \
-    a[3] = (ulong8)(load_neighbours_4(in, number.s3), load_neighbours_4(in, number.s7));
-#define GATHER_2(a, in, number)                                                                    \
-    a[0] = (ulong8)(load_neighbours_2(in, number.s0), load_neighbours_2(in, number.s2),            \
-                    load_neighbours_2(in, number.s4), load_neighbours_2(in, number.s6));           \
-    a[1] = (ulong8)(load_neighbours_2(in, number.s1), load_neighbours_2(in, number.s3),            \
-                    load_neighbours_2(in, number.s5), load_neighbours_2(in, number.s7));
-#define SCATTER_8(a, out, number)                                                                  \
-    store_neighbours_8(out, number.s0, a[0]);                                                      \
-    store_neighbours_8(out, number.s1, a[1]);                                                      \
-    store_neighbours_8(out, number.s2, a[2]);                                                      \
-    store_neighbours_8(out, number.s3, a[3]);                                                      \
-    store_neighbours_8(out, number.s4, a[4]);                                                      \
-    store_neighbours_8(out, number.s5, a[5]);                                                      \
-    store_neighbours_8(out, number.s6, a[6]);                                                      \
-    store_neighbours_8(out, number.s7, a[7]);
-#define SCATTER_4(a, out, number)                                                                  \
-    store_neighbours_4(out, number.s0, a[0].lo);                                                   \
-    store_neighbours_4(out, number.s1, a[1].lo);                                                   \
-    store_neighbours_4(out, number.s2, a[2].lo);                                                   \
-    store_neighbours_4(out, number.s3, a[3].lo);                                                   \
-    store_neighbours_4(out, number.s4, a[0].hi);                                                   \
-    store_neighbours_4(out, number.s5, a[1].hi);                                                   \
-    store_neighbours_4(out, number.s6, a[2].hi);                                                   \
-    store_neighbours_4(out, number.s7, a[3].hi);
-#define SCATTER_2(a, out, number)                                                                  \
-    store_neighbours_2(out, number.s0, a[0].s01);                                                  \
-    store_neighbours_2(out, number.s1, a[1].s01);                                                  \
-    store_neighbours_2(out, number.s2, a[0].s23);                                                  \
-    store_neighbours_2(out, number.s3, a[1].s23);                                                  \
-    store_neighbours_2(out, number.s4, a[0].s45);                                                  \
-    store_neighbours_2(out, number.s5, a[1].s45);                                                  \
-    store_neighbours_2(out, number.s6, a[0].s67);                                                  \
-    store_neighbours_2(out, number.s7, a[1].s67);
+/* The R lanes of elements 0 ... 7, as R vectors. */
+#define LOAD_8(load) UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + offset[i], in.size);
+#define LOAD_4(load)                                                                               \
+    UNROLL for (uint i = 0; i < 4; i++)                                                            \
+        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 4], in.size));
+#define LOAD_2(load)                                                                               \
+    UNROLL for (uint i = 0; i < 2; i++)                                                            \
+        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 2], in.size),          \
+                        load(at + offset[i + 4], in.size), load(at + offset[i + 6], in.size));
+#define STORE_8(store)                                                                             \
+    UNROLL for (uint i = 0; i < 8; i++) store(at + offset[i], out.size, a[i]);
+#define STORE_4(store)                                                                             \
+    UNROLL for (uint i = 0; i < 4; i++)                                                            \
+    {                                                                                              \
+        store(at + offset[i], out.size, a[i].lo);                                                  \
+        store(at + offset[i + 4], out.size, a[i].hi);                                              \
+    }
+#define STORE_2(store)                                                                             \
+    UNROLL for (uint i = 0; i < 2; i++)                                                            \
+    {                                                                                              \
+        store(at + offset[i], out.size, a[i].s01);                                                 \
+        store(at + offset[i + 2], out.size, a[i].s23);                                             \
+        store(at + offset[i + 4], out.size, a[i].s45);                                             \
+        store(at + offset[i + 6], out.size, a[i].s67);                                             \
+    }
 
 ROWS_TOGETHER(8)
 ROWS_TOGETHER(4)
