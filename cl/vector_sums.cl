@@ -5,9 +5,10 @@
  */
 
 enum {
-    COLUMNS = 32, /* vectors of columns in such a part of a row */
-    ROWS = 4,     /* that are read at a time: memory is faster for several streams than for one */
-    PACKED = 32   /* rows of b that are kept packed: on their own they would share few cache sets */
+    COLUMNS = 16,    /* vectors of columns in such a part of a row */
+    ROWS = 4,        /* that are read at a time: memory is faster for several streams than one */
+    PACKED = 32,     /* rows of b that are kept packed, in 32 KiB: else they share few cache sets */
+    FETCH = 3 * ROWS /* how many rows ahead of those that are read others are fetched */
 };
 
 /* Functions whose last parameters are constants, so that each of their uses is a loop of its own. */
@@ -42,7 +43,7 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
         struct lane_sum sum = sums[i];
         UNROLL for (uint row = 0; row < rows; row++) {
             if (rows > 1)
-                PREFETCH(from + (row + 2 * ROWS) * stride + i * LANES);
+                PREFETCH(from + (row + FETCH) * stride + i * LANES);
             long8 x = load_lanes(from + row * stride + i * LANES);
             sum.low += as_ulong8(x);
             sum.high += as_ulong8(x >> 32);
@@ -237,7 +238,7 @@ INLINE ulong8 add_products(struct lane_products *sums, ulong columns, global con
     for (ulong i = 0; i < columns; i++) {
         ulong8 x[ROWS], y[ROWS];
         UNROLL for (uint row = 0; row < rows; row++) {
-            PREFETCH(a + (row + 2 * ROWS) * a_stride + i * LANES);
+            PREFETCH(a + (row + FETCH) * a_stride + i * LANES);
             x[row] = as_ulong8(load_lanes(a + row * a_stride + i * LANES));
             y[row] = packed[row * COLUMNS + i];
             bits |= x[row];

@@ -1,7 +1,7 @@
 /* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
 #include "run/launch.h"
 
-enum { LANES = 8, COLUMNS = 32 }; /* as in cl/vector_sums.cl */
+enum { LANES = 8, COLUMNS = 16 }; /* as in cl/vector_sums.cl */
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
