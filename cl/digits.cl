@@ -62,7 +62,7 @@ KERNEL digits_vectors(struct space space, global OUT *out, global const A *a, lo
     long out_stride = space.operand[0].stride[space.rank - 1];
     base_bits = min(base_bits, 64L);
     ulong digit_mask = low_bits((OUT_UNSIGNED)~0UL, base_bits);
-    ulong kept = base_bits * min(count, 64L) >= 64 ? ~0UL : low_bits(~0UL, base_bits * count);
+    ulong kept = low_bits(~0UL, base_bits * count);
     uint dropped = 0;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong first = 0; first < run.length; first += PART) {
@@ -72,7 +72,7 @@ KERNEL digits_vectors(struct space space, global OUT *out, global const A *a, lo
             long digit = 0;
             for (; digit + LANES <= count; digit += LANES) {
                 /* The digit in each lane begins at that bit. */
-                ulong8 bit = ((ulong8)(0, 1, 2, 3, 4, 5, 6, 7) + (ulong)min(digit, 64L)) * (ulong)base_bits;
+                ulong8 bit = ((ulong8)(0, 1, 2, 3, 4, 5, 6, 7) + (ulong)digit) * (ulong)base_bits;
                 ulong8 mask = select((ulong8)(0), (ulong8)(digit_mask), as_ulong8(bit < 64));
                 for (int i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
@@ -82,7 +82,7 @@ KERNEL digits_vectors(struct space space, global OUT *out, global const A *a, lo
                 }
             }
             for (; digit < count; digit++) {
-                ulong mask = digit < 64 && digit * base_bits < 64 ? digit_mask : 0;
+                ulong mask = digit * base_bits < 64 ? digit_mask : 0;
                 for (int i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
                     to[i * out_stride + digit] = (OUT)(x >> (digit * base_bits & 63) & mask);

@@ -166,6 +166,11 @@ static void parts_of_outputs(void **state)
             call(&script, "turned", "moveaxis", "out 0 1");
             call(&script, NULL, "repeat_interleave", "a %d 1 turned", (int)repeats);
             script_download(&script, "all");
+            upload(&script, "all", dtypes[d], 2, VALUES(152, 2 * width));
+            call(&script, "out", "get_slice", "all [1:151:1,1:%d:2]", 2 * width);
+            call(&script, NULL, "repeat_interleave", "a %d 1 out", (int)repeats);
+            script_download(&script, "all");
+            upload(&script, "all", dtypes[d], 2, VALUES(width + 5, 152));
             call(&script, "flat", "moveaxis", "a 0 1");
             call(&script, "out", "get_slice", "all [0:%d:1,2:152:1]", 37 + (int)repeats);
             call(&script, NULL, "pad_single_axis", "flat %d 0 out", (int)repeats);
@@ -305,6 +310,21 @@ static void check_gather(enum dtype dtype, enum dtype index, int64_t size, int64
     call(&script, "row", "get_slice", "a [39:40:1,0:%d:1]", (int)size);
     call(&script, NULL, "take_along_axis", "row idx -1 out");
     script_download(&script, "all");
+    /* Indices, elements and results that are apart. */
+    const int half = (int)length / 2;
+    call(&script, "apart", "get_slice", "idx [0:%d:1,0:%d:2]", ROWS, 2 * half);
+    call(&script, "out", "get_slice", "all [0:%d:1,2:%d:1]", ROWS, half + 2);
+    call(&script, NULL, "take_along_axis", "a apart -1 out");
+    script_download(&script, "all");
+    call(&script, "out", "get_slice", "all [0:%d:1,1:%d:2]", ROWS, 2 * half + 1);
+    call(&script, "near", "get_slice", "idx [0:%d:1,0:%d:1]", ROWS, half);
+    call(&script, NULL, "take_along_axis", "a near -1 out");
+    script_download(&script, "all");
+    upload(&script, "b", dtype, 2, VALUES(ROWS, 2 * size));
+    call(&script, "apart", "get_slice", "b [0:%d:1,1:%d:2]", ROWS, 2 * (int)size);
+    call(&script, "out", "get_slice", "all [0:%d:1,2:%d:1]", ROWS, (int)length + 2);
+    call(&script, NULL, "take_along_axis", "apart idx -1 out");
+    script_download(&script, "all");
     free(idx);
     expect_same(&script, what);
 }
@@ -315,6 +335,7 @@ static void gathers(void **state)
     for (int d = 1; d < 3; d++)
         for (int x = 1; x < 3; x++) {
             check_gather(dtypes[d], dtypes[x], 512, 512);
+            check_gather(dtypes[d], dtypes[x], 300, 900);
             check_gather(dtypes[d], dtypes[x], 513, 1100);
             check_gather(dtypes[d], dtypes[x], 1000, 500);
             check_gather(dtypes[d], dtypes[x], 1000, 499);
