@@ -12,6 +12,8 @@
 
 static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;
+static struct device_info info; /* the device's own */
+static struct device_tuning tuning;
 static int checked;
 
 static int open_device(void **state)
@@ -19,7 +21,11 @@ static int open_device(void **state)
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     print_message("seed %#lx\n", (unsigned long)seed);
-    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+    if (device_open(&opencl_loader, NULL, &device, &error) != HEALCL_OK)
+        return -1;
+    info = device->info;
+    tuning = device->tuning;
+    return 0;
 }
 
 static int close_device(void **state)
@@ -108,8 +114,8 @@ static void check_length(const struct form *form, int log2_n)
 static void check_setting(void **state)
 {
     const struct setting *setting = *state;
-    struct device_info info = device->info;
-    struct device_tuning tuning = device->tuning;
+    device->info = info;
+    device->tuning = tuning;
     device->tuning.variants[FAMILY_transform] = setting->variant;
     device->tuning.transform_local_size = setting->local_size;
     if (device->info.local_memory_bytes > setting->local_memory)
@@ -121,8 +127,6 @@ static void check_setting(void **state)
             for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)
                 check_length(&forms[i], log2_n);
     }
-    device->info = info;
-    device->tuning = tuning;
 }
 
 int main(void)
