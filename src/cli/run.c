@@ -36,6 +36,7 @@ struct session {
     struct healcl_device *device;
     struct healcl_transcript *transcript;
     struct healcl_report *report;
+    uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
 };
 
 /* Text for people; standard output, unless that is to be JSON. */
@@ -96,11 +97,13 @@ MUST_CHECK static enum healcl_status choose_device(struct session *session,
 {
     struct device_info *list;
     size_t count, index;
+    uint64_t begin = monotonic_nanoseconds();
     TRY(device_list(&opencl_loader, &list, &count, error));
     enum healcl_status status = device_select(list, count, session->selector, &index, error);
     if (status == HEALCL_OK)
         session->info = list[index];
     free(list);
+    session->open_device_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
 }
 
@@ -122,7 +125,10 @@ MUST_CHECK static enum healcl_status open_transcript(struct session *session, bo
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
     announce_reading(session);
-    return healcl_transcript_open(session->file, &limits, &session->transcript, error);
+    uint64_t begin = monotonic_nanoseconds();
+    TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
+    session->open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
+    return HEALCL_OK;
 }
 
 static void warn_of_memory(struct session *session)
@@ -143,7 +149,9 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     progress_say(&session->progress, "opening %s", session->info.name);
     snprintf(selector, sizeof selector, "%u:%u", session->info.platform_index,
              session->info.device_index);
+    uint64_t begin = monotonic_nanoseconds();
     TRY(healcl_device_open(selector, &session->device, error));
+    session->open_device_nanoseconds += monotonic_nanoseconds() - begin;
     warn_of_memory(session);
     return HEALCL_OK;
 }
@@ -194,6 +202,8 @@ static struct run_facts facts_of(const struct session *session)
                               .device = session->reference ? NULL : &session->info,
                               .report = session->report,
                               .no_verify = session->no_verify,
+                              .open_device_nanoseconds = session->open_device_nanoseconds,
+                              .open_transcript_nanoseconds = session->open_transcript_nanoseconds,
                               .differences = session->differences,
                               .difference_count = session->difference_count};
 }

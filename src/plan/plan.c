@@ -12,6 +12,25 @@ uint64_t storage_bytes(const struct storage *storage)
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
 }
 
+static uint64_t tensor_bytes(const struct tensor *tensor)
+{
+    struct layout own = layout_own_elements(&tensor->layout);
+    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
+}
+
+uint64_t step_bytes(const struct step *step)
+{
+    if (step->kind == STEP_RELEASE)
+        return 0;
+    uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
+    if (step->kind == STEP_MODMUL_AXIS_SUM)
+        bytes *= 2;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            bytes += tensor_bytes(step->in[i]);
+    return bytes;
+}
+
 const char *step_input_name(const struct step *step, int i)
 {
     return step->form->parameters[step->parameter[i]].name;

@@ -129,6 +129,10 @@ void plan_free(struct plan *plan);
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);
 
+/* Bytes of device memory that a step reads and writes: those of its inputs, each element once
+ * however often it is repeated, and of its output, twice where it is added to. */
+uint64_t step_bytes(const struct step *step);
+
 /* The name, in its form, of the parameter that input i of a step was. */
 const char *step_input_name(const struct step *step, int i);
 

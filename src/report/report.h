@@ -27,6 +27,8 @@ struct run_facts {
     const struct device_info *device; /* NULL: the host reference */
     const struct healcl_report *report;
     bool no_verify;
+    /* Before the run: finding and opening the device, and reading the transcript. */
+    uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
     char *const *differences; /* the lines that told of them */
     size_t difference_count;
 };

@@ -1,9 +1,33 @@
 /* A run, for programs: docs/JSON.md. */
+#include <string.h>
+
 #include "report/internal.h"
 
-static void add_segment(struct json *json, cJSON *segments,
-                        const struct healcl_segment_profile *segment)
+/* Bytes that the operations of a segment read and write, by kind. */
+static void sum_bytes(const struct plan *plan, const struct segment *segment,
+                      uint64_t bytes[OPERATION_COUNT])
 {
+    memset(bytes, 0, OPERATION_COUNT * sizeof *bytes);
+    const struct step *steps = plan->steps + segment->first_step;
+    for (size_t i = 0; i < segment->step_count; i++)
+        if (steps[i].form)
+            bytes[steps[i].form->operation] += step_bytes(&steps[i]);
+}
+
+static uint64_t bytes_of(const uint64_t bytes[OPERATION_COUNT], const char *name)
+{
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        if (strcmp(operations[i].name, name) == 0)
+            return bytes[i];
+    return 0;
+}
+
+/* planned is the same segment in the plan. */
+static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
+                        const struct segment *planned, const struct healcl_segment_profile *segment)
+{
+    uint64_t bytes[OPERATION_COUNT];
+    sum_bytes(plan, planned, bytes);
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
     json_number(json, object, "operations", segment->operations);
@@ -16,6 +40,7 @@ static void add_segment(struct json *json, cJSON *segments,
         json_string(json, kind, "name", segment->profiles[i].name);
         json_number(json, kind, "count", segment->profiles[i].count);
         json_number(json, kind, "time_ns", segment->profiles[i].nanoseconds);
+        json_number(json, kind, "bytes", bytes_of(bytes, segment->profiles[i].name));
     }
 }
 
@@ -51,6 +76,8 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *runs = json_array(&json, json.top, "runs_ns");
     for (size_t i = 0; i < report->run_count; i++)
         json_number(&json, runs, NULL, report->run_nanoseconds[i]);
+    json_number(&json, json.top, "open_device_ns", facts->open_device_nanoseconds);
+    json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);
     json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
@@ -58,6 +85,6 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
-        add_segment(&json, segments, &report->segments[i]);
+        add_segment(&json, segments, facts->plan, &facts->plan->segments[i], &report->segments[i]);
     return report_finish_json(&json, stream);
 }
