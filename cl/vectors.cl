@@ -80,8 +80,7 @@ static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
     rest_a = select(rest_a, p.q - rest_a, as_ulong8(a < 0));
     rest_b = select(rest_b, p.q - rest_b, as_ulong8(b < 0));
     ulong8 rest = rest_a + rest_b;
-    rest = min(rest, rest - p.q); /* from [0, 2q] to [0, q] */
-    rest = min(rest, rest - p.q);
+    rest = min(rest, rest - p.q); /* in [0, q], and q only where both a and b are below 0 */
     long8 negative = ((a >> 1) + (b >> 1) + (a & b & 1)) >> 63;
     return as_long8(rest) -
            as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));
