@@ -1,7 +1,7 @@
 /*
  * Calls large enough that the executor cuts them up, against the host reference: transforms whose
- * rows do not fit the scratch memory at one time, tables at their limits, permutations of many
- * entries.
+ * rows do not fit the scratch memory at one time, rows with gaps between them, tables at their
+ * limits, permutations of many entries.
  */
 #include "helper_device.h"
 
@@ -73,6 +73,28 @@ static void many_rows(void **state)
     }
 }
 
+/* Rows with k moduli side by side, but a gap behind them, as a slice has. */
+static void rows_with_gaps(void **state)
+{
+    (void)state;
+    enum { N = 512, R = 3, K = 4, USED = 3 };
+    struct random random = {0x6a9};
+    struct script script = {0};
+    int64_t *values = random_values(&random, N * R * K);
+    script_upload(&script, "a", DTYPE_INT64, 4, VALUES(1, N, R, K), values);
+    script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(USED, N), values + 7);
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(USED),
+                  VALUES((1LL << 62) - 57, 65537, (1LL << 61) - 1));
+    script_call(&script, "rows", "get_slice", "a [0:1:1,0:512:1,0:3:1,0:3:1]");
+    script_call(&script, "out", "empty", "(1,512,3,3) :int64");
+    script_call(&script, "out", "ntt", "rows -3 none none q none none psi out 0 1");
+    script_download(&script, "out");
+    script_call(&script, "rows", "ntt", "out -3 none none q none none psi rows 0 1");
+    script_download(&script, "a");
+    free(values);
+    expect_same(&script, NULL);
+}
+
 /* As many moduli as get a table, and one more. */
 static void many_moduli(void **state)
 {
@@ -102,6 +124,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(many_rows),
+        DEVICE_TEST(rows_with_gaps),
         DEVICE_TEST(many_moduli),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,22 +64,27 @@ static int64_t reversed(int64_t i, int64_t n)
     return result;
 }
 
-static void set_permutation(enum permutation_kind kind, int64_t n, int64_t *perm,
+static void set_permutation(enum permutation_kind kind, enum dtype dtype, int64_t n, void *perm,
                             struct random *random)
 {
+    int64_t *values = malloc((size_t)n * sizeof *values);
+    assert_non_null(values);
     for (int64_t i = 0; i < n; i++)
-        perm[i] = kind == REVERSAL || kind == NEARLY_REVERSAL ? reversed(i, n) : i;
+        values[i] = kind == REVERSAL || kind == NEARLY_REVERSAL ? reversed(i, n) : i;
     if (kind == ANY)
         for (int64_t i = n - 1; i > 0; i--) {
-            int64_t j = random_between(random, 0, i), value = perm[i];
-            perm[i] = perm[j];
-            perm[j] = value;
+            int64_t j = random_between(random, 0, i), value = values[i];
+            values[i] = values[j];
+            values[j] = value;
         }
     if (kind == NEARLY_IDENTITY || kind == NEARLY_REVERSAL) {
-        int64_t i = random_once_in(random, 2) ? 0 : n - 2, value = perm[i];
-        perm[i] = perm[i + 1];
-        perm[i + 1] = value;
+        int64_t i = random_once_in(random, 2) ? 0 : n - 2, value = values[i];
+        values[i] = values[i + 1];
+        values[i + 1] = value;
     }
+    for (int64_t i = 0; i < n; i++)
+        dtype_store(dtype, perm, i, values[i]);
+    free(values);
 }
 
 /* The inputs of a row: residues, and among them at most one of these. */
@@ -117,11 +122,19 @@ static int64_t outlier_value(enum outlier outlier, int64_t q, struct random *ran
 
 enum { ROWS = 2, MODULI = 3 };
 
-static void check_transform(bool inverse, int64_t n, enum permutation_kind kind,
+/* Of every length, below 2^62 or 2^31. */
+static int64_t any_modulus(enum dtype dtype, struct random *random)
+{
+    int bits = dtype == DTYPE_INT32 ? 30 : 61;
+    return (((int64_t)1 << bits) + (int64_t)(random_bits(random) >> (64 - bits))) >>
+           random_between(random, 0, bits - 3);
+}
+
+static void check_transform(bool inverse, enum dtype dtype, int64_t n, enum permutation_kind kind,
                             enum arrangement arrangement, bool large_modulus, enum outlier outlier,
                             bool is_last, uint64_t round)
 {
-    struct problem_dtypes dtypes = {DTYPE_INT64, DTYPE_INT64, DTYPE_INT64};
+    struct problem_dtypes dtypes = {dtype, dtype, dtype};
     struct random random = {seed + round};
     struct problem problem;
     struct problem_data data;
@@ -131,31 +144,34 @@ static void check_transform(bool inverse, int64_t n, enum permutation_kind kind,
     uint64_t variant = inverse ? 2 * is_last : 2 * (kind == SKIPPED) + 4 * is_last;
     problem_make(&problem, form, &dtypes, n, MODULI, variant, &random);
     problem_data_init(&data, &problem, &random);
-    int64_t *q = data.packed[form_parameter(form, "q")];
-    for (int j = 0; j < MODULI; j++) /* of every length; where not large below 2^62 */
-        q[j] = (((int64_t)1 << 61) + (int64_t)(random_bits(&random) >> 3)) >>
-               random_between(&random, 0, 58);
-    q[random_between(&random, 0, MODULI - 1)] = ((int64_t)1 << 62) - 1;
+    int64_t q[MODULI];
+    for (int j = 0; j < MODULI; j++)
+        q[j] = any_modulus(dtype, &random);
+    q[random_between(&random, 0, MODULI - 1)] =
+        dtype == DTYPE_INT32 ? INT32_MAX : ((int64_t)1 << 62) - 1;
     if (large_modulus)
         q[random_between(&random, 0, MODULI - 1)] = ((int64_t)1 << 62) + 1;
+    for (int j = 0; j < MODULI; j++)
+        dtype_store(dtype, data.packed[form_parameter(form, "q")], j, q[j]);
     int a_parameter = form_parameter(form, "a");
-    int64_t *a = data.packed[a_parameter];
+    void *a = data.packed[a_parameter];
     int64_t count = layout_elements(&problem.tensors[a_parameter].shape);
     for (int64_t i = 0; i < count; i++) {
         int64_t j = is_last ? i / n % MODULI : i % MODULI;
-        a[i] = (int64_t)(random_bits(&random) % (uint64_t)q[j]);
+        dtype_store(dtype, a, i, (int64_t)(random_bits(&random) % (uint64_t)q[j]));
     }
     int64_t at = random_between(&random, 0, count - 1);
     if (is_last && random_once_in(&random, 2)) /* element 0 is multiplied by no twiddle */
         at -= at % n;
     if (outlier != NONE)
-        a[at] = outlier_value(outlier, q[is_last ? at / n % MODULI : at % MODULI], &random);
+        dtype_store(dtype, a, at,
+                    outlier_value(outlier, q[is_last ? at / n % MODULI : at % MODULI], &random));
     if (problem.tensors[form_parameter(form, "perm")].present && kind != SKIPPED)
-        set_permutation(kind, n, data.packed[form_parameter(form, "perm")], &random);
+        set_permutation(kind, dtype, n, data.packed[form_parameter(form, "perm")], &random);
     snprintf(what, sizeof what,
-             "%s of %d, permutation kind %d, %slarge modulus, outlier %d, round %d",
-             inverse ? "inverse" : "forward", (int)n, kind, large_modulus ? "" : "no ", outlier,
-             (int)round);
+             "%s of %s %d, permutation kind %d, %slarge modulus, outlier %d, round %d",
+             inverse ? "inverse" : "forward", dtype_name(dtype), (int)n, kind,
+             large_modulus ? "" : "no ", outlier, (int)round);
     check_data(&problem, &data, arrangement, 0, what);
     problem_data_release(&data);
 }
@@ -172,16 +188,17 @@ static void transforms(void **state)
         for (int length = 0; length < 9; length++)
             for (int kind = inverse ? IDENTITY : SKIPPED; kind < KINDS; kind++)
                 for (int arrangement = 0; arrangement < 6; arrangement++)
-                    for (int large = 0; large < 2; large++) {
+                    for (int how = 0; how < 3; how++) {
                         /* Long ones take their turns at the rest; short ones have it all. */
                         int outliers = length < 2 ? OUTLIERS : length < 6 ? 2 : 1;
                         for (int i = 0; i < outliers; i++, round++) {
                             int outlier = i;
                             if (length >= 2)
-                                outlier = i == 0 ? NONE : (int)(round % OUTLIERS);
-                            check_transform(inverse, lengths[length], (enum permutation_kind)kind,
-                                            arrangements[arrangement], large, (enum outlier)outlier,
-                                            round % 4 != 0, round);
+                                outlier = i == 1 ? NONE : (int)(round % OUTLIERS);
+                            check_transform(inverse, how == 2 ? DTYPE_INT32 : DTYPE_INT64,
+                                            lengths[length], (enum permutation_kind)kind,
+                                            arrangements[arrangement], how == 1,
+                                            (enum outlier)outlier, round % 4 != 0, round);
                         }
                     }
     print_message("%d transforms\n", (int)round);
