@@ -87,7 +87,8 @@ static void set_permutation(enum permutation_kind kind, enum dtype dtype, int64_
     free(values);
 }
 
-/* The inputs of a row: residues, and among them at most one of these. */
+/* The inputs of a row: residues, and among them at most one of these; or numbers that have as many
+ * bits as q. */
 enum outlier {
     NONE,
     IS_Q,
@@ -99,6 +100,7 @@ enum outlier {
     BELOW_16Q,
     IS_LARGE,
     IS_NEGATIVE,
+    ALL_OF_BITS,
     OUTLIERS
 };
 
@@ -158,12 +160,17 @@ static void check_transform(bool inverse, enum dtype dtype, int64_t n, enum perm
     int64_t count = layout_elements(&problem.tensors[a_parameter].shape);
     for (int64_t i = 0; i < count; i++) {
         int64_t j = is_last ? i / n % MODULI : i % MODULI;
-        dtype_store(dtype, a, i, (int64_t)(random_bits(&random) % (uint64_t)q[j]));
+        uint64_t value = random_bits(&random);
+        if (outlier == ALL_OF_BITS)
+            value &= (uint64_t)-1 >> __builtin_clzll((uint64_t)q[j]);
+        else
+            value %= (uint64_t)q[j];
+        dtype_store(dtype, a, i, (int64_t)value);
     }
     int64_t at = random_between(&random, 0, count - 1);
     if (is_last && random_once_in(&random, 2)) /* element 0 is multiplied by no twiddle */
         at -= at % n;
-    if (outlier != NONE)
+    if (outlier != NONE && outlier != ALL_OF_BITS)
         dtype_store(dtype, a, at,
                     outlier_value(outlier, q[is_last ? at / n % MODULI : at % MODULI], &random));
     if (problem.tensors[form_parameter(form, "perm")].present && kind != SKIPPED)
