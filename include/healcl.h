@@ -139,6 +139,7 @@ struct healcl_report {
     uint64_t dropped_digits;      /* values with gadget digits beyond g_exp, in one repetition */
     uint64_t device_bytes_peak;   /* most bytes allocated on the device at one time */
     uint64_t compile_nanoseconds; /* building kernels */
+    uint64_t verify_nanoseconds;  /* comparing results and writing them, in all repetitions */
     uint64_t *run_nanoseconds; /* run_count times of a repetition, without verifying and building */
     size_t run_count;
     struct healcl_segment_profile *segments;

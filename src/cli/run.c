@@ -19,12 +19,14 @@ enum {
 
 /* One `healcl run`. */
 struct session {
-    const char *file, *selector, *json_path, *dump_dir;
+    const char *file, *selector, *json_path, *trace_path, *dump_dir;
     bool reference, no_verify, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
     bool json_on_stdout;
-    struct new_file json_file;
+    struct new_file json_file, trace_file;
+    struct trace *trace; /* NULL without trace_path */
+    uint64_t start;      /* of the command */
 
     struct progress progress;
     uint32_t repetition; /* that runs now, from 1 */
@@ -98,8 +100,11 @@ MUST_CHECK static enum healcl_status choose_device(struct session *session,
     struct device_info *list;
     size_t count, index;
     uint64_t begin = monotonic_nanoseconds();
-    TRY(device_list(&opencl_loader, &list, &count, error));
-    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    size_t span = trace_begin(session->trace, "start-up", "find devices");
+    enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
+    trace_end(session->trace, span);
+    TRY(status);
+    status = device_select(list, count, session->selector, &index, error);
     if (status == HEALCL_OK)
         session->info = list[index];
     free(list);
@@ -126,9 +131,12 @@ MUST_CHECK static enum healcl_status open_transcript(struct session *session, bo
         limits.memory_bytes = host_memory();
     announce_reading(session);
     uint64_t begin = monotonic_nanoseconds();
-    TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
+    size_t span = trace_begin(session->trace, "start-up", "read and plan");
+    enum healcl_status status =
+        healcl_transcript_open(session->file, &limits, &session->transcript, error);
+    trace_end(session->trace, span);
     session->open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
-    return HEALCL_OK;
+    return status;
 }
 
 static void warn_of_memory(struct session *session)
@@ -150,10 +158,13 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     snprintf(selector, sizeof selector, "%u:%u", session->info.platform_index,
              session->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
-    TRY(healcl_device_open(selector, &session->device, error));
+    size_t span = trace_begin(session->trace, "start-up", "open the device");
+    enum healcl_status status = healcl_device_open(selector, &session->device, error);
+    trace_end(session->trace, span);
+    TRY(status);
     session->open_device_nanoseconds += monotonic_nanoseconds() - begin;
     warn_of_memory(session);
-    return HEALCL_OK;
+    return status;
 }
 
 /* A transcript that is refused is refused with or without a device: its error goes first. */
@@ -179,10 +190,16 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
 {
     if (session->json_path && !session->json_on_stdout)
         TRY(new_file_open(&session->json_file, session->json_path, error));
+    if (session->trace_path) {
+        TRY(new_file_open(&session->trace_file, session->trace_path, error));
+        session->trace = trace_create(TRACE_SPANS_MAX);
+        if (!session->trace)
+            NO_MEMORY(error);
+    }
     TRY(open_all(session, error));
     struct healcl_run_options options = {
         .no_verify = session->no_verify,
-        .profile = session->json_path || session->verbose,
+        .profile = session->json_path || session->trace_path || session->verbose,
         .repeat = session->repeat,
         .dump_dir = session->dump_dir,
         .observer = {.context = session,
@@ -190,7 +207,11 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
                      .warning = on_warning,
                      .progress = on_progress},
     };
-    return healcl_run(session->transcript, session->device, &options, &session->report, error);
+    size_t span = trace_begin(session->trace, "run", "run");
+    enum healcl_status status = healcl_run_traced(session->transcript, session->device, &options,
+                                                  session->trace, &session->report, error);
+    trace_end(session->trace, span);
+    return status;
 }
 
 /* ---------------------------------------------------------------- telling the end */
@@ -202,6 +223,7 @@ static struct run_facts facts_of(const struct session *session)
                               .device = session->reference ? NULL : &session->info,
                               .report = session->report,
                               .no_verify = session->no_verify,
+                              .total_nanoseconds = monotonic_nanoseconds() - session->start,
                               .open_device_nanoseconds = session->open_device_nanoseconds,
                               .open_transcript_nanoseconds = session->open_transcript_nanoseconds,
                               .differences = session->differences,
@@ -232,11 +254,33 @@ static int write_json(struct session *session, const struct healcl_error *failur
     return code;
 }
 
+/* Also of a run that failed: what it did until then. */
+static int write_trace(struct session *session)
+{
+    struct trace *trace = session->trace;
+    if (!trace)
+        return EXIT_VERIFIED;
+    trace_finish(trace);
+    report_trace(session->file, *session->info.name ? &session->info : NULL, trace,
+                 session->trace_file.stream);
+    if (trace->dropped > 0)
+        print_notice("%s: warning: the trace leaves out %" PRIu64
+                     " spans, those after the first %zu",
+                     session->file, trace->dropped, trace->count);
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (new_file_commit(&session->trace_file, &error) == HEALCL_OK)
+        return EXIT_VERIFIED;
+    int code = print_error(NULL, &error, session->verbose);
+    healcl_error_clear(&error);
+    return code;
+}
+
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
     bool names_itself = error->status == HEALCL_USAGE;
     int code = print_error(names_itself ? NULL : session->file, error, session->verbose);
     (void)write_json(session, error);
+    (void)write_trace(session);
     return finish_output(code);
 }
 
@@ -252,6 +296,8 @@ static int finish_run(struct session *session)
     }
     int json_code = write_json(session, NULL);
     printing = printing == EXIT_VERIFIED ? json_code : printing;
+    int trace_code = write_trace(session);
+    printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
     if (session->report->verdict != HEALCL_DIFFERS)
         return printing;
@@ -262,21 +308,33 @@ static int finish_run(struct session *session)
     return EXIT_DIFFERENT;
 }
 
+/* With the device go what it built, and what its driver holds: that is part of a run's time. */
+static void close_device(struct session *session)
+{
+    size_t span = trace_begin(session->trace, "start-up", "close the device");
+    healcl_device_close(session->device);
+    session->device = NULL;
+    trace_end(session->trace, span);
+}
+
 static int run_and_finish(struct session *session)
 {
+    session->start = monotonic_nanoseconds();
     progress_start(&session->progress, !session->quiet);
     session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
     if (session->json_path)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
+    close_device(session);
     progress_end(&session->progress);
     int code = status == HEALCL_OK ? finish_run(session) : finish_failed(session, &error);
     healcl_error_clear(&error);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
-    healcl_device_close(session->device);
     new_file_discard(&session->json_file);
+    new_file_discard(&session->trace_file);
+    trace_free(session->trace);
     for (size_t i = 0; i < session->difference_count; i++)
         free(session->differences[i]);
     free(session->differences);
@@ -290,6 +348,7 @@ enum {
     OPTION_NO_VERIFY,
     OPTION_REPEAT,
     OPTION_JSON,
+    OPTION_TRACE,
     OPTION_DUMP,
     OPTION_LIMIT
 };
@@ -300,6 +359,7 @@ static const struct option options[] = {
     {"no-verify", no_argument, NULL, OPTION_NO_VERIFY},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"trace", required_argument, NULL, OPTION_TRACE},
     {"dump", required_argument, NULL, OPTION_DUMP},
     {"memory-limit", required_argument, NULL, OPTION_LIMIT},
     {"quiet", no_argument, NULL, 'q'},
@@ -323,6 +383,7 @@ static int run(const struct command *command, int argc, char **argv)
                                    REPEAT_MAX, optarg);
             break;
         case OPTION_JSON: session.json_path = optarg; break;
+        case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
         case OPTION_LIMIT:
             if (!parse_size(optarg, &session.memory_limit))
@@ -359,6 +420,8 @@ const struct command command_run = {
         "      --json FILE|-        write everything as JSON (docs/JSON.md); with - standard\n"
         "                           output is JSON alone, differences and errors go to\n"
         "                           standard error\n"
+        "      --trace FILE         write what happened when, on the host and the device, for\n"
+        "                           Perfetto or Chrome (docs/TRACE.md)\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T. By default the host's memory for the\n"

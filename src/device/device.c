@@ -157,8 +157,10 @@ void healcl_device_close(struct healcl_device *device)
         (void)cl->clFinish(device->compute);
     if (device->transfer)
         (void)cl->clFinish(device->transfer);
-    device_records_drop(device);
-    free(device->records);
+    command_log_clear(device, &device->launches);
+    command_log_clear(device, &device->transfers);
+    free(device->launches.commands);
+    free(device->transfers.commands);
     if (device->upload)
         (void)cl->clReleaseEvent(device->upload);
     device_pool_empty(device);
@@ -191,16 +193,23 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
     return HEALCL_OK;
 }
 
+enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
+                                      bool profiling, struct healcl_error *error)
+{
+    cl_command_queue renewed = NULL;
+    TRY(create_queue(device, profiling, &renewed, error));
+    (void)device->cl->clReleaseCommandQueue(*queue);
+    *queue = renewed;
+    return HEALCL_OK;
+}
+
 enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
     if (profiling == device->profiling)
         return HEALCL_OK;
     TRY(device_finish(device, error));
-    cl_command_queue queue = NULL;
-    TRY(create_queue(device, profiling, &queue, error));
-    (void)device->cl->clReleaseCommandQueue(device->compute);
-    device->compute = queue;
+    TRY(device_renew_queue(device, &device->compute, profiling, error));
     device->profiling = profiling;
     return HEALCL_OK;
 }

@@ -13,6 +13,7 @@
 
 #include <stdint.h>
 
+#include "core/trace.h"
 #include "device/opencl.h"
 #include "device/tuning.h"
 
@@ -71,6 +72,13 @@ struct buffer {
     cl_mem chunks[BUFFER_CHUNKS_MAX];
 };
 
+/* Commands whose times are wanted, in the order of their queue: record.c. */
+struct command_log {
+    struct command *commands;
+    size_t count, capacity;
+    size_t read; /* those of them whose time is known and whose event is released */
+};
+
 struct healcl_device {
     const struct opencl *cl;
     struct device_info info;
@@ -94,9 +102,11 @@ struct healcl_device {
     uint64_t epoch;                /* how often the compute queue has been waited for */
     cl_event upload;               /* the last upload, until the compute queue waits for it */
     uint32_t unflushed;            /* launches since the compute queue was flushed */
-    struct launch_record *records; /* profiled launches whose times are not taken yet */
-    size_t record_count, record_capacity;
-    size_t records_read; /* those of them whose time is known and whose event is released */
+    struct command_log launches;   /* on the compute queue, while profiling */
+    struct command_log transfers;  /* on the transfer queue, while tracing */
+    struct trace *trace;           /* or NULL: trace.c */
+    struct clock_pair trace_clock; /* when tracing began */
+    bool event_times;              /* while tracing: the driver takes them */
 };
 
 /* cl outlives the device. Otherwise as healcl_device_open. */
@@ -107,6 +117,15 @@ MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *s
 /* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. */
 MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                                    struct healcl_error *error);
+
+/* Records in a trace, which may be NULL, what the device does from now on, until device_trace_end.
+ * Makes the queues take times. A driver that takes none (rusticl's times are 0) is waited for after
+ * each command, and the host's clock counts. */
+MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
+                                                 struct healcl_error *error);
+
+/* All that was recorded is given times by the host's clock. device_take_times has been called. */
+void device_trace_end(struct healcl_device *device);
 
 /* Waits for all queues. */
 MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,

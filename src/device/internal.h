@@ -9,6 +9,11 @@
 /* The compute queue has nothing left to do: pooled buffers are idle from now on. */
 void device_note_idle(struct healcl_device *device);
 
+/* Puts a new queue in the place of one that has nothing left to do. */
+MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
+                                                 cl_command_queue *queue, bool profiling,
+                                                 struct healcl_error *error);
+
 /* ---------------------------------------------------------------- buffer.c */
 
 struct pooled {
@@ -115,14 +120,49 @@ uint64_t binary_note_build(const struct healcl_device *device, const char *key,
 void binary_save(struct healcl_device *device, const char *key, uint64_t spent_nanoseconds,
                  cl_program program);
 
-/* ---------------------------------------------------------------- launch.c */
+/* ---------------------------------------------------------------- record.c */
 
-struct launch_record {
+enum { NOT_A_LAUNCH = -1 };
+
+/* A command whose times are wanted. */
+struct command {
     cl_event event; /* NULL once nanoseconds are known */
-    uint32_t tag;
+    int64_t tag;    /* of a launch, or NOT_A_LAUNCH */
     uint64_t nanoseconds;
+    size_t span; /* in the trace */
 };
 
-void device_records_drop(struct healcl_device *device);
+/* Makes room for one command more. */
+MUST_CHECK enum healcl_status command_log_reserve(struct command_log *log,
+                                                  struct healcl_error *error);
+
+/* Adds a command that was enqueued, and reads the times of those that have ended. There is room.
+ * The log owns the event. */
+MUST_CHECK enum healcl_status command_log_add(struct healcl_device *device, struct command_log *log,
+                                              const struct command *command,
+                                              struct healcl_error *error);
+
+/* Forgets what has no times yet. */
+void command_log_clear(struct healcl_device *device, struct command_log *log);
+
+/* ---------------------------------------------------------------- trace.c */
+
+/* What transfers do around an enqueued command of theirs, where it is traced: */
+struct traced_command {
+    struct command command;
+    struct command_log *log;
+    cl_event *event; /* for clEnqueue...; NULL where there is no trace */
+};
+
+/* track also says which queue it is. */
+MUST_CHECK enum healcl_status traced_command_init(struct traced_command *traced,
+                                                  struct healcl_device *device,
+                                                  enum trace_track track, const char *name,
+                                                  uint64_t bytes, struct healcl_error *error);
+
+/* It was enqueued. */
+MUST_CHECK enum healcl_status traced_command_log(struct traced_command *traced,
+                                                 struct healcl_device *device,
+                                                 struct healcl_error *error);
 
 #endif

@@ -41,6 +41,7 @@
     X(clWaitForEvents)              \
     X(clGetEventInfo)               \
     X(clGetEventProfilingInfo)      \
+    X(clRetainEvent)                \
     X(clReleaseEvent)
 
 struct opencl {

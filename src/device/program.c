@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <xxhash.h>
 
+#include "core/clock.h"
 #include "device/internal.h"
 
 /* ---------------------------------------------------------------- sources */
@@ -46,14 +46,6 @@ enum healcl_status device_add_program(struct healcl_device *device, const char *
 }
 
 /* ---------------------------------------------------------------- building */
-
-static uint64_t now(void)
-{
-    struct timespec time;
-    if (clock_gettime(CLOCK_MONOTONIC, &time) != 0)
-        return 0;
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* The error of a failed build, with what the compiler said. */
 static enum healcl_status build_error(struct healcl_device *device, const struct program *program,
@@ -143,9 +135,10 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     program->id = binary_load(device, program->key, options);
     if (program->id)
         return HEALCL_OK;
-    uint64_t start = now();
+    uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
-    program->spent_nanoseconds = binary_note_build(device, program->key, now() - start);
+    program->spent_nanoseconds =
+        binary_note_build(device, program->key, monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }
 
@@ -201,12 +194,12 @@ static bool is_worth_its_price(const struct healcl_device *device, const struct 
 
 void device_programs_save(struct healcl_device *device)
 {
-    uint64_t start = now();
+    uint64_t start = monotonic_nanoseconds();
     for (struct program *program = device->programs; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
         binary_save(device, program->key, program->spent_nanoseconds, program->id);
-        if (now() - start > device->binary_price)
+        if (monotonic_nanoseconds() - start > device->binary_price)
             break;
     }
 }
@@ -325,9 +318,11 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     struct program *program = find_program(device, launch, chunks, hash);
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
     if (!found) {
-        uint64_t start = now();
+        uint64_t start = monotonic_nanoseconds();
+        size_t span = trace_begin(device->trace, "build", launch->kernel);
         enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
-        device->compile_nanoseconds += now() - start;
+        trace_end(device->trace, span);
+        device->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);
         found = device->programs->kernels;
     }

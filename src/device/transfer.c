@@ -9,17 +9,25 @@ enum { SMALL_UPLOAD_BYTES = 1 << 16 };
 
 /* ---------------------------------------------------------------- mapping */
 
-static enum healcl_status map(struct healcl_device *device, cl_command_queue queue, cl_mem memory,
+static enum healcl_status map(struct healcl_device *device, enum trace_track track, cl_mem memory,
                               cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
                               struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
+    cl_command_queue queue = track == TRACE_TRANSFER ? device->transfer : device->compute;
+    const char *name = flags == CL_MAP_READ ? "map for reading" : "map for writing";
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, track, name, bytes, error));
         *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
-                                          (size_t)bytes, 0, NULL, NULL, &code);
-        if (code == CL_SUCCESS)
-            return HEALCL_OK;
+                                          (size_t)bytes, 0, NULL, traced.event, &code);
+        if (code == CL_SUCCESS) {
+            enum healcl_status status = traced_command_log(&traced, device, error);
+            if (status != HEALCL_OK)
+                (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
+            return status;
+        }
         if (!is_out_of_memory(code) || device->pool_count == 0)
             break;
         device_make_room(device);
@@ -57,10 +65,13 @@ static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
         uint64_t part = device->chunk_bytes - start;
         if (part > bytes - done)
             part = bytes - done;
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "copy", part, error));
         TRY_CL(error, "clEnqueueCopyBuffer",
                device->cl->clEnqueueCopyBuffer(device->compute, staging, buffer->chunks[chunk],
                                                (size_t)done, (size_t)start, (size_t)part, 0, NULL,
-                                               NULL));
+                                               traced.event));
+        TRY(traced_command_log(&traced, device, error));
         done += part;
     }
     return HEALCL_OK;
@@ -102,8 +113,8 @@ enum healcl_status device_upload_map(struct healcl_device *device, const struct 
 {
     uint64_t bytes = buffer_chunk_bytes(device, buffer, chunk);
     if (!is_small(device, buffer, chunk))
-        return map(device, device->transfer, buffer->chunks[chunk], CL_MAP_WRITE_INVALIDATE_REGION,
-                   0, bytes, memory, error);
+        return map(device, TRACE_TRANSFER, buffer->chunks[chunk], CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                   bytes, memory, error);
     *memory = malloc((size_t)bytes);
     if (!*memory)
         NO_MEMORY(error);
@@ -121,12 +132,26 @@ static enum healcl_status end_small_upload(struct healcl_device *device,
     return status;
 }
 
+/* The event also belongs to the device: as the one that the compute queue waits for. */
+static enum healcl_status log_upload(struct healcl_device *device, cl_event event,
+                                     struct traced_command *traced, struct healcl_error *error)
+{
+    if (!traced->event)
+        return HEALCL_OK;
+    TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+    *traced->event = event;
+    return traced_command_log(traced, device, error);
+}
+
 enum healcl_status device_upload_end(struct healcl_device *device, const struct buffer *buffer,
                                      uint32_t chunk, void *memory, struct healcl_error *error)
 {
     if (is_small(device, buffer, chunk))
         return end_small_upload(device, buffer, chunk, memory, error);
     const struct opencl *cl = device->cl;
+    struct traced_command traced;
+    TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload",
+                            buffer_chunk_bytes(device, buffer, chunk), error));
     cl_event event = NULL;
     TRY_CL(error, "clEnqueueUnmapMemObject",
            cl->clEnqueueUnmapMemObject(device->transfer, buffer->chunks[chunk], memory, 0, NULL,
@@ -136,7 +161,7 @@ enum healcl_status device_upload_end(struct healcl_device *device, const struct 
         (void)cl->clReleaseEvent(device->upload);
     device->upload = event;
     TRY_CL(error, "clFlush", cl->clFlush(device->transfer));
-    return HEALCL_OK;
+    return log_upload(device, event, &traced, error);
 }
 
 /* ---------------------------------------------------------------- downloads */
@@ -147,10 +172,13 @@ enum healcl_status device_download_map(struct healcl_device *device, const struc
 {
     *memory = NULL;
     TRY(device_await_uploads(device, error));
-    TRY(map(device, device->compute, buffer->chunks[chunk], CL_MAP_READ, offset, bytes, memory,
-            error));
-    device_note_idle(device);
-    return HEALCL_OK;
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status = map(device, TRACE_COMPUTE, buffer->chunks[chunk], CL_MAP_READ,
+                                    offset, bytes, memory, error);
+    trace_end(device->trace, span);
+    if (status == HEALCL_OK)
+        device_note_idle(device);
+    return status;
 }
 
 enum healcl_status device_download_end(struct healcl_device *device, const struct buffer *buffer,

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "core/trace.h"
 #include "device/device.h"
 #include "plan/plan.h"
 
@@ -29,7 +30,8 @@ struct run_facts {
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
-    char *const *differences; /* the lines that told of them */
+    uint64_t total_nanoseconds; /* from the start of the command until now */
+    char *const *differences;   /* the lines that told of them */
     size_t difference_count;
 };
 
@@ -42,6 +44,11 @@ const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT
 MUST_CHECK enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
                                          bool verbose);
 MUST_CHECK enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
+
+/* A trace that is finished: docs/TRACE.md. device is NULL for the host reference, and where none
+ * was chosen. */
+void report_trace(const char *file, const struct device_info *device, const struct trace *trace,
+                  FILE *stream);
 
 /* Of a run or an inspection that failed. file may be NULL. */
 MUST_CHECK enum healcl_status report_error_json(const char *file, const struct healcl_error *error,

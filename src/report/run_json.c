@@ -79,6 +79,8 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "open_device_ns", facts->open_device_nanoseconds);
     json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
+    json_number(&json, json.top, "verify_ns", report->verify_nanoseconds);
+    json_number(&json, json.top, "total_ns", facts->total_nanoseconds);
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);
     json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);

@@ -51,6 +51,7 @@ MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
         bytes = self->device->chunk_bytes;
     void *mapped;
     TRY(device_upload_map(self->device, buffer, chunk, &mapped, error));
+    size_t span = trace_begin(self->base.trace, "decode", memory ? "copy" : "decode");
     enum healcl_status status = HEALCL_OK;
     if (memory)
         memcpy(mapped, memory + first, bytes);
@@ -59,6 +60,7 @@ MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
     else
         status = payload_read_part(payload, dtype, (int64_t)(first / dtype_size(dtype)),
                                    (int64_t)(bytes / dtype_size(dtype)), mapped, error);
+    trace_end(self->base.trace, span);
     enum healcl_status ended =
         device_upload_end(self->device, buffer, chunk, mapped, status == HEALCL_OK ? error : NULL);
     return status != HEALCL_OK ? status : ended;
@@ -184,7 +186,9 @@ MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
                                                struct healcl_error *error)
 {
     uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(self->base.trace, "compare", "compare");
     enum healcl_status status = self->sink->take(self->sink->context, step, data, error);
+    trace_end(self->base.trace, span);
     self->sink_nanoseconds += monotonic_nanoseconds() - start;
     if (step->payload)
         payload_forget(step->payload, self->plan->source);
@@ -267,11 +271,14 @@ static void forget_downloads(struct device_executor *self)
 /* Waits for everything enqueued so far, then hands out the results that were pending. */
 MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
+    trace_for_operation(self->base.trace, NULL, 0);
     enum healcl_status status = read_status(self, error);
     for (size_t i = 0; status == HEALCL_OK && i < self->download_count; i++) {
         const struct download *download = &self->downloads[i];
+        size_t span = trace_begin_step(self->base.trace, download->step);
         status = deliver(self, download->step, &download->buffer, 0, result_bytes(download->step),
                          error);
+        trace_end(self->base.trace, span);
         if (status != HEALCL_OK)
             error_prefix_step(error, download->step);
     }
@@ -375,7 +382,10 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
         if (is_awaited(step) || self->download_bytes > PENDING_BYTES)
             TRY(drain(self, error));
         struct healcl_error own = {0};
-        if (run_step(self, step, &own) != HEALCL_OK) {
+        size_t span = trace_begin_step(self->base.trace, step);
+        enum healcl_status status = run_step(self, step, &own);
+        trace_end(self->base.trace, span);
+        if (status != HEALCL_OK) {
             error_prefix_step(&own, step);
             return first_error(self, &own, error);
         }
@@ -394,6 +404,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
+    result->sink_nanoseconds = self->sink_nanoseconds;
     if (self->profile) { /* after an error too: else the next run would be given these times */
         enum healcl_status taken =
             device_take_times(self->device, add_time, self, status == HEALCL_OK ? error : NULL);

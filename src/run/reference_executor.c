@@ -25,8 +25,10 @@ MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
     if (bytes)
         status = reference_read(self->reference, tensor, packed, error);
     uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(self->base.trace, "compare", "compare");
     if (status == HEALCL_OK)
         status = sink->take(sink->context, step, packed, error);
+    trace_end(self->base.trace, span);
     *spent += monotonic_nanoseconds() - start;
     free(packed);
     return status;
@@ -41,9 +43,11 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
+        size_t span = trace_begin_step(self->base.trace, step);
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &sink_time, error)
                                         : reference_step(self->reference, step, error);
+        trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
             error_prefix_step(error, step);
             return status;
@@ -55,6 +59,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
                 monotonic_nanoseconds() - start - (sink_time - sink_before);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
+    result->sink_nanoseconds = sink_time;
     self->base.dropped_digits = self->reference->dropped_digits;
     return HEALCL_OK;
 }

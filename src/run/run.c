@@ -4,23 +4,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "core/arena.h"
 #include "device/device.h"
 #include "plan/transcript.h"
 #include "run/results.h"
 
-uint64_t monotonic_nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void error_prefix_step(struct healcl_error *error, const struct step *step)
 {
     error_prefix(error, "entry %zu (%s): ", step->entry, step->name);
+}
+
+size_t trace_begin_step(struct trace *trace, const struct step *step)
+{
+    const char *name = step->form ? operations[step->form->operation].name : "free";
+    trace_for_operation(trace, name, step->entry);
+    return trace_begin(trace, "operation", name);
 }
 
 /* A report and what it points to. */
@@ -33,6 +32,7 @@ struct run {
     const struct plan *plan;
     const struct healcl_run_options *options;
     struct healcl_device *device; /* NULL: the host reference */
+    struct trace *trace;          /* or NULL */
     struct executor *executor;
     struct results *results;
     struct healcl_report *report;
@@ -69,6 +69,7 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
 {
     row(run, first_row)[repetition] = result->nanoseconds;
     run->report->run_nanoseconds[repetition] += result->nanoseconds;
+    run->report->verify_nanoseconds += result->sink_nanoseconds;
     size_t profile = 0;
     const struct segment *segment = &run->plan->segments[seen - run->report->segments];
     for (size_t i = 0; i < OPERATION_COUNT; i++)
@@ -161,11 +162,28 @@ static uint64_t compile_time(const struct run *run)
     return run->device ? run->device->compile_nanoseconds : 0;
 }
 
+/* A segment, with its spans: the host's, and the one above its kernels. */
+MUST_CHECK static enum healcl_status run_segment(struct run *run, const struct segment *segment,
+                                                 struct segment_result *result,
+                                                 struct healcl_error *error)
+{
+    struct result_sink sink = results_sink(run->results);
+    const char *name = *segment->name ? segment->name : "(no segment)";
+    trace_for_operation(run->trace, NULL, 0);
+    size_t host = trace_begin(run->trace, "segment", name);
+    size_t kernels = trace_command(run->trace, TRACE_COMPUTE, "segment", name, 0);
+    enum healcl_status status =
+        run->executor->class->run_segment(run->executor, segment, &sink, result, error);
+    trace_enclose(run->trace, kernels);
+    trace_end(run->trace, host);
+    trace_for_operation(run->trace, NULL, 0);
+    return status;
+}
+
 MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetition,
                                               struct healcl_error *error)
 {
     const struct healcl_observer *observer = &run->options->observer;
-    struct result_sink sink = results_sink(run->results);
     size_t next_row = 0;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
@@ -176,7 +194,7 @@ MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetiti
         results_start_segment(run->results, segment);
         struct segment_result result = {.nanoseconds = 0};
         uint64_t compiled = compile_time(run);
-        TRY(run->executor->class->run_segment(run->executor, segment, &sink, &result, error));
+        TRY(run_segment(run, segment, &result, error));
         /* What is built on the way is reported on its own. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
@@ -198,20 +216,40 @@ static void warn_of_dropped_digits(const struct run *run)
     observer->warning(observer->context, line);
 }
 
-MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
+MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
-    uint64_t compiled_before = compile_time(run);
     if (run->device) {
+        bool profile = run->options->profile || run->trace;
         TRY(check_device_holds(run, error));
-        TRY(device_executor_create(run->device, run->plan, run->options->profile, &run->executor,
-                                   error));
+        TRY(device_trace_begin(run->device, run->trace, error));
+        TRY(device_executor_create(run->device, run->plan, profile, &run->executor, error));
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
+    run->executor->trace = run->trace;
+    return HEALCL_OK;
+}
+
+/* Prepares and runs one repetition. */
+MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition,
+                                            struct healcl_error *error)
+{
+    size_t span = trace_begin(run->trace, "repetition", "repetition");
+    enum healcl_status status = HEALCL_OK;
+    if (repetition > 0)
+        status = run->executor->class->reset(run->executor, error);
+    if (status == HEALCL_OK)
+        status = run_once(run, repetition, error);
+    trace_end(run->trace, span);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
+{
+    uint64_t compiled_before = compile_time(run);
+    TRY(create_executor(run, error));
     for (uint32_t i = 0; i < run->repeat; i++) {
-        if (i > 0)
-            TRY(run->executor->class->reset(run->executor, error));
-        TRY(run_once(run, i, error));
+        TRY(repeat(run, i, error));
         run->report->dropped_digits = run->executor->dropped_digits;
         if (i == 0)
             warn_of_dropped_digits(run);
@@ -228,10 +266,19 @@ enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                               const struct healcl_run_options *options,
                               struct healcl_report **report, struct healcl_error *error)
 {
+    return healcl_run_traced(transcript, device, options, NULL, report, error);
+}
+
+enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
+                                     struct healcl_device *device,
+                                     const struct healcl_run_options *options, struct trace *trace,
+                                     struct healcl_report **report, struct healcl_error *error)
+{
     static const struct healcl_run_options defaults;
     struct run run = {.plan = transcript->plan,
                       .options = options ? options : &defaults,
                       .device = device,
+                      .trace = trace,
                       .arena = arena_create()};
     run.repeat = run.options->repeat ? run.options->repeat : 1;
     struct owned_report *owned = run.arena ? arena_alloc(run.arena, sizeof *owned) : NULL;
@@ -248,6 +295,8 @@ enum healcl_status healcl_run(const struct healcl_transcript *transcript,
         status = run_all(&run, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
+    if (device)
+        device_trace_end(device);
     results_free(run.results);
     free(run.times);
     if (status != HEALCL_OK) {

@@ -7,7 +7,9 @@
 #ifndef HEALCL_RUN_RUN_H
 #define HEALCL_RUN_RUN_H
 
+#include "core/clock.h"
 #include "core/status.h"
+#include "core/trace.h"
 #include "plan/plan.h"
 
 /* Takes results. data: the elements of step->in[0] in C order, packed, in its dtype; only during
@@ -20,7 +22,8 @@ struct result_sink {
 
 /* What an executor learned of one segment. */
 struct segment_result {
-    uint64_t nanoseconds; /* host's clock, without the time that the sink took */
+    uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
+    uint64_t sink_nanoseconds; /* comparing and dumping */
     uint64_t operation_nanoseconds[OPERATION_COUNT]; /* on the device; 0 where not profiled */
 };
 
@@ -39,6 +42,7 @@ struct executor_class {
 struct executor {
     const struct executor_class *class;
     uint64_t dropped_digits; /* since the last reset */
+    struct trace *trace;     /* or NULL */
 };
 
 /* Both refer to the plan as long as they live. */
@@ -50,8 +54,15 @@ MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);
 
-/* Nanoseconds of a clock that never goes back. */
-uint64_t monotonic_nanoseconds(void);
+/* healcl_run that records what happens in a trace, which may be NULL. */
+MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
+                                                struct healcl_device *device,
+                                                const struct healcl_run_options *options,
+                                                struct trace *trace, struct healcl_report **report,
+                                                struct healcl_error *error);
+
+/* Begins the host's span of a step, and says that what follows is done for it. */
+size_t trace_begin_step(struct trace *trace, const struct step *step);
 
 /* Puts "entry 17 (_modmul_ttt): " in front of an error of a step. */
 void error_prefix_step(struct healcl_error *error, const struct step *step);

@@ -125,6 +125,14 @@ static cl_int CL_API_CALL helper_clEnqueueUnmapMemObject(cl_command_queue queue,
     return code;
 }
 
+static cl_int CL_API_CALL helper_clRetainEvent(cl_event event)
+{
+    if (fails(CALL_clRetainEvent, "clRetainEvent"))
+        return helper.fail_code;
+    helper.events++;
+    return clRetainEvent(event);
+}
+
 /* ---- functions that return an object ---- */
 
 #define OBJECT(function, type, alive, parameters, arguments) \
@@ -161,10 +169,25 @@ OBJECT(clCreateKernel, cl_kernel, kernels, (cl_program program, const char *name
 OBJECT(clCreateBuffer, cl_mem, buffers,
        (cl_context context, cl_mem_flags flags, size_t size, void *data, cl_int *code),
        (context, flags, size, data, code))
-OBJECT(clEnqueueMapBuffer, void *, maps,
-       (cl_command_queue queue, cl_mem memory, cl_bool blocking, cl_map_flags flags, size_t offset,
-        size_t size, cl_uint count, const cl_event *list, cl_event *event, cl_int *code),
-       (queue, memory, blocking, flags, offset, size, count, list, event, code))
+
+static void *CL_API_CALL helper_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
+                                                   cl_bool blocking, cl_map_flags flags,
+                                                   size_t offset, size_t size, cl_uint count,
+                                                   const cl_event *list, cl_event *event,
+                                                   cl_int *code)
+{
+    if (fails(CALL_clEnqueueMapBuffer, "clEnqueueMapBuffer")) {
+        *code = helper.fail_code;
+        return NULL;
+    }
+    void *address =
+        clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count, list, event, code);
+    if (address)
+        helper.maps++;
+    if (address && event)
+        helper.events++;
+    return address;
+}
 
 /* ---- functions that release one: they never fail here ---- */
 

@@ -1,0 +1,9 @@
+#ifndef HEALCL_CORE_CLOCK_H
+#define HEALCL_CORE_CLOCK_H
+
+#include <stdint.h>
+
+/* Nanoseconds of a clock that never goes back. */
+uint64_t monotonic_nanoseconds(void);
+
+#endif

@@ -1,0 +1,168 @@
+#include "core/trace.h"
+
+#include <stdlib.h>
+
+#include "core/clock.h"
+
+/* Nanoseconds between two readings from which the clocks' rates are compared: the readings' errors,
+ * some microseconds, must not count. */
+enum { RATE_INTERVAL = 100000000 };
+
+/* Stands for a span that was not recorded. */
+static const size_t DROPPED = SIZE_MAX;
+
+struct trace *trace_create(size_t limit)
+{
+    struct trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return NULL;
+    trace->limit = limit;
+    trace->start = monotonic_nanoseconds();
+    return trace;
+}
+
+void trace_free(struct trace *trace)
+{
+    if (trace)
+        free(trace->spans);
+    free(trace);
+}
+
+void trace_finish(struct trace *trace)
+{
+    if (!trace)
+        return;
+    trace->end = monotonic_nanoseconds();
+    for (size_t i = 0; i < trace->count; i++)
+        if (trace->spans[i].track == TRACE_HOST && trace->spans[i].end == 0)
+            trace->spans[i].end = trace->end;
+}
+
+void trace_for_operation(struct trace *trace, const char *operation, size_t entry)
+{
+    if (!trace)
+        return;
+    trace->operation = operation;
+    trace->entry = entry;
+}
+
+/* ---------------------------------------------------------------- spans */
+
+static bool has_room(struct trace *trace)
+{
+    if (trace->count < trace->capacity)
+        return true;
+    size_t capacity = trace->capacity ? 2 * trace->capacity : 1024;
+    if (capacity > trace->limit)
+        capacity = trace->limit;
+    if (capacity == trace->count)
+        return false;
+    struct trace_span *spans = realloc(trace->spans, capacity * sizeof *spans);
+    if (!spans)
+        return false;
+    trace->spans = spans;
+    trace->capacity = capacity;
+    return true;
+}
+
+static size_t add_span(struct trace *trace, const struct trace_span *span)
+{
+    if (!has_room(trace)) {
+        trace->dropped++;
+        return DROPPED;
+    }
+    trace->spans[trace->count] = *span;
+    trace->spans[trace->count].operation = trace->operation;
+    trace->spans[trace->count].entry = trace->entry;
+    return trace->count++;
+}
+
+struct trace_span *trace_span(struct trace *trace, size_t span)
+{
+    return trace && span < trace->count ? &trace->spans[span] : NULL;
+}
+
+size_t trace_begin(struct trace *trace, const char *category, const char *name)
+{
+    if (!trace)
+        return DROPPED;
+    const struct trace_span span = {
+        .category = category, .name = name, .track = TRACE_HOST, .start = monotonic_nanoseconds()};
+    return add_span(trace, &span);
+}
+
+void trace_end(struct trace *trace, size_t index)
+{
+    struct trace_span *span = trace_span(trace, index);
+    if (span)
+        span->end = monotonic_nanoseconds();
+}
+
+size_t trace_command(struct trace *trace, enum trace_track track, const char *category,
+                     const char *name, uint64_t bytes)
+{
+    if (!trace)
+        return DROPPED;
+    const struct trace_span span = {.category = category,
+                                    .name = name,
+                                    .track = track,
+                                    .bytes = bytes,
+                                    .enqueued = monotonic_nanoseconds()};
+    return add_span(trace, &span);
+}
+
+void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint64_t start,
+                 uint64_t end)
+{
+    struct trace_span *span = trace_span(trace, index);
+    if (!span)
+        return;
+    span->clock = clock;
+    span->start = start;
+    span->end = end;
+}
+
+void trace_enclose(struct trace *trace, size_t index)
+{
+    struct trace_span *around = trace_span(trace, index);
+    if (!around)
+        return;
+    for (size_t i = index + 1; i < trace->count; i++) {
+        const struct trace_span *span = &trace->spans[i];
+        if (span->track != around->track || span->end == 0)
+            continue;
+        around->clock = span->clock;
+        if (around->end == 0 || around->start > span->start)
+            around->start = span->start;
+        if (around->end < span->end)
+            around->end = span->end;
+    }
+}
+
+/* ---------------------------------------------------------------- the device's clock */
+
+static uint64_t convert(uint64_t time, const struct clock_pair *pair, double rate)
+{
+    double distance = time >= pair->device ? (double)(time - pair->device) * rate
+                                           : -(double)(pair->device - time) * rate;
+    return (uint64_t)((int64_t)pair->host + (int64_t)distance);
+}
+
+void trace_convert(struct trace *trace, const struct clock_pair *first,
+                   const struct clock_pair *last)
+{
+    if (!trace)
+        return;
+    double rate = 1;
+    if (last->device > first->device && last->device - first->device > RATE_INTERVAL)
+        rate = (double)(last->host - first->host) / (double)(last->device - first->device);
+    trace->clock_error = first->error > last->error ? first->error : last->error;
+    for (size_t i = 0; i < trace->count; i++) {
+        struct trace_span *span = &trace->spans[i];
+        if (span->clock != CLOCK_DEVICE)
+            continue;
+        span->start = convert(span->start, first, rate);
+        span->end = convert(span->end, first, rate);
+        span->clock = CLOCK_CONVERTED;
+    }
+}

@@ -1,0 +1,103 @@
+/* Tracing: which commands are recorded, and the device's clock beside the host's. */
+#include "core/clock.h"
+#include "device/internal.h"
+
+enum { CLOCK_READINGS = 5 }; /* of which the best counts */
+
+/* ---------------------------------------------------------------- clocks */
+
+static cl_int event_time(const struct opencl *cl, cl_event event, cl_profiling_info which,
+                         cl_ulong *time)
+{
+    *time = 0;
+    return cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
+}
+
+/* OpenCL 1.2 cannot be asked for the device's time. But a barrier is queued after the host began to
+ * enqueue it, and has ended when the host has waited for it. What is left between the two is where
+ * the clocks may lie to each other. A device time of 0: the driver takes no times. */
+static enum healcl_status read_clocks_once(struct healcl_device *device, struct clock_pair *pair,
+                                           struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    cl_event event = NULL;
+    uint64_t before = monotonic_nanoseconds();
+    TRY_CL(error, "clEnqueueBarrierWithWaitList",
+           cl->clEnqueueBarrierWithWaitList(device->compute, 0, NULL, &event));
+    cl_ulong queued = 0, end = 0;
+    cl_int code = cl->clWaitForEvents(1, &event);
+    uint64_t after = monotonic_nanoseconds();
+    if (code == CL_SUCCESS)
+        code = event_time(cl, event, CL_PROFILING_COMMAND_QUEUED, &queued);
+    if (code == CL_SUCCESS)
+        code = event_time(cl, event, CL_PROFILING_COMMAND_END, &end);
+    (void)cl->clReleaseEvent(event);
+    TRY_CL(error, "a barrier that takes its time", code);
+    uint64_t on_host = after - before, on_device = end > queued ? end - queued : 0;
+    uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
+    *pair = (struct clock_pair){before + bound, queued, bound};
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_clocks(struct healcl_device *device, struct clock_pair *best,
+                                      struct healcl_error *error)
+{
+    for (int i = 0; i < CLOCK_READINGS; i++) {
+        struct clock_pair pair;
+        TRY(read_clocks_once(device, &pair, error));
+        if (i == 0 || pair.error < best->error)
+            *best = pair;
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- begin and end */
+
+enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
+                                      struct healcl_error *error)
+{
+    if (!trace)
+        return HEALCL_OK;
+    TRY(device_set_profiling(device, true, error));
+    TRY(device_finish(device, error));
+    TRY(device_renew_queue(device, &device->transfer, true, error));
+    TRY(read_clocks(device, &device->trace_clock, error));
+    device->event_times = device->trace_clock.device > 0;
+    device->trace = trace;
+    return HEALCL_OK;
+}
+
+void device_trace_end(struct healcl_device *device)
+{
+    struct clock_pair last = {.host = 0};
+    if (!device->trace)
+        return;
+    if (!device->event_times || read_clocks(device, &last, NULL) != HEALCL_OK)
+        last = device->trace_clock;
+    if (device->event_times)
+        trace_convert(device->trace, &device->trace_clock, &last);
+    device->trace = NULL;
+}
+
+/* ---------------------------------------------------------------- transfers */
+
+enum healcl_status traced_command_init(struct traced_command *traced, struct healcl_device *device,
+                                       enum trace_track track, const char *name, uint64_t bytes,
+                                       struct healcl_error *error)
+{
+    *traced = (struct traced_command){.command = {.tag = NOT_A_LAUNCH}};
+    if (!device->trace)
+        return HEALCL_OK;
+    traced->log = track == TRACE_TRANSFER ? &device->transfers : &device->launches;
+    TRY(command_log_reserve(traced->log, error));
+    traced->command.span = trace_command(device->trace, track, "transfer", name, bytes);
+    traced->event = &traced->command.event;
+    return HEALCL_OK;
+}
+
+enum healcl_status traced_command_log(struct traced_command *traced, struct healcl_device *device,
+                                      struct healcl_error *error)
+{
+    return traced->event ? command_log_add(device, traced->log, &traced->command, error)
+                         : HEALCL_OK;
+}
