@@ -84,7 +84,9 @@ struct healcl_device;
  * device's name or of what a platform calls its release ("pocl"), "cpu", "gpu" or "acc"; NULL or
  * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
  * before CPU).
- * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE.
+ * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.
+ * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE, also where the
+ * self-test fails.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
                                                         struct healcl_device **device,

@@ -66,7 +66,7 @@ transcript core|transcript
 ops core|transcript|ops
 plan core|transcript|ops|plan
 reference core|transcript|ops|plan|reference
-device core|device
+device core|device|cl
 run core|transcript|ops|plan|reference|device|run|cl
 report core|transcript|ops|plan|device|run|report
 cli core|transcript|ops|plan|device|run|report|cli

@@ -69,6 +69,22 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
         snprintf(key + 2 * i, 3, "%02x", canonical.digest[i]);
 }
 
+/* ---------------------------------------------------------------- reading */
+
+bool cache_read_line(const char *path, size_t size, char *text)
+{
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    bool read = fgets(text, (int)size, file) != NULL && fgetc(file) == EOF;
+    fclose(file);
+    size_t length = read ? strlen(text) : 0;
+    if (length == 0 || text[length - 1] != '\n')
+        return false; /* not ours, or not all of it */
+    text[length - 1] = 0;
+    return true;
+}
+
 /* ---------------------------------------------------------------- writing */
 
 /* mkdir -p */

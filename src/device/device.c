@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/internal.h"
+#include "device/self_test.h"
 
 enum {
     CHUNK_BYTES_MIN = 4096,
@@ -144,7 +145,7 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
                                       struct healcl_error *error)
 {
-    return device_open(&opencl_loader, selector, device, error);
+    return device_open_tested(&opencl_loader, selector, device, error);
 }
 
 void healcl_device_close(struct healcl_device *device)

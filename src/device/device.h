@@ -109,7 +109,7 @@ struct healcl_device {
     bool event_times;              /* while tracing: the driver takes them */
 };
 
-/* cl outlives the device. Otherwise as healcl_device_open. */
+/* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
 MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                           struct healcl_device **device,
                                           struct healcl_error *error);

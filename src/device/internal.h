@@ -54,6 +54,10 @@ char *cache_path(const char *directory, const char *name);
 void cache_key(const struct device_info *info, const char *abi, const char *options,
                size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
 
+/* Reads a file that is one line, without its end, into text of so many characters. Returns whether
+ * it is there and whole. */
+bool cache_read_line(const char *path, size_t size, char *text);
+
 struct cache_part {
     const void *data;
     size_t bytes;

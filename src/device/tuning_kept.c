@@ -19,21 +19,6 @@ static void name_of(const struct device_info *info, char name[NAME_SIZE])
     snprintf(name, NAME_SIZE, "tuning_%s", key);
 }
 
-/* Reads a file's one line, without its end. */
-static bool read_line(const char *path, char text[TUNING_TEXT_SIZE])
-{
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return false;
-    bool read = fgets(text, TUNING_TEXT_SIZE, file) != NULL && fgetc(file) == EOF;
-    fclose(file);
-    size_t length = read ? strlen(text) : 0;
-    if (length == 0 || text[length - 1] != '\n')
-        return false; /* not ours, or not all of it */
-    text[length - 1] = 0;
-    return true;
-}
-
 bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info)
 {
     char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
@@ -42,7 +27,7 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
     name_of(info, name);
     char *path = directory ? cache_path(directory, name) : NULL;
     bool good =
-        path && read_line(path, text) && tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
+        path && cache_read_line(path, TUNING_TEXT_SIZE, text) && tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
     if (good)
         *tuning = kept;
     free(path);

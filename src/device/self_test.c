@@ -1,0 +1,405 @@
+#include "device/self_test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+__extension__ typedef __int128 int128;
+__extension__ typedef unsigned __int128 uint128;
+
+/* ---------------------------------------------------------------- known answers */
+
+/* Values at which carries, signs and shifts go wrong. */
+static const uint64_t values[] = {
+    0,
+    1,
+    2,
+    63,
+    UINT64_MAX,              /* -1 */
+    (uint64_t)1 << 63,       /* the least int64 */
+    ((uint64_t)1 << 63) - 1, /* the largest */
+    ((uint64_t)1 << 63) + 1,
+    ((uint64_t)1 << 32) - 1,
+    (uint64_t)1 << 32,
+    ((uint64_t)1 << 31) + 1,
+    ((uint64_t)1 << 62) - 1,
+    UINT64_MAX << 32,
+    0x0123456789abcdef,
+    0xfedcba9876543210,
+    0x80ff7f0180ff7f01,
+};
+
+static const uint64_t moduli[] = {
+    1,
+    2,
+    3,
+    255,
+    ((uint64_t)1 << 31) - 1,
+    (uint64_t)1 << 31,
+    ((uint64_t)1 << 32) - 1,
+    (uint64_t)1 << 32,
+    ((uint64_t)1 << 32) + 1,
+    1152921504606830593, /* a prime of 60 bits */
+    ((uint64_t)1 << 60) - 1,
+    ((uint64_t)1 << 61) + 1,
+    ((uint64_t)1 << 62) - 1,
+    (uint64_t)1 << 62,
+    ((uint64_t)1 << 62) + 1,
+    ((uint64_t)1 << 63) - 25, /* a prime */
+    ((uint64_t)1 << 63) - 1,
+};
+
+enum {
+    VALUES = sizeof values / sizeof *values,
+    MODULI = sizeof moduli / sizeof *moduli,
+    /* Every pair of values twice, with two moduli. */
+    CASES = 2 * VALUES * VALUES,
+#define ANSWER(name, operands, on_device, on_host) +1
+    ANSWERS = 0
+#include "cl/self_test_answers.cl"
+#undef ANSWER
+};
+
+static const struct {
+    const char *name, *operands;
+} answer_table[ANSWERS] = {
+#define ANSWER(name, operands, on_device, on_host) {name, operands},
+#include "cl/self_test_answers.cl"
+#undef ANSWER
+};
+
+struct operands {
+    uint64_t a, b, q;
+};
+
+static void make_cases(struct operands cases[CASES])
+{
+    for (size_t i = 0; i < CASES; i++)
+        cases[i] =
+            (struct operands){values[i % VALUES], values[i / VALUES % VALUES], moduli[i % MODULI]};
+}
+
+/* An integer of 192 bits in two's complement. */
+struct wide {
+    uint128 low;
+    int64_t high;
+};
+
+/* 5*a*b, a and b signed */
+static struct wide five_products(uint64_t a, uint64_t b)
+{
+    int128 product = (int128)(int64_t)a * (int64_t)b;
+    struct wide sum = {0, 0};
+    for (int i = 0; i < 5; i++) {
+        sum.low += (uint128)product;
+        sum.high += (product < 0 ? -1 : 0) + (sum.low < (uint128)product);
+    }
+    return sum;
+}
+
+/* x mod q in [0, q), x signed */
+static uint64_t floor_mod(int64_t x, uint64_t q)
+{
+    int128 rest = (int128)x % (int128)q;
+    return (uint64_t)(rest < 0 ? rest + (int128)q : rest);
+}
+
+static uint64_t wide_mod(struct wide x, uint64_t q)
+{
+    uint64_t rest = floor_mod(x.high, q);
+    rest = (uint64_t)(((uint128)rest << 64 | (uint64_t)(x.low >> 64)) % q);
+    return (uint64_t)(((uint128)rest << 64 | (uint64_t)x.low) % q);
+}
+
+static void know_answers(const struct operands *operands, uint64_t answers[ANSWERS])
+{
+    const uint64_t a = operands->a, b = operands->b, q = operands->q;
+#define ANSWER(name, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
+#include "cl/self_test_answers.cl"
+#undef ANSWER
+}
+
+/* ---------------------------------------------------------------- comparing */
+
+/* As in cl/self_test.cl. */
+struct counters {
+    uint32_t count, sum, least, common, first;
+};
+
+/* Begins as cl/self_test.cl needs it. */
+static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0};
+
+/* What a device gave, or should give. */
+struct outputs {
+    uint64_t answers[CASES][ANSWERS];
+    int8_t bytes[CASES];
+    int32_t words[CASES];
+    struct counters counters;
+};
+
+static void know_outputs(const struct operands cases[CASES], struct outputs *known)
+{
+    known->counters = counters_before;
+    for (uint32_t i = 0; i < CASES; i++) {
+        uint64_t b = cases[i].b;
+        uint32_t upper = (uint32_t)(b >> 32) | 1;
+        know_answers(&cases[i], known->answers[i]);
+        known->bytes[i] = (int8_t)b;
+        known->words[i] = (int32_t)b;
+        known->counters.count++;
+        known->counters.sum += (uint32_t)b;
+        known->counters.least = upper < known->counters.least ? upper : known->counters.least;
+        known->counters.common &= ~((uint32_t)1 << i % 31);
+    }
+}
+
+/* "device 0:1 NAME fails its self-test: " and the rest. */
+#define FAIL_TEST(error, info, format, ...)                                    \
+    FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
+         (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
+
+MUST_CHECK static enum healcl_status compare_answers(const struct device_info *info,
+                                                     const struct operands *operands,
+                                                     const uint64_t answers[ANSWERS],
+                                                     const uint64_t known[ANSWERS],
+                                                     struct healcl_error *error)
+{
+    size_t i = 0;
+    while (i < ANSWERS && answers[i] == known[i])
+        i++;
+    if (i == ANSWERS)
+        return HEALCL_OK;
+    char list[128] = "";
+    for (const char *letter = answer_table[i].operands; *letter; letter++) {
+        uint64_t value = *letter == 'a' ? operands->a : *letter == 'b' ? operands->b : operands->q;
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s0x%" PRIx64, used ? ", " : "", value);
+    }
+    FAIL_TEST(error, info, "%s(%s) is 0x%" PRIx64 ", not 0x%" PRIx64, answer_table[i].name, list,
+              answers[i], known[i]);
+}
+
+MUST_CHECK static enum healcl_status compare_counters(const struct device_info *info,
+                                                      const struct counters *counters,
+                                                      const struct counters *known,
+                                                      struct healcl_error *error)
+{
+    const struct {
+        const char *name;
+        uint32_t actual, known;
+    } rows[] = {
+        {"atomic_inc", counters->count, known->count},
+        {"atomic_add", counters->sum, known->sum},
+        {"atomic_min", counters->least, known->least},
+        {"atomic_and", counters->common, known->common},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].actual != rows[i].known)
+            FAIL_TEST(error, info, "%s of %d work-items is 0x%" PRIx32 ", not 0x%" PRIx32,
+                      rows[i].name, CASES, rows[i].actual, rows[i].known);
+    /* Whichever work-item was the first. */
+    if (counters->first < 1 || counters->first > CASES)
+        FAIL_TEST(error, info, "atomic_cmpxchg of %d work-items is %" PRIu32 ", not one of 1 to %d",
+                  CASES, counters->first, CASES);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *info,
+                                                     const struct operands cases[CASES],
+                                                     const struct outputs *outputs,
+                                                     const struct outputs *known,
+                                                     struct healcl_error *error)
+{
+    for (size_t i = 0; i < CASES; i++) {
+        TRY(compare_answers(info, &cases[i], outputs->answers[i], known->answers[i], error));
+        if (outputs->bytes[i] != known->bytes[i])
+            FAIL_TEST(error, info, "int8 %d stored in element %zu is %d", known->bytes[i], i,
+                      outputs->bytes[i]);
+        if (outputs->words[i] != known->words[i])
+            FAIL_TEST(error, info, "int32 %" PRId32 " stored in element %zu is %" PRId32,
+                      known->words[i], i, outputs->words[i]);
+    }
+    return compare_counters(info, &outputs->counters, &known->counters, error);
+}
+
+/* ---------------------------------------------------------------- running */
+
+enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
+
+MUST_CHECK static enum healcl_status upload(struct healcl_device *device, struct buffer *buffer,
+                                            const void *data, size_t bytes,
+                                            struct healcl_error *error)
+{
+    void *memory;
+    TRY(device_upload_map(device, buffer, 0, &memory, error));
+    memcpy(memory, data, bytes);
+    return device_upload_end(device, buffer, 0, memory, error);
+}
+
+MUST_CHECK static enum healcl_status download(struct healcl_device *device,
+                                              const struct buffer *buffer, void *data, size_t bytes,
+                                              struct healcl_error *error)
+{
+    void *memory;
+    TRY(device_download_map(device, buffer, 0, 0, bytes, &memory, error));
+    memcpy(data, memory, bytes);
+    return device_download_end(device, buffer, 0, memory, error);
+}
+
+/* The most work-items in a group that divide the cases evenly. */
+static size_t local_size_of(const struct healcl_device *device)
+{
+    size_t local_size = device->tuning.local_size;
+    return local_size < 64 ? local_size : 64;
+}
+
+MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
+                                                const struct operands cases[CASES],
+                                                struct outputs *outputs,
+                                                struct buffer buffers[BUFFERS],
+                                                struct healcl_error *error)
+{
+    const size_t bytes[BUFFERS] = {CASES * sizeof *cases, sizeof outputs->answers,
+                                   sizeof outputs->bytes, sizeof outputs->words,
+                                   sizeof outputs->counters};
+    struct launch launch = {.program = "self_test", .kernel = "self_test"};
+    snprintf(launch.options, sizeof launch.options, "-D ANSWERS=%d", ANSWERS);
+    for (uint32_t i = 0; i < BUFFERS; i++) {
+        TRY(device_buffer_acquire(device, bytes[i], true, &buffers[i], error));
+        launch.arguments[launch.argument_count++].table = &buffers[i];
+    }
+    launch.local_size = local_size_of(device);
+    launch.groups = CASES / launch.local_size;
+    TRY(upload(device, &buffers[CASES_BUFFER], cases, bytes[CASES_BUFFER], error));
+    TRY(upload(device, &buffers[COUNTERS_BUFFER], &counters_before, bytes[COUNTERS_BUFFER], error));
+    TRY(device_launch(device, &launch, error));
+    void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
+                                    &outputs->counters};
+    for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
+        TRY(download(device, &buffers[i], results[i], bytes[i], error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *device,
+                                                     struct outputs *outputs, struct outputs *known,
+                                                     struct healcl_error *error)
+{
+    struct operands cases[CASES];
+    struct buffer buffers[BUFFERS] = {{0}};
+    make_cases(cases);
+    know_outputs(cases, known);
+    enum healcl_status status = run_kernel(device, cases, outputs, buffers, error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "device %u:%u %s: self-test: ", device->info.platform_index,
+                     device->info.device_index, device->info.name);
+    for (uint32_t i = 0; i < BUFFERS; i++)
+        device_buffer_release(device, &buffers[i]);
+    TRY(status);
+    return compare_outputs(&device->info, cases, outputs, known, error);
+}
+
+enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
+{
+    struct outputs *outputs = calloc(2, sizeof *outputs); /* what is, and what should be */
+    if (!outputs)
+        NO_MEMORY(error);
+    /* Each buffer is one chunk, however small the environment wants chunks. */
+    uint64_t chunk_bytes = device->chunk_bytes;
+    device->chunk_bytes = sizeof *outputs;
+    enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
+    device_pool_empty(device);
+    device->chunk_bytes = chunk_bytes;
+    free(outputs);
+    return status;
+}
+
+/* ---------------------------------------------------------------- what is kept */
+
+/* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
+ * the name anyway. */
+#define SELF_TEST_ABI "healcl self-test 1"
+
+extern const char healcl_cl_arithmetic_h[], healcl_cl_self_test[];
+
+/* "selftest_<key>" */
+enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
+
+/* Layers between the loader and the driver, which may change what a device does, count as another
+ * driver. */
+static void name_of(const struct device_info *info, char name[NAME_SIZE])
+{
+    char key[CACHE_KEY_SIZE];
+    const char *layers = getenv("OPENCL_LAYERS");
+    const char *const texts[] = {healcl_cl_arithmetic_h, healcl_cl_self_test};
+    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 2, texts, key);
+    snprintf(name, NAME_SIZE, "selftest_%s", key);
+}
+
+const char *self_test_outcome_name(enum self_test_outcome outcome)
+{
+    static const char *const names[] = {"not run", "passed", "failed"};
+    return names[outcome];
+}
+
+/* A file of one line: "passed", or the message of the failure. */
+enum self_test_outcome self_test_read_kept(const struct device_info *info,
+                                           char reason[SELF_TEST_REASON_SIZE])
+{
+    char name[NAME_SIZE];
+    char *directory = cache_directory();
+    name_of(info, name);
+    char *path = directory ? cache_path(directory, name) : NULL;
+    bool read = path && cache_read_line(path, SELF_TEST_REASON_SIZE, reason);
+    free(path);
+    free(directory);
+    if (read && strcmp(reason, "passed") != 0)
+        return SELF_TEST_FAILED;
+    reason[0] = 0;
+    return read ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
+}
+
+/* Where it cannot be kept, the test runs again. */
+static void keep(const struct healcl_device *device, const char *line)
+{
+    char name[NAME_SIZE];
+    if (!device->cache_directory)
+        return;
+    name_of(&device->info, name);
+    const struct cache_part parts[] = {{line, strlen(line)}, {"\n", 1}};
+    (void)cache_write(device->cache_directory, name, 2, parts);
+}
+
+static enum healcl_status run_and_keep(struct healcl_device *device, struct healcl_error *error)
+{
+    struct healcl_error failure = {.status = HEALCL_OK};
+    enum healcl_status status = self_test_run(device, &failure);
+    if (status == HEALCL_OK)
+        keep(device, "passed");
+    else if (status == HEALCL_DEVICE)
+        keep(device, failure.message);
+    /* What is told of a device's memory later is not about this. */
+    device->bytes_peak = device->used_peak = 0;
+    if (status != HEALCL_OK && error)
+        *error = failure;
+    else
+        healcl_error_clear(&failure);
+    return status;
+}
+
+enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
+                                      struct healcl_device **device, struct healcl_error *error)
+{
+    char reason[SELF_TEST_REASON_SIZE];
+    TRY(device_open(cl, selector, device, error));
+    if (self_test_read_kept(&(*device)->info, reason) == SELF_TEST_PASSED)
+        return HEALCL_OK;
+    enum healcl_status status = run_and_keep(*device, error);
+    if (status != HEALCL_OK) {
+        healcl_device_close(*device);
+        *device = NULL;
+    }
+    return status;
+}

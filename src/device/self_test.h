@@ -1,0 +1,32 @@
+/*
+ * The self-test: known answers of a device's arithmetic, loads, stores and atomics. A device that
+ * fails it is not opened by healcl_device_open. What came out is kept for a device and driver, so
+ * that it runs once.
+ */
+#ifndef HEALCL_DEVICE_SELF_TEST_H
+#define HEALCL_DEVICE_SELF_TEST_H
+
+#include "device/device.h"
+
+/* Runs the self-test, whatever is kept. Errors: HEALCL_DEVICE, also where an answer is wrong:
+ *     device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
+MUST_CHECK enum healcl_status self_test_run(struct healcl_device *device,
+                                            struct healcl_error *error);
+
+/* As device_open; then runs the self-test unless it is kept that the device passed it, and keeps
+ * what came out. Errors: those of both. */
+MUST_CHECK enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
+                                                 struct healcl_device **device,
+                                                 struct healcl_error *error);
+
+enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
+
+/* "not run", "passed", "failed" */
+const char *self_test_outcome_name(enum self_test_outcome outcome);
+
+/* What is kept. reason: of a failure, else "". */
+enum { SELF_TEST_REASON_SIZE = 640 };
+enum self_test_outcome self_test_read_kept(const struct device_info *info,
+                                           char reason[SELF_TEST_REASON_SIZE]);
+
+#endif

@@ -1,0 +1,182 @@
+/* The self-test of devices, on the device there is and on the same one made to compute wrongly. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "device/self_test.h"
+#include "helper_device.h"
+
+/* ---- a layer that puts a line of OpenCL C in front of every program ---- */
+
+enum { SOURCES_MAX = 8 };
+
+static const char *fault; /* the line */
+
+static cl_program CL_API_CALL create_faulty(cl_context context, cl_uint count, const char **texts,
+                                            const size_t *lengths, cl_int *code)
+{
+    const char *more[SOURCES_MAX + 1] = {fault};
+    assert_true(count <= SOURCES_MAX && !lengths);
+    memcpy(more + 1, texts, count * sizeof *texts);
+    return helper_opencl.clCreateProgramWithSource(context, count + 1, more, NULL, code);
+}
+
+static const struct opencl *faulty(const char *line)
+{
+    static struct opencl layer;
+    layer = helper_opencl;
+    layer.clCreateProgramWithSource = create_faulty;
+    fault = line;
+    return &layer;
+}
+
+/* ---- a cache of the test's own ---- */
+
+static char directory[64];
+
+static int set_up_cache(void **state)
+{
+    device_set_up(state);
+    strcpy(directory, "/tmp/healcl_test_XXXXXX");
+    if (!mkdtemp(directory))
+        return -1;
+    setenv("HEALCL_CACHE_DIR", directory, 1);
+    return 0;
+}
+
+static int tear_down_cache(void **state)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    return system(command) == 0 ? device_tear_down(state) : -1;
+}
+
+/* ---------------------------------------------------------------- tests */
+
+static void passes(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(device->bytes_live, 0);
+    assert_int_equal(device->bytes_peak, 0);
+    OK(self_test_run(device, &error));
+    healcl_device_close(device);
+    /* Small chunks, odd work-groups. */
+    setenv("HEALCL_CHUNK_BYTES", "4096", 1);
+    setenv("HEALCL_TUNING", "local_size=16", 1);
+    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(device->chunk_bytes, 4096);
+    healcl_device_close(device);
+}
+
+/* Puts function `wrong` in the place of a built-in one. */
+#define INSTEAD_OF(name, functions) functions "\n#undef " name "\n#define " name " wrong\n"
+#define OVERLOADED "__attribute__((overloadable)) wrong"
+
+static void finds_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *message; /* what stands behind "fails its self-test: " */
+    } faults[] = {
+        {INSTEAD_OF("mul_hi",
+                    "ulong " OVERLOADED "(ulong a, ulong b) { return mul_hi(a, b) + (b == 63); }"
+                    "long " OVERLOADED "(long a, long b) { return mul_hi(a, b); }"),
+         "mul_hi(0x0, 0x3f) is 0x1, not 0x0"},
+        {INSTEAD_OF("clz", "ulong wrong(ulong x) { return clz(x) - (x == 3); }"),
+         "clz(0x3) is 0x3d, not 0x3e"},
+        {INSTEAD_OF("atomic_min",
+                    "uint wrong(volatile global uint *p, uint x) { return atomic_max(p, x); }"),
+         "atomic_min of 512 work-items is 0xffffffff, not 0x1"},
+        {INSTEAD_OF("atomic_inc", "uint wrong(volatile global uint *p) { return *p = 1; }"),
+         "atomic_inc of 512 work-items is 0x1, not 0x200"},
+        {INSTEAD_OF("atomic_cmpxchg", "uint wrong(volatile global uint *p, uint from, uint to)"
+                                      "{ return *p = from; }"),
+         "atomic_cmpxchg of 512 work-items is 0, not one of 1 to 512"},
+        {"#define char uchar\n", "load_int8(0xffffffffffffffff) is 0xff, not 0xffffffffffffffff"},
+    };
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct healcl_device *device = NULL;
+        const struct opencl *layer = faulty(faults[i].line);
+        assert_int_equal(device_open_tested(layer, NULL, &device, &error), HEALCL_DEVICE);
+        assert_null(device);
+        assert_int_equal(strncmp(error.message, "device ", 7), 0);
+        const char *found = strstr(error.message, " fails its self-test: ");
+        if (!found)
+            fail_msg("%s\n%s", error.message, error.detail ? error.detail : "");
+        found += strlen(" fails its self-test: ");
+        if (strncmp(found, faults[i].message, strlen(faults[i].message)) != 0)
+            fail_msg("%s, not %s", found, faults[i].message);
+        healcl_error_clear(&error);
+    }
+}
+
+static void runs_once(void **state)
+{
+    (void)state;
+    char reason[SELF_TEST_REASON_SIZE];
+    struct healcl_device *device = NULL;
+    for (int i = 0; i < 2; i++) {
+        OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+        assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+        assert_string_equal(reason, "");
+        healcl_device_close(device);
+        assert_int_equal(helper.count[CALL_clBuildProgram], 1);
+    }
+    /* Behind a layer it counts as another device. */
+    setenv("OPENCL_LAYERS", "/none", 1);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
+    healcl_device_close(device);
+    unsetenv("OPENCL_LAYERS");
+}
+
+/* A failure is kept for `healcl devices`, but the test runs again. */
+static void keeps_failures(void **state)
+{
+    (void)state;
+    char reason[SELF_TEST_REASON_SIZE];
+    struct healcl_device *device = NULL;
+    const struct opencl *layer = faulty("#define char uchar\n");
+    assert_int_equal(device_open_tested(layer, NULL, &device, &error), HEALCL_DEVICE);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_FAILED);
+    assert_string_equal(reason, error.message);
+    healcl_device_close(device);
+    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+    healcl_device_close(device);
+}
+
+static void survives_faulty_calls(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    healcl_device_close(device);
+    uint64_t calls = helper.calls;
+    for (uint64_t i = 1; i <= calls; i++) {
+        helper_reset();
+        helper.fail_at = i;
+        enum healcl_status status = device_open_tested(&helper_opencl, NULL, &device, &error);
+        if (status == HEALCL_OK) /* the release of something */
+            healcl_device_close(device);
+        else
+            assert_null(device);
+        assert_true(helper_balanced());
+        healcl_error_clear(&error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        DEVICE_TEST(passes),
+        DEVICE_TEST(finds_faults),
+        cmocka_unit_test_setup_teardown(runs_once, set_up_cache, tear_down_cache),
+        cmocka_unit_test_setup_teardown(keeps_failures, set_up_cache, tear_down_cache),
+        DEVICE_TEST(survives_faulty_calls),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
