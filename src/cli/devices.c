@@ -2,8 +2,47 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
+#include "device/measure.h"
+#include "device/self_test.h"
 
-static int print_devices(bool json)
+/* Measures one device, after its self-test. What fails is told, and leaves its rates at 0. */
+static int measure(const struct device_info *info, struct device_rates *rates)
+{
+    char selector[24];
+    struct healcl_device *device = NULL;
+    struct healcl_error error = {.status = HEALCL_OK};
+    snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
+    enum healcl_status status = device_open_tested(&opencl_loader, selector, &device, &error);
+    if (status == HEALCL_OK)
+        status = device_measure(device, rates, &error);
+    healcl_device_close(device);
+    if (status == HEALCL_OK)
+        return EXIT_VERIFIED;
+    *rates = (struct device_rates){0};
+    int code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+/* The rates of all devices that can be used, freed with free(); NULL where memory is lacking. */
+static struct device_rates *measure_all(const struct device_info *list, size_t count, int *code)
+{
+    struct device_rates *rates = calloc(count, sizeof *rates);
+    struct progress progress;
+    progress_start(&progress, true);
+    for (size_t i = 0; rates && i < count; i++) {
+        if (device_unusable(&list[i]))
+            continue;
+        progress_say(&progress, "measuring %s", list[i].name);
+        int measured = measure(&list[i], &rates[i]);
+        *code = *code == EXIT_VERIFIED ? measured : *code;
+    }
+    progress_end(&progress);
+    return rates;
+}
+
+static int print_devices(bool json, bool measures)
 {
     struct device_info *list = NULL;
     size_t count = 0, best = 0;
@@ -15,44 +54,51 @@ static int print_devices(bool json)
         healcl_error_clear(&error);
         best = count;
     }
+    struct device_rates *rates = measures && count > 0 ? measure_all(list, count, &code) : NULL;
+    const struct devices_facts facts = {list, count, best, rates};
     struct style style = style_of(stdout);
-    if (json) {
-        int json_code = printed(report_devices_json(list, count, best, stdout));
-        code = code == EXIT_VERIFIED ? json_code : code;
-    } else if (count > 0) {
-        int text_code = printed(report_devices(list, count, best, &style));
-        code = code == EXIT_VERIFIED ? text_code : code;
-    }
+    int printing = EXIT_VERIFIED;
+    if (json)
+        printing = printed(report_devices_json(&facts, stdout));
+    else if (count > 0)
+        printing = printed(report_devices(&facts, &style));
+    free(rates);
     free(list);
-    return finish_output(code);
+    return finish_output(code == EXIT_VERIFIED ? printing : code);
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    bool json = false;
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"measure", no_argument, NULL, 'm'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    bool json = false, measures = false;
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         switch (found) {
         case 'j': json = true; break;
+        case 'm': measures = true; break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv, options);
         }
     }
     int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? print_devices(json) : code;
+    return code == EXIT_VERIFIED ? print_devices(json, measures) : code;
 }
 
 const struct command command_devices = {
     .name = "devices",
     .summary = "list the OpenCL devices and which of them can be used",
-    .help = "Lists the OpenCL devices of this machine, and whether or why not they can be used.\n"
+    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
+            "whether they have passed the self-test that runs when they are first opened.\n"
             "\n"
-            "Usage: healcl devices [--json]\n"
+            "Usage: healcl devices [--json] [--measure]\n"
             "\n"
-            "      --json  as JSON (docs/JSON.md)\n"
-            "  -h, --help  this text\n"
+            "      --json     as JSON (docs/JSON.md)\n"
+            "      --measure  also run the self-test where it has not run, and measure how many\n"
+            "                 products of 64-bit integers and how many copied bytes a device does\n"
+            "  -h, --help     this text\n"
             "\n"
             "The device that is marked runs where none is named: the one that the environment's\n"
             "HEALCL_DEVICE selects, else the best. Exit code 4: there is none.\n",

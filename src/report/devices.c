@@ -1,6 +1,7 @@
 /* The list of devices. */
 #include <stdlib.h>
 
+#include "device/self_test.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -16,39 +17,84 @@ static const char *version_number(const char *version, char text[VERSION_SIZE])
     return text;
 }
 
-enum healcl_status report_devices(const struct device_info *list, size_t count, size_t best,
-                                  const struct style *style)
+/* What stands in front of the name of a device. */
+static void add_offer(struct table *table, const struct device_info *info)
+{
+    char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE], reason[SELF_TEST_REASON_SIZE];
+    table_cell(table, "%s", device_type_name(info->type));
+    table_cell(table, "%u", info->compute_units);
+    table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
+    table_cell(table, "%s", version_number(info->version, version));
+    table_cell(table, "%s", self_test_outcome_name(self_test_read_kept(info, reason)));
+}
+
+static void add_rates(struct table *table, const struct device_rates *rates)
+{
+    char bytes[UNIT_TEXT_SIZE];
+    if (rates->products == 0) {
+        table_cell(table, "-");
+        table_cell(table, "-");
+        return;
+    }
+    table_cell(table, "%.3g G/s", (double)rates->products / 1e9);
+    table_cell(table, "%s/s", text_bytes(rates->copied_bytes, bytes));
+}
+
+/* Why devices cannot or should not be used. */
+static void print_reasons(const struct devices_facts *facts, FILE *stream)
+{
+    char reason[SELF_TEST_REASON_SIZE];
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct device_info *info = &facts->list[i];
+        if (device_unusable(info))
+            fprintf(stream, "- %u:%u cannot be used: %s\n", info->platform_index,
+                    info->device_index, device_unusable(info));
+        else if (self_test_read_kept(info, reason) == SELF_TEST_FAILED) {
+            text_clean(reason, false);
+            fprintf(stream, "- %s\n", reason);
+        }
+    }
+}
+
+enum healcl_status report_devices(const struct devices_facts *facts, const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"index", TABLE_LEFT, false},   {"type", TABLE_LEFT, false},
-        {"units", TABLE_RIGHT, false},  {"memory", TABLE_RIGHT, false},
-        {"OpenCL", TABLE_LEFT, false},  {"device", TABLE_LEFT, true},
-        {"platform", TABLE_LEFT, true},
+        {"index", TABLE_LEFT, false},  {"type", TABLE_LEFT, false},
+        {"units", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
+        {"OpenCL", TABLE_LEFT, false}, {"self-test", TABLE_LEFT, false},
+        {"device", TABLE_LEFT, true},  {"platform", TABLE_LEFT, true},
     };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < count; i++) {
-        const struct device_info *info = &list[i];
-        char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE];
+    static const struct table_column measured_columns[] = {
+        {"index", TABLE_LEFT, false},  {"type", TABLE_LEFT, false},
+        {"units", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
+        {"OpenCL", TABLE_LEFT, false}, {"self-test", TABLE_LEFT, false},
+        {"64x64", TABLE_RIGHT, false}, {"copy", TABLE_RIGHT, false},
+        {"device", TABLE_LEFT, true},  {"platform", TABLE_LEFT, true},
+    };
+    struct table *table =
+        facts->rates ? table_create(measured_columns, 10) : table_create(columns, 8);
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct device_info *info = &facts->list[i];
         table_cell(table, "%u:%u%s", info->platform_index, info->device_index,
-                   i == best                   ? " *"
-                   : device_unusable(&list[i]) ? " -"
-                                               : "");
-        table_cell(table, "%s", device_type_name(info->type));
-        table_cell(table, "%u", info->compute_units);
-        table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
-        table_cell(table, "%s", version_number(info->version, version));
+                   i == facts->best        ? " *"
+                   : device_unusable(info) ? " -"
+                                           : "");
+        add_offer(table, info);
+        if (facts->rates)
+            add_rates(table, &facts->rates[i]);
         table_cell(table, "%s", info->name);
         table_cell(table, "%s", info->platform);
     }
     if (!table_print(table, style->stream, style->width))
         return HEALCL_NO_MEMORY;
     putc('\n', style->stream);
-    if (best < count)
+    if (facts->best < facts->count)
         fprintf(style->stream, "* runs where no device is named\n");
-    for (size_t i = 0; i < count; i++)
-        if (device_unusable(&list[i]))
-            fprintf(style->stream, "- %u:%u cannot be used: %s\n", list[i].platform_index,
-                    list[i].device_index, device_unusable(&list[i]));
+    if (facts->rates)
+        fprintf(style->stream,
+                "64x64: products of 64-bit integers, both halves of each; copy: bytes "
+                "read and written\n");
+    print_reasons(facts, style->stream);
     return HEALCL_OK;
 }
 
@@ -82,23 +128,42 @@ static void add_tuning(struct json *json, cJSON *object, const struct device_inf
     json_string(json, object, "tuning", text);
 }
 
-enum healcl_status report_devices_json(const struct device_info *list, size_t count, size_t best,
-                                       FILE *stream)
+static void add_self_test(struct json *json, cJSON *object, const struct device_info *info)
+{
+    char reason[SELF_TEST_REASON_SIZE];
+    enum self_test_outcome outcome = self_test_read_kept(info, reason);
+    json_string(json, object, "self_test", self_test_outcome_name(outcome));
+    if (outcome == SELF_TEST_FAILED)
+        json_string(json, object, "self_test_failure", reason);
+}
+
+static void add_device(struct json *json, cJSON *object, const struct devices_facts *facts,
+                       size_t i)
+{
+    const struct device_info *info = &facts->list[i];
+    const char *fault = device_unusable(info);
+    report_device_members(json, object, info);
+    json_bool(json, object, "usable", !fault);
+    if (fault) {
+        json_string(json, object, "unusable_because", fault);
+    } else {
+        add_tuning(json, object, info);
+        add_self_test(json, object, info);
+    }
+    if (facts->rates && facts->rates[i].products > 0) {
+        json_number(json, object, "products_per_s", facts->rates[i].products);
+        json_number(json, object, "copied_bytes_per_s", facts->rates[i].copied_bytes);
+    }
+    json_bool(json, object, "default", i == facts->best);
+}
+
+enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream)
 {
     struct json json;
     json_init(&json, cJSON_CreateObject());
     json_string(&json, json.top, "healcl", healcl_version());
     cJSON *devices = json_array(&json, json.top, "devices");
-    for (size_t i = 0; i < count; i++) {
-        const char *fault = device_unusable(&list[i]);
-        cJSON *object = json_object(&json, devices, NULL);
-        report_device_members(&json, object, &list[i]);
-        json_bool(&json, object, "usable", !fault);
-        if (fault)
-            json_string(&json, object, "unusable_because", fault);
-        else
-            add_tuning(&json, object, &list[i]);
-        json_bool(&json, object, "default", i == best);
-    }
+    for (size_t i = 0; i < facts->count; i++)
+        add_device(&json, json_object(&json, devices, NULL), facts, i);
     return report_finish_json(&json, stream);
 }

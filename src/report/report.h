@@ -11,6 +11,7 @@
 
 #include "core/trace.h"
 #include "device/device.h"
+#include "device/measure.h"
 #include "plan/plan.h"
 
 /* Where text goes. */
@@ -63,11 +64,16 @@ MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct pl
 
 /* ---- devices ---- */
 
-/* best: index of the device that runs by default, count where there is none. */
-MUST_CHECK enum healcl_status report_devices(const struct device_info *list, size_t count,
-                                             size_t best, const struct style *style);
-MUST_CHECK enum healcl_status report_devices_json(const struct device_info *list, size_t count,
-                                                  size_t best, FILE *stream);
+struct devices_facts {
+    const struct device_info *list;
+    size_t count;
+    size_t best;                      /* index of the one that runs by default, else count */
+    const struct device_rates *rates; /* of each, 0 where not measured; or NULL */
+};
+
+MUST_CHECK enum healcl_status report_devices(const struct devices_facts *facts,
+                                             const struct style *style);
+MUST_CHECK enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream);
 
 /* ---- operations ---- */
 

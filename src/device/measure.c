@@ -1,0 +1,106 @@
+#include "device/measure.h"
+
+#include "core/clock.h"
+#include "device/internal.h"
+
+enum {
+    GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */
+    PRODUCTS_PER_ROUND = 8,
+    ROUNDS_FIRST = 256,
+    ROUNDS_MOST = 1 << 24,
+    COPY_BYTES = 64 << 20, /* more than caches hold, of most devices */
+    COPIES_MOST = 200,
+    SAMPLE_NANOSECONDS = 60000000,
+};
+
+/* Runs a launch to its end; *nanoseconds by the host's clock. */
+MUST_CHECK static enum healcl_status time_launch(struct healcl_device *device,
+                                                 const struct launch *launch, uint32_t times,
+                                                 uint64_t *nanoseconds, struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    for (uint32_t i = 0; i < times; i++)
+        TRY(device_launch(device, launch, error));
+    TRY(device_finish(device, error));
+    *nanoseconds = monotonic_nanoseconds() - start;
+    return HEALCL_OK;
+}
+
+static uint64_t a_second(double amount, uint64_t nanoseconds)
+{
+    return nanoseconds > 0 ? (uint64_t)(amount / (double)nanoseconds * 1e9) : 0;
+}
+
+/* ---------------------------------------------------------------- products */
+
+/* Twice as many rounds until they take long enough to be timed. */
+MUST_CHECK static enum healcl_status measure_products(struct healcl_device *device,
+                                                      struct buffer *out, uint64_t *products,
+                                                      struct healcl_error *error)
+{
+    size_t local_size = device->tuning.local_size;
+    size_t groups = (size_t)device->info.compute_units * GROUPS_PER_UNIT;
+    uint32_t rounds = ROUNDS_FIRST;
+    struct launch launch = {
+        .program = "measure",
+        .kernel = "multiply",
+        .argument_count = 2,
+        .arguments = {{.table = out}, {.value = &rounds, .size = sizeof rounds}},
+        .local_size = local_size,
+        .groups = groups};
+    TRY(device_buffer_acquire(device, groups * local_size * sizeof(uint64_t), false, out, error));
+    uint64_t nanoseconds = 0;
+    TRY(time_launch(device, &launch, 1, &nanoseconds, error)); /* builds */
+    for (;; rounds *= 2) {
+        TRY(time_launch(device, &launch, 1, &nanoseconds, error));
+        if (nanoseconds >= SAMPLE_NANOSECONDS || rounds >= ROUNDS_MOST)
+            break;
+    }
+    *products =
+        a_second((double)rounds * PRODUCTS_PER_ROUND * (double)(groups * local_size), nanoseconds);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- copies */
+
+MUST_CHECK static enum healcl_status measure_copies(struct healcl_device *device,
+                                                    struct buffer *from, struct buffer *to,
+                                                    uint64_t *bytes, struct healcl_error *error)
+{
+    uint64_t size = COPY_BYTES < device->chunk_bytes ? COPY_BYTES : device->chunk_bytes;
+    uint64_t count = size / sizeof(uint64_t);
+    uint32_t per_item = device->tuning.elements_per_item;
+    uint64_t per_group = (uint64_t)per_item * device->tuning.local_size;
+    struct launch launch = {.program = "measure",
+                            .kernel = "copy",
+                            .argument_count = 4,
+                            .arguments = {{.table = to},
+                                          {.table = from},
+                                          {.value = &count, .size = sizeof count},
+                                          {.value = &per_item, .size = sizeof per_item}},
+                            .local_size = device->tuning.local_size,
+                            .groups = (size_t)((count + per_group - 1) / per_group)};
+    TRY(device_buffer_acquire(device, size, false, from, error));
+    TRY(device_buffer_acquire(device, size, false, to, error));
+    uint64_t nanoseconds = 0;
+    TRY(time_launch(device, &launch, 1, &nanoseconds, error)); /* builds, and touches all pages */
+    TRY(time_launch(device, &launch, 1, &nanoseconds, error));
+    uint64_t times = nanoseconds > 0 ? SAMPLE_NANOSECONDS / nanoseconds + 1 : COPIES_MOST;
+    times = times < COPIES_MOST ? times : COPIES_MOST;
+    TRY(time_launch(device, &launch, (uint32_t)times, &nanoseconds, error));
+    *bytes = a_second(2.0 * (double)size * (double)times, nanoseconds);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
+                                  struct healcl_error *error)
+{
+    struct buffer out = {0}, from = {0}, to = {0};
+    enum healcl_status status = measure_products(device, &out, &rates->products, error);
+    if (status == HEALCL_OK)
+        status = measure_copies(device, &from, &to, &rates->copied_bytes, error);
+    device_buffer_release(device, &out);
+    device_buffer_release(device, &from);
+    device_buffer_release(device, &to);
+    return status;
+}

@@ -1,0 +1,18 @@
+/* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`. */
+#ifndef HEALCL_DEVICE_MEASURE_H
+#define HEALCL_DEVICE_MEASURE_H
+
+#include "device/device.h"
+
+struct device_rates {
+    uint64_t products;     /* of 64-bit integers, both halves, a second */
+    uint64_t copied_bytes; /* a second, read and written counted each */
+};
+
+/* Takes less than a second where kernels are quickly built. Errors: HEALCL_DEVICE, HEALCL_REFUSED
+ * where there is no memory for it. */
+MUST_CHECK enum healcl_status device_measure(struct healcl_device *device,
+                                             struct device_rates *rates,
+                                             struct healcl_error *error);
+
+#endif
