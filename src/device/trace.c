@@ -6,37 +6,44 @@ enum { CLOCK_READINGS = 5 }; /* of which the best counts */
 
 /* ---------------------------------------------------------------- clocks */
 
-static cl_int event_time(const struct opencl *cl, cl_event event, cl_profiling_info which,
-                         cl_ulong *time)
+static enum healcl_status event_time(struct healcl_device *device, cl_event event,
+                                     cl_profiling_info which, cl_ulong *time,
+                                     struct healcl_error *error)
 {
     *time = 0;
-    return cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL);
+    TRY_CL(error, "clGetEventProfilingInfo",
+           device->cl->clGetEventProfilingInfo(event, which, sizeof *time, time, NULL));
+    return HEALCL_OK;
 }
 
 /* OpenCL 1.2 cannot be asked for the device's time. But a barrier is queued after the host began to
  * enqueue it, and has ended when the host has waited for it. What is left between the two is where
  * the clocks may lie to each other. A device time of 0: the driver takes no times. */
-static enum healcl_status read_clocks_once(struct healcl_device *device, struct clock_pair *pair,
-                                           struct healcl_error *error)
+static enum healcl_status read_barrier(struct healcl_device *device, cl_event event,
+                                       uint64_t before, struct clock_pair *pair,
+                                       struct healcl_error *error)
 {
-    const struct opencl *cl = device->cl;
-    cl_event event = NULL;
-    uint64_t before = monotonic_nanoseconds();
-    TRY_CL(error, "clEnqueueBarrierWithWaitList",
-           cl->clEnqueueBarrierWithWaitList(device->compute, 0, NULL, &event));
-    cl_ulong queued = 0, end = 0;
-    cl_int code = cl->clWaitForEvents(1, &event);
-    uint64_t after = monotonic_nanoseconds();
-    if (code == CL_SUCCESS)
-        code = event_time(cl, event, CL_PROFILING_COMMAND_QUEUED, &queued);
-    if (code == CL_SUCCESS)
-        code = event_time(cl, event, CL_PROFILING_COMMAND_END, &end);
-    (void)cl->clReleaseEvent(event);
-    TRY_CL(error, "a barrier that takes its time", code);
-    uint64_t on_host = after - before, on_device = end > queued ? end - queued : 0;
+    cl_ulong queued, end;
+    TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &event));
+    uint64_t on_host = monotonic_nanoseconds() - before;
+    TRY(event_time(device, event, CL_PROFILING_COMMAND_QUEUED, &queued, error));
+    TRY(event_time(device, event, CL_PROFILING_COMMAND_END, &end, error));
+    uint64_t on_device = end > queued ? end - queued : 0;
     uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
     *pair = (struct clock_pair){before + bound, queued, bound};
     return HEALCL_OK;
+}
+
+static enum healcl_status read_clocks_once(struct healcl_device *device, struct clock_pair *pair,
+                                           struct healcl_error *error)
+{
+    cl_event event = NULL;
+    uint64_t before = monotonic_nanoseconds();
+    TRY_CL(error, "clEnqueueBarrierWithWaitList",
+           device->cl->clEnqueueBarrierWithWaitList(device->compute, 0, NULL, &event));
+    enum healcl_status status = read_barrier(device, event, before, pair, error);
+    (void)device->cl->clReleaseEvent(event);
+    return status;
 }
 
 static enum healcl_status read_clocks(struct healcl_device *device, struct clock_pair *best,
