@@ -25,14 +25,16 @@ static int measure(const struct device_info *info, struct device_rates *rates)
     return code;
 }
 
-/* The rates of all devices that can be used, freed with free(); NULL where memory is lacking. */
-static struct device_rates *measure_all(const struct device_info *list, size_t count, int *code)
+/* The rates of all devices that can be used, or of number only unless that is count; freed with
+ * free(). NULL where memory is lacking. */
+static struct device_rates *measure_all(const struct device_info *list, size_t count, size_t only,
+                                        int *code)
 {
     struct device_rates *rates = calloc(count, sizeof *rates);
     struct progress progress;
     progress_start(&progress, true);
     for (size_t i = 0; rates && i < count; i++) {
-        if (device_unusable(&list[i]))
+        if (device_unusable(&list[i]) || (only < count && i != only))
             continue;
         progress_say(&progress, "measuring %s", list[i].name);
         int measured = measure(&list[i], &rates[i]);
@@ -42,19 +44,21 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     return rates;
 }
 
-static int print_devices(bool json, bool measures)
+static int print_devices(const char *selector, bool json, bool measures)
 {
     struct device_info *list = NULL;
     size_t count = 0, best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
     if (device_list(&opencl_loader, &list, &count, &error) != HEALCL_OK ||
-        device_select(list, count, NULL, &best, &error) != HEALCL_OK) {
+        device_select(list, count, selector, &best, &error) != HEALCL_OK) {
         code = print_error(NULL, &error, false);
         healcl_error_clear(&error);
         best = count;
     }
-    struct device_rates *rates = measures && count > 0 ? measure_all(list, count, &code) : NULL;
+    struct device_rates *rates = NULL;
+    if (measures && count > 0 && (!selector || best < count))
+        rates = measure_all(list, count, selector ? best : count, &code);
     const struct devices_facts facts = {list, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
@@ -69,14 +73,17 @@ static int print_devices(bool json, bool measures)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+    static const struct option options[] = {{"device", required_argument, NULL, 'd'},
+                                            {"json", no_argument, NULL, 'j'},
                                             {"measure", no_argument, NULL, 'm'},
                                             {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
+    const char *selector = NULL;
     bool json = false, measures = false;
     opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
         switch (found) {
+        case 'd': selector = optarg; break;
         case 'j': json = true; break;
         case 'm': measures = true; break;
         case 'h': return print_help(command);
@@ -84,23 +91,27 @@ static int run(const struct command *command, int argc, char **argv)
         }
     }
     int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? print_devices(json, measures) : code;
+    return code == EXIT_VERIFIED ? print_devices(selector, json, measures) : code;
 }
 
 const struct command command_devices = {
     .name = "devices",
     .summary = "list the OpenCL devices and which of them can be used",
-    .help = "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
-            "whether they have passed the self-test that runs when they are first opened.\n"
-            "\n"
-            "Usage: healcl devices [--json] [--measure]\n"
-            "\n"
-            "      --json     as JSON (docs/JSON.md)\n"
-            "      --measure  also run the self-test where it has not run, and measure how many\n"
-            "                 products of 64-bit integers and how many copied bytes a device does\n"
-            "  -h, --help     this text\n"
-            "\n"
-            "The device that is marked runs where none is named: the one that the environment's\n"
-            "HEALCL_DEVICE selects, else the best. Exit code 4: there is none.\n",
+    .help =
+        "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
+        "whether they have passed the self-test that runs when they are first opened.\n"
+        "\n"
+        "Usage: healcl devices [OPTIONS]\n"
+        "\n"
+        "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
+        "                    option\n"
+        "      --json        as JSON (docs/JSON.md)\n"
+        "      --measure     also run the self-test where it has not run, and measure how many\n"
+        "                    products of 64-bit integers and how many copied bytes a device\n"
+        "                    does\n"
+        "  -h, --help        this text\n"
+        "\n"
+        "The device that is marked runs where none is named: the one that the environment's\n"
+        "HEALCL_DEVICE selects, else the best. Exit code 4: there is none.\n",
     .run = run,
 };

@@ -6,8 +6,9 @@
 
 #include "cli/cli.h"
 
-static const struct command *const commands[] = {&command_run, &command_inspect, &command_devices,
-                                                 &command_ops, &command_bench,   &command_tune};
+static const struct command *const commands[] = {
+    &command_run, &command_compare, &command_inspect, &command_devices,
+    &command_ops, &command_bench,   &command_tune};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

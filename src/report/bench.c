@@ -90,18 +90,6 @@ enum healcl_status report_bench(const struct device_info *device,
 
 /* ---------------------------------------------------------------- JSON */
 
-/* A number with digits enough for a time, and none that mean nothing. */
-static void add_decimal(struct json *json, cJSON *parent, const char *key, double value)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%.8g", value);
-    cJSON *item = cJSON_CreateRaw(text);
-    if (item && cJSON_AddItemToObject(parent, key, item))
-        return;
-    cJSON_Delete(item);
-    json->failed = true;
-}
-
 /* "base-bits" is the option, "base_bits" the key. */
 static void add_parameter(struct json *json, cJSON *parent, enum bench_parameter parameter,
                           int64_t value)
@@ -132,11 +120,11 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
     json_number(json, object, "bytes", result->bytes);
     json_number(json, object, "samples", result->samples);
     json_number(json, object, "launches", result->launches);
-    add_decimal(json, object, "median_ns", result->median_ns);
-    add_decimal(json, object, "min_ns", result->min_ns);
-    add_decimal(json, object, "max_ns", result->max_ns);
-    add_decimal(json, object, "ns_per_unit", per_unit(result));
-    add_decimal(json, object, "gb_per_s", gigabytes_per_second(result));
+    json_decimal(json, object, "median_ns", result->median_ns);
+    json_decimal(json, object, "min_ns", result->min_ns);
+    json_decimal(json, object, "max_ns", result->max_ns);
+    json_decimal(json, object, "ns_per_unit", per_unit(result));
+    json_decimal(json, object, "gb_per_s", gigabytes_per_second(result));
 }
 
 enum healcl_status report_bench_json(const struct device_info *device,

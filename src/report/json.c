@@ -60,6 +60,13 @@ void json_number(struct json *json, cJSON *parent, const char *key, uint64_t val
     add(json, parent, key, cJSON_CreateRaw(text));
 }
 
+void json_decimal(struct json *json, cJSON *parent, const char *key, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.8g", value);
+    add(json, parent, key, cJSON_CreateRaw(text));
+}
+
 void json_bool(struct json *json, cJSON *parent, const char *key, bool value)
 {
     add(json, parent, key, cJSON_CreateBool(value));

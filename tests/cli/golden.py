@@ -42,7 +42,7 @@ MASKS = [
     (re.compile(r"\[src/(\S+):\d+\]"), r"[src/\1:<line>]"),
 ]
 # The width of a column of times depends on the times.
-TIMED = re.compile(r"<time>|^segment .* time$|^operation .* time")
+TIMED = re.compile(r"<time>|^segment .* time$|^operation .* time|^(transcript|device) .* median |  refused  ")
 
 
 def mask(line, temporary):

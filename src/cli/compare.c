@@ -1,0 +1,451 @@
+/* healcl compare. OpenCL is not touched here: all that is known of devices comes from child
+ * processes, so that a driver can do no harm. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/compare_setting.h"
+#include "cli/progress.h"
+#include "core/arena.h"
+#include "report/compare.h"
+#include "run/new_file.h"
+
+enum {
+    REPEAT_MAX = 1000000,
+    REPEAT_DEFAULT = 5,
+    TIMEOUT_MAX = 1000000, /* seconds */
+    TIMEOUT_DEFAULT = 600,
+    MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
+    BASELINES_MAX = 32,
+};
+
+#define REFERENCE "reference"
+
+/* The files that are written: one of each kind. */
+enum output_kind { OUTPUT_JSON, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT_COUNT };
+
+static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
+    [OUTPUT_JSON] = compare_print_json,
+};
+
+struct output {
+    const char *path; /* NULL: not asked for; "-": standard output */
+    struct new_file file;
+};
+
+/* One `healcl compare`. */
+struct session {
+    const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
+    size_t selector_count, baseline_count;
+    const char *const *arguments; /* of the command, its name first */
+    char **files;
+    size_t argument_count, file_count;
+    bool no_measure;
+    uint32_t repeat, timeout;
+    struct output outputs[OUTPUT_COUNT];
+    bool output_on_stdout; /* one of them; no table then */
+    struct progress progress;
+    struct comparison comparison;
+    int interrupted; /* the signal, or 0 */
+};
+
+/* ---------------------------------------------------------------- child processes */
+
+enum { ARGUMENTS_MAX = 16 };
+
+/* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE where we are interrupted. */
+MUST_CHECK static enum healcl_status run_child(struct session *session,
+                                               const char *const *arguments,
+                                               enum process_output output, uint32_t timeout,
+                                               struct process_result *result,
+                                               struct healcl_error *error)
+{
+    enum healcl_status status = process_run(arguments, output, timeout, result, error);
+    if (status == HEALCL_OK && result->end == PROCESS_INTERRUPTED) {
+        session->interrupted = result->code;
+        status = ERROR(error, HEALCL_DEVICE, "interrupted");
+    }
+    if (status != HEALCL_OK)
+        process_result_release(result);
+    return status;
+}
+
+/* ---------------------------------------------------------------- devices */
+
+MUST_CHECK static enum healcl_status add_reference(struct session *session,
+                                                   struct healcl_error *error)
+{
+    struct compare_device *device;
+    TRY(comparison_add_device(&session->comparison, &device, error));
+    device->selector = REFERENCE;
+    device->name = "host reference";
+    device->type = "host";
+    device->platform = "healcl";
+    device->driver = session->comparison.origin.healcl;
+    return HEALCL_OK;
+}
+
+/* What `healcl devices` says. With selector, the device that it names is the default. */
+MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, const char *selector,
+                                                     struct process_result *result,
+                                                     struct healcl_error *error)
+{
+    const char *arguments[] = {"healcl", "devices", "--json", NULL, NULL, NULL};
+    if (selector) {
+        arguments[3] = "-d";
+        arguments[4] = selector;
+    }
+    progress_say(&session->progress, "looking for %s", selector ? selector : "devices");
+    return run_child(session, arguments, PROCESS_STANDARD_OUTPUT, session->timeout, result, error);
+}
+
+/* The words behind "healcl: " of what a child said last. */
+static const char *last_words(const struct process_result *result)
+{
+    static const char prefix[] = "healcl: ";
+    bool ours = strncmp(result->last_line, prefix, sizeof prefix - 1) == 0;
+    return result->last_line + (ours ? sizeof prefix - 1 : 0);
+}
+
+/* The device that selector names. Where even asking for it kills the child it is added by its
+ * selector alone, and its runs will tell. */
+MUST_CHECK static enum healcl_status add_selected(struct session *session, const char *selector,
+                                                  struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    struct process_result result;
+    TRY(ask_for_devices(session, selector, &result, error));
+    size_t before = comparison->device_count;
+    enum healcl_status status = compare_read_devices(comparison, result.text, true, error);
+    if (status == HEALCL_OK && comparison->device_count == before) {
+        struct compare_device *device;
+        if (result.end == PROCESS_EXITED && result.code == EXIT_USAGE)
+            status = ERROR(error, HEALCL_USAGE, "%.600s", last_words(&result));
+        else if (result.end == PROCESS_EXITED && result.code == EXIT_DEVICE)
+            status = ERROR(error, HEALCL_DEVICE, "%.600s", last_words(&result));
+        else
+            status = comparison_add_device(comparison, &device, error);
+        if (status == HEALCL_OK)
+            device->selector = selector;
+    }
+    process_result_release(&result);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status add_all_usable(struct session *session,
+                                                    struct healcl_error *error)
+{
+    struct process_result result;
+    TRY(ask_for_devices(session, NULL, &result, error));
+    enum healcl_status status =
+        compare_read_devices(&session->comparison, result.text, false, error);
+    if (status == HEALCL_OK && session->comparison.device_count == 0)
+        status = ERROR(error, HEALCL_DEVICE, "%.600s",
+                       *result.last_line ? last_words(&result) : "no device can be used");
+    process_result_release(&result);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status add_devices(struct session *session,
+                                                 struct healcl_error *error)
+{
+    if (session->selector_count == 0)
+        return add_all_usable(session, error);
+    for (size_t i = 0; i < session->selector_count; i++) {
+        const char *selector = session->selectors[i];
+        if (strcmp(selector, REFERENCE) == 0)
+            TRY(add_reference(session, error));
+        else
+            TRY(add_selected(session, selector, error));
+    }
+    return HEALCL_OK;
+}
+
+/* How fast a device copies and multiplies; unknown where that fails. */
+MUST_CHECK static enum healcl_status measure(struct session *session, struct compare_device *device,
+                                             struct healcl_error *error)
+{
+    const char *const arguments[] = {"healcl", "devices",        "--json", "--measure",
+                                     "-d",     device->selector, NULL};
+    if (session->no_measure || strcmp(device->selector, REFERENCE) == 0)
+        return HEALCL_OK;
+    uint32_t timeout = session->timeout < MEASURE_TIMEOUT ? session->timeout : MEASURE_TIMEOUT;
+    struct process_result result;
+    progress_say(&session->progress, "measuring %s", device->selector);
+    TRY(run_child(session, arguments, PROCESS_STANDARD_OUTPUT, timeout, &result, error));
+    compare_read_rates(device, result.text);
+    process_result_release(&result);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- runs */
+
+MUST_CHECK static enum healcl_status run_one(struct session *session, size_t transcript,
+                                             size_t device, struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    const char *selector = comparison->devices[device].selector;
+    const char *arguments[ARGUMENTS_MAX];
+    char repeat[16];
+    size_t count = 0;
+    snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
+    arguments[count++] = "healcl";
+    arguments[count++] = "run";
+    if (strcmp(selector, REFERENCE) == 0) {
+        arguments[count++] = "--reference";
+    } else {
+        arguments[count++] = "-d";
+        arguments[count++] = selector;
+    }
+    arguments[count++] = "--repeat";
+    arguments[count++] = repeat;
+    arguments[count] = session->files[transcript]; /* for people, without what follows here */
+    struct compare_run *run;
+    TRY(comparison_add_run(comparison, transcript, device, &run, error));
+    TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
+    arguments[count++] = "--quiet";
+    arguments[count++] = "--json";
+    arguments[count++] = PROCESS_FILE;
+    arguments[count++] = "--";
+    arguments[count++] = session->files[transcript];
+    arguments[count] = NULL;
+    progress_say(&session->progress, "%s: %s", selector, session->files[transcript]);
+    struct process_result result;
+    TRY(run_child(session, arguments, PROCESS_OWN_FILE, session->timeout, &result, error));
+    enum healcl_status status = compare_read_run(comparison, run, &result, error);
+    process_result_release(&result);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status run_all(struct session *session, struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    for (size_t j = 0; j < comparison->device_count; j++)
+        TRY(measure(session, &comparison->devices[j], error));
+    for (size_t i = 0; i < comparison->transcript_count; i++)
+        for (size_t j = 0; j < comparison->device_count; j++)
+            TRY(run_one(session, i, j, error));
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the whole */
+
+MUST_CHECK static enum healcl_status describe(struct session *session, struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    comparison->repeat = session->repeat;
+    comparison->timeout_seconds = session->timeout;
+    comparison->transcripts =
+        arena_alloc(comparison->arena, session->file_count * sizeof *comparison->transcripts);
+    if (!comparison->transcripts)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < session->file_count; i++)
+        TRY(compare_describe_file(comparison, session->files[i],
+                                  &comparison->transcripts[comparison->transcript_count++], error));
+    TRY(compare_command_line(comparison, session->arguments, session->argument_count,
+                             &comparison->command, error));
+    return compare_describe_host(comparison, error);
+}
+
+MUST_CHECK static enum healcl_status add_baselines(struct session *session,
+                                                   struct healcl_error *error)
+{
+    for (size_t i = 0; i < session->baseline_count; i++) {
+        size_t added;
+        TRY(compare_read_baseline(&session->comparison, session->baselines[i], &added, error));
+        if (added == 0)
+            print_notice("%s: warning: it has no run of the transcripts that are compared",
+                         session->baselines[i]);
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status compare(struct session *session, struct healcl_error *error)
+{
+    TRY(describe(session, error));
+    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+        struct output *output = &session->outputs[i];
+        if (output->path && strcmp(output->path, "-") != 0)
+            TRY(new_file_open(&output->file, output->path, error));
+    }
+    TRY(add_devices(session, error));
+    TRY(run_all(session, error));
+    return add_baselines(session, error);
+}
+
+MUST_CHECK static enum healcl_status print_all(struct session *session, struct healcl_error *error)
+{
+    struct style style = style_of(stdout);
+    enum healcl_status status = HEALCL_OK;
+    if (!session->output_on_stdout)
+        status = compare_print_table(&session->comparison, &style);
+    for (size_t i = 0; i < OUTPUT_COUNT && status == HEALCL_OK; i++) {
+        struct output *output = &session->outputs[i];
+        if (!output->path)
+            continue;
+        FILE *stream = output->file.stream;
+        status = printers[i](&session->comparison, stream ? stream : stdout);
+        if (status == HEALCL_OK && stream)
+            TRY(new_file_commit(&output->file, error));
+    }
+    if (status == HEALCL_NO_MEMORY)
+        NO_MEMORY(error);
+    return status;
+}
+
+/* A wrong result is worse news than a device that failed, and that than a refused transcript.
+ * Baselines are past. */
+static int code_of_runs(const struct comparison *comparison)
+{
+    bool seen[EXIT_DEVICE + 1] = {false};
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        if (comparison->devices[run->device].origin->baseline)
+            continue;
+        switch (run->outcome) {
+        case COMPARE_VERIFIED:
+        case COMPARE_UNVERIFIED: break;
+        case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
+        case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
+        case COMPARE_FAILED:
+        case COMPARE_CRASHED:
+        case COMPARE_TIMED_OUT: seen[EXIT_DEVICE] = true; break;
+        }
+    }
+    return seen[EXIT_DIFFERENT] ? EXIT_DIFFERENT
+           : seen[EXIT_DEVICE]  ? EXIT_DEVICE
+           : seen[EXIT_REFUSED] ? EXIT_REFUSED
+                                : EXIT_VERIFIED;
+}
+
+static int compare_and_tell(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    progress_start(&session->progress, true);
+    enum healcl_status status = comparison_init(&session->comparison, &error);
+    if (status == HEALCL_OK)
+        status = compare(session, &error);
+    progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        status = print_all(session, &error);
+    int code = EXIT_VERIFIED;
+    if (status == HEALCL_OK)
+        code = code_of_runs(&session->comparison);
+    else if (!session->interrupted)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    for (size_t i = 0; i < OUTPUT_COUNT; i++)
+        new_file_discard(&session->outputs[i].file);
+    comparison_release(&session->comparison);
+    if (session->interrupted)
+        raise(session->interrupted);
+    return finish_output(code);
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_REPEAT = 256, OPTION_TIMEOUT, OPTION_BASELINE, OPTION_NO_MEASURE, OPTION_OUTPUT };
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, 'd'},
+    {"repeat", required_argument, NULL, OPTION_REPEAT},
+    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+    {"baseline", required_argument, NULL, OPTION_BASELINE},
+    {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
+    {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int take_output(const struct command *command, struct session *session,
+                       enum output_kind kind)
+{
+    session->outputs[kind].path = optarg;
+    size_t on_stdout = 0;
+    for (size_t i = 0; i < OUTPUT_COUNT; i++)
+        on_stdout += session->outputs[i].path && strcmp(session->outputs[i].path, "-") == 0;
+    session->output_on_stdout = on_stdout > 0;
+    return on_stdout > 1 ? usage_error(command, "only one report can go to standard output")
+                         : EXIT_VERIFIED;
+}
+
+static int take_option(const struct command *command, struct session *session, int found)
+{
+    switch (found) {
+    case 'd':
+        if (session->selector_count == COMPARE_DEVICES_MAX)
+            return usage_error(command, "more than %d devices", COMPARE_DEVICES_MAX);
+        session->selectors[session->selector_count++] = optarg;
+        break;
+    case OPTION_BASELINE:
+        if (session->baseline_count == BASELINES_MAX)
+            return usage_error(command, "more than %d baselines", BASELINES_MAX);
+        session->baselines[session->baseline_count++] = optarg;
+        break;
+    case OPTION_REPEAT:
+        if (!parse_count(optarg, REPEAT_MAX, &session->repeat))
+            return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
+                               REPEAT_MAX, optarg);
+        break;
+    case OPTION_TIMEOUT:
+        if (!parse_count(optarg, TIMEOUT_MAX, &session->timeout))
+            return usage_error(command, "--timeout takes seconds from 1 to %d, not '%s'",
+                               TIMEOUT_MAX, optarg);
+        break;
+    case OPTION_NO_MEASURE: session->no_measure = true; break;
+    default: return take_output(command, session, (enum output_kind)(found - OPTION_OUTPUT));
+    }
+    return EXIT_VERIFIED;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session session = {.repeat = REPEAT_DEFAULT, .timeout = TIMEOUT_DEFAULT};
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+        if (found == 'h')
+            return print_help(command);
+        if (found == '?' || found == ':')
+            return option_error(command, found, argv, options);
+        int code = take_option(command, &session, found);
+        if (code != EXIT_VERIFIED)
+            return code;
+    }
+    if (optind == argc)
+        return usage_error(command, "no FILE is named");
+    session.arguments = (const char *const *)argv;
+    session.argument_count = (size_t)argc;
+    session.files = argv + optind;
+    session.file_count = (size_t)(argc - optind);
+    return compare_and_tell(&session);
+}
+
+const struct command command_compare = {
+    .name = "compare",
+    .summary = "run transcripts on several devices, and compare results and times",
+    .help =
+        "Runs transcripts on several devices, one after the other, and tells which are right\n"
+        "and how fast each is. Every run is a process of its own: a driver that crashes or\n"
+        "hangs becomes a row that says so.\n"
+        "\n"
+        "Usage: healcl compare [OPTIONS] FILE...\n"
+        "\n"
+        "  -d, --device SEL     a device, as for healcl run, or 'reference': the host reference,\n"
+        "                       slow and plain; may be repeated. Speed-ups are against the first.\n"
+        "                       By default all devices that can be used\n"
+        "      --repeat N       run N times in each process, 5 by default\n"
+        "      --timeout S      seconds that one process may take, 600 by default\n"
+        "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
+        "                       of the same transcripts stand beside today's; may be repeated\n"
+        "      --no-measure     do not measure how fast each device copies and multiplies\n"
+        "      --json FILE|-    write everything as JSON (docs/COMPARE.md)\n"
+        "  -h, --help           this text\n"
+        "\n"
+        "With - a report goes to standard output, which then is that report alone.\n"
+        "\n"
+        "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
+        "failed, crashed or timed out; else 3 a transcript is refused; 2 wrong usage.\n",
+    .run = run,
+};

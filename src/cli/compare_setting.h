@@ -1,0 +1,21 @@
+/* What a comparison says of where it was made, and how it is repeated. */
+#ifndef HEALCL_CLI_COMPARE_SETTING_H
+#define HEALCL_CLI_COMPARE_SETTING_H
+
+#include "report/compare.h"
+
+/* Fills in this machine and the time. */
+MUST_CHECK enum healcl_status compare_describe_host(struct comparison *comparison,
+                                                    struct healcl_error *error);
+
+/* Fills in size and digest of a file that can be read. Errors: HEALCL_USAGE. */
+MUST_CHECK enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
+                                                    struct compare_transcript *transcript,
+                                                    struct healcl_error *error);
+
+/* A command line for a shell, with the settings of the environment that matter in front. */
+MUST_CHECK enum healcl_status compare_command_line(struct comparison *comparison,
+                                                   const char *const *arguments, size_t count,
+                                                   const char **line, struct healcl_error *error);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * This program once more, as a child process: a driver that crashes or hangs there harms nobody
+ * else. What the child is asked to write goes through a pipe of its own, for drivers print on
+ * standard output.
+ */
+#ifndef HEALCL_CORE_PROCESS_H
+#define HEALCL_CORE_PROCESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/status.h"
+
+enum process_output { PROCESS_OWN_FILE, PROCESS_STANDARD_OUTPUT };
+
+/* The file in which a child with PROCESS_OWN_FILE writes what its parent wants to read. */
+#define PROCESS_FILE "/dev/fd/3"
+
+enum { PROCESS_LINE_SIZE = 1024 };
+
+enum process_end {
+    PROCESS_EXITED,
+    PROCESS_KILLED,      /* by a signal that was not ours */
+    PROCESS_TIMED_OUT,   /* and was killed for it */
+    PROCESS_INTERRUPTED, /* this program got SIGINT, SIGTERM or SIGHUP, and killed the child */
+};
+
+struct process_result {
+    enum process_end end;
+    int code;             /* of the exit; the signal where the child or we got one */
+    uint64_t nanoseconds; /* from before it started to after it ended, monotonic clock */
+    uint64_t bytes_peak;  /* of host memory, resident at one time */
+    char *text;           /* what it wrote for us, with a 0 behind it; owned */
+    size_t size;
+    char last_line[PROCESS_LINE_SIZE]; /* of its standard error, without control characters */
+};
+
+/*
+ * Runs this program with arguments (arguments[0] is a name for it, NULL ends them) and waits until
+ * it ends, seconds at the longest. It reads nothing; its standard output is lost, or with output
+ * PROCESS_STANDARD_OUTPUT is what this process reads. With the child ends every process that it
+ * started; all of them end if this one does.
+ * How the child ended is no error. Errors: HEALCL_DEVICE where it cannot be started,
+ * HEALCL_NO_MEMORY. Only the main thread calls this. Release the result either way.
+ */
+MUST_CHECK enum healcl_status process_run(const char *const *arguments, enum process_output output,
+                                          uint32_t seconds, struct process_result *result,
+                                          struct healcl_error *error);
+void process_result_release(struct process_result *result);
+
+/* "SIGSEGV", or "signal 42" in text, which is returned. */
+enum { PROCESS_SIGNAL_SIZE = 24 };
+const char *process_signal_name(int signal, char text[PROCESS_SIGNAL_SIZE]);
+
+#endif

@@ -1,0 +1,185 @@
+#include "report/compare.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+
+/* ---------------------------------------------------------------- filling */
+
+enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error)
+{
+    *comparison = (struct comparison){.arena = arena_create()};
+    if (!comparison->arena)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void comparison_release(struct comparison *comparison)
+{
+    arena_free(comparison->arena);
+    free(comparison->runs);
+    *comparison = (struct comparison){.arena = NULL};
+}
+
+enum healcl_status comparison_add_device(struct comparison *comparison,
+                                         struct compare_device **device, struct healcl_error *error)
+{
+    if (comparison->device_count == COMPARE_DEVICES_MAX)
+        FAIL(error, HEALCL_USAGE, "more than %d devices", COMPARE_DEVICES_MAX);
+    *device = &comparison->devices[comparison->device_count++];
+    **device = (struct compare_device){.origin = &comparison->origin,
+                                       .selector = "",
+                                       .name = "",
+                                       .type = "",
+                                       .platform = "",
+                                       .vendor = "",
+                                       .driver = "",
+                                       .version = ""};
+    return HEALCL_OK;
+}
+
+enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
+                                      size_t device, struct compare_run **run,
+                                      struct healcl_error *error)
+{
+    if (comparison->run_count == comparison->run_capacity) {
+        size_t capacity = comparison->run_capacity ? 2 * comparison->run_capacity : 16;
+        struct compare_run *runs = realloc(comparison->runs, capacity * sizeof *runs);
+        if (!runs)
+            NO_MEMORY(error);
+        comparison->runs = runs;
+        comparison->run_capacity = capacity;
+    }
+    *run = &comparison->runs[comparison->run_count++];
+    **run = (struct compare_run){.device = device,
+                                 .transcript = transcript,
+                                 .outcome = COMPARE_FAILED,
+                                 .exit_code = -1,
+                                 .message = "",
+                                 .command = ""};
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- times */
+
+static int shorter_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Quartiles are samples: the smallest that a quarter, or three, do not exceed. */
+bool compare_times_of(const struct compare_run *run, struct compare_times *times)
+{
+    size_t count = run->sample_count;
+    uint64_t *sorted = count > 0 ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return false;
+    memcpy(sorted, run->samples, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, shorter_first);
+    uint64_t below = sorted[(count - 1) / 2], above = sorted[count / 2];
+    *times = (struct compare_times){.median = below + (above - below) / 2,
+                                    .low = sorted[(count + 3) / 4 - 1],
+                                    .high = sorted[(3 * count + 3) / 4 - 1],
+                                    .least = sorted[0],
+                                    .most = sorted[count - 1]};
+    free(sorted);
+    return true;
+}
+
+double compare_spread(const struct compare_times *times)
+{
+    return times->median > 0 ? 50.0 * (double)(times->high - times->low) / (double)times->median
+                             : 0;
+}
+
+bool compare_is_right(const struct compare_run *run)
+{
+    return run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_UNVERIFIED;
+}
+
+const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
+                                       size_t device)
+{
+    for (size_t i = 0; i < comparison->run_count; i++)
+        if (comparison->runs[i].transcript == transcript && comparison->runs[i].device == device)
+            return &comparison->runs[i];
+    return NULL;
+}
+
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript)
+{
+    for (size_t i = 0; i < comparison->device_count; i++) {
+        const struct compare_run *run = compare_find(comparison, transcript, i);
+        if (run && compare_is_right(run) && run->sample_count > 0)
+            return run;
+    }
+    return NULL;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+    return (double)(a ? a : 1) / (double)(b ? b : 1);
+}
+
+bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
+                        struct compare_speedup *speedup)
+{
+    const struct compare_run *reference = compare_reference(comparison, run->transcript);
+    struct compare_times base, times;
+    if (!reference || !compare_is_right(run) || !compare_times_of(reference, &base) ||
+        !compare_times_of(run, &times))
+        return false;
+    *speedup = (struct compare_speedup){.factor = ratio(base.median, times.median),
+                                        .low = ratio(base.low, times.high),
+                                        .high = ratio(base.high, times.low)};
+    if (run == reference)
+        *speedup = (struct compare_speedup){1, 1, 1};
+    return true;
+}
+
+uint64_t compare_operations_time(const struct compare_run *run)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < run->operation_count; i++)
+        sum += run->operations[i].nanoseconds;
+    return sum;
+}
+
+/* ---------------------------------------------------------------- outcomes */
+
+const char *compare_outcome_name(enum compare_outcome outcome)
+{
+    switch (outcome) {
+    case COMPARE_VERIFIED: return "verified";
+    case COMPARE_UNVERIFIED: return "nothing to verify";
+    case COMPARE_DIFFERENT: return "different";
+    case COMPARE_REFUSED: return "refused";
+    case COMPARE_FAILED: return "failed";
+    case COMPARE_CRASHED: return "crashed";
+    case COMPARE_TIMED_OUT: return "timed out";
+    }
+    return "failed";
+}
+
+const char *compare_outcome_text(const struct comparison *comparison, const struct compare_run *run,
+                                 char text[OUTCOME_TEXT_SIZE])
+{
+    const char *name = compare_outcome_name(run->outcome);
+    char signal[PROCESS_SIGNAL_SIZE];
+    snprintf(text, OUTCOME_TEXT_SIZE, "%s", name);
+    if (run->outcome == COMPARE_DIFFERENT)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->different,
+                 run->compared);
+    else if (run->outcome == COMPARE_CRASHED && run->signal > 0)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %s", name, process_signal_name(run->signal, signal));
+    else if (run->outcome == COMPARE_FAILED && run->exit_code >= 0)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: exit code %d", name, run->exit_code);
+    else if (run->outcome == COMPARE_TIMED_OUT &&
+             !comparison->devices[run->device].origin->baseline)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu32 " s", name, comparison->timeout_seconds);
+    return text;
+}

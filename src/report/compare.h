@@ -1,0 +1,181 @@
+/*
+ * Several devices on the same transcripts: what was found, and how it is told.
+ *
+ * A comparison is filled from what child processes write (`healcl devices --json`, `healcl run
+ * --json`) and from comparisons that were saved, and printed as a table for the terminal, as JSON
+ * (docs/COMPARE.md), CSV, Markdown or HTML. Times are nanoseconds, sizes bytes; both are below
+ * 2^53. Strings come from drivers and files: they may hold anything but a 0, and printers clean or
+ * escape them. They and all arrays belong to the comparison.
+ */
+#ifndef HEALCL_REPORT_COMPARE_H
+#define HEALCL_REPORT_COMPARE_H
+
+#include "core/process.h"
+#include "report/report.h"
+
+enum compare_outcome {
+    COMPARE_VERIFIED,
+    COMPARE_UNVERIFIED, /* ran, and there was nothing to verify */
+    COMPARE_DIFFERENT,
+    COMPARE_REFUSED, /* the transcript, by that device or by all */
+    COMPARE_FAILED,  /* the device or OpenCL failed, or the process ended with a code of its own */
+    COMPARE_CRASHED, /* the process died of a signal */
+    COMPARE_TIMED_OUT, /* the process was killed for taking too long */
+};
+
+/* Where and when runs were measured. */
+struct compare_origin {
+    const char *baseline; /* the file that it was read from; NULL: here and now */
+    const char *date;     /* "2026-01-31T12:00:00Z" */
+    const char *healcl;   /* version */
+    const char *system;   /* "Linux 6.1.0 x86_64" */
+    const char *processor;
+    uint64_t processors, memory_bytes;
+};
+
+struct compare_device {
+    const struct compare_origin *origin;
+    const char *selector; /* as --device takes it, or "reference" */
+    const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
+    uint64_t compute_units, clock_mhz;                              /* 0 where unknown */
+    uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
+    uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */
+};
+
+struct compare_transcript {
+    const char *file;
+    uint64_t bytes;
+    char digest[24]; /* of the file: 64 bits of xxHash */
+};
+
+/* A segment, or all operations of one kind. */
+struct compare_part {
+    const char *name;
+    uint64_t count;       /* of operations */
+    uint64_t bytes;       /* up and down; of a kind: that its operations read and write */
+    uint64_t nanoseconds; /* median */
+};
+
+/* One transcript on one device. */
+struct compare_run {
+    size_t device, transcript; /* indices */
+    enum compare_outcome outcome;
+    int exit_code;       /* of the process; -1: it had none */
+    int signal;          /* that ended the process; 0: none did */
+    const char *message; /* one line about what went wrong, or "" */
+    const char *command; /* that repeats the run */
+    uint64_t results, compared, different;
+    uint64_t *samples; /* time of each repetition, without building kernels and verifying */
+    size_t sample_count;
+    uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
+    uint64_t process_nanoseconds;      /* from before the process started to after its end */
+    uint64_t device_bytes, host_bytes; /* most at one time */
+    struct compare_part *segments, *operations;
+    size_t segment_count, operation_count;
+    const char **differences; /* the first few lines that told of them */
+    size_t difference_count;
+};
+
+enum { COMPARE_DEVICES_MAX = 64 };
+
+struct comparison {
+    struct arena *arena;
+    struct compare_origin origin;
+    const char *command;
+    uint32_t repeat, timeout_seconds;
+    struct compare_transcript *transcripts;
+    size_t transcript_count;
+    struct compare_device devices[COMPARE_DEVICES_MAX]; /* those of baselines last */
+    size_t device_count;
+    struct compare_run *runs;
+    size_t run_count, run_capacity;
+};
+
+/* ---- filling (compare.c, compare_read.c) ----
+ * Errors: HEALCL_NO_MEMORY, and where told others. */
+
+MUST_CHECK enum healcl_status comparison_init(struct comparison *comparison,
+                                              struct healcl_error *error);
+void comparison_release(struct comparison *comparison);
+
+/* Adds an empty device or run, which lives until the next one is added. HEALCL_USAGE: there are
+ * COMPARE_DEVICES_MAX devices. */
+MUST_CHECK enum healcl_status comparison_add_device(struct comparison *comparison,
+                                                    struct compare_device **device,
+                                                    struct healcl_error *error);
+MUST_CHECK enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
+                                                 size_t device, struct compare_run **run,
+                                                 struct healcl_error *error);
+
+/* Adds, of what `healcl devices --json` wrote, all usable devices, or with default_only the one
+ * that runs by default. Adds none where text is no such JSON. */
+MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
+                                                   bool default_only, struct healcl_error *error);
+
+/* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
+MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
+                                               struct compare_run *run,
+                                               const struct process_result *process,
+                                               struct healcl_error *error);
+
+/* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
+ * wrote; they stay where there are none. */
+void compare_read_rates(struct compare_device *device, const char *text);
+
+/* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
+ * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is
+ * no saved comparison. */
+MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
+                                                    size_t *added, struct healcl_error *error);
+
+/* ---- what it means (compare.c) ---- */
+
+/* Of sorted samples. Between low and high, the quartiles, lies half of them. */
+struct compare_times {
+    uint64_t median, low, high, least, most;
+};
+
+struct compare_speedup {
+    double factor;    /* of the medians; above 1: faster */
+    double low, high; /* of opposite quartiles */
+};
+
+/* How far the quartiles are from the middle between them, in percent of the median. */
+double compare_spread(const struct compare_times *times);
+
+/* Both return false where there are none: no samples; or also a result that is not right. */
+bool compare_times_of(const struct compare_run *run, struct compare_times *times);
+bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
+                        struct compare_speedup *speedup);
+
+/* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
+ * where there is none. */
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);
+
+/* The run of a transcript on a device, or NULL. */
+const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
+                                       size_t device);
+
+/* The total time of a run's operations on the device; 0 where the driver takes no times. */
+uint64_t compare_operations_time(const struct compare_run *run);
+
+/* Whether a run's results can be relied on. */
+bool compare_is_right(const struct compare_run *run);
+
+/* "verified", "timed out": for programs and, with details in text, for people. */
+const char *compare_outcome_name(enum compare_outcome outcome);
+enum { OUTCOME_TEXT_SIZE = 96 };
+const char *compare_outcome_text(const struct comparison *comparison, const struct compare_run *run,
+                                 char text[OUTCOME_TEXT_SIZE]);
+
+/* ---- printing, one file each ---- */
+
+MUST_CHECK enum healcl_status compare_print_table(const struct comparison *comparison,
+                                                  const struct style *style);
+MUST_CHECK enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream);
+MUST_CHECK enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
+MUST_CHECK enum healcl_status compare_print_markdown(const struct comparison *comparison,
+                                                     FILE *stream);
+MUST_CHECK enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
+
+#endif

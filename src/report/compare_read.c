@@ -1,0 +1,457 @@
+/* Comparisons out of JSON: what child processes wrote, and what was saved. Of both, keys that are
+ * missing or of another type count as empty: nothing here trusts what it reads. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "report/compare.h"
+#include "report/json.h"
+#include "report/text.h"
+
+enum { DIFFERENCES_KEPT = 20 };
+
+/* ---------------------------------------------------------------- values */
+
+static const cJSON *get(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static uint64_t number_of(const cJSON *item)
+{
+    const double limit = 9007199254740992.0; /* 2^53: doubles below are exact */
+    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < limit
+               ? (uint64_t)item->valuedouble
+               : 0;
+}
+
+static uint64_t number(const cJSON *object, const char *key)
+{
+    return number_of(get(object, key));
+}
+
+/* The string itself, which lives as long as object. */
+static const char *text_of(const cJSON *object, const char *key)
+{
+    const char *text = cJSON_GetStringValue(get(object, key));
+    return text ? text : "";
+}
+
+/* A clean copy. */
+MUST_CHECK static enum healcl_status keep(struct comparison *comparison, const char *text,
+                                          const char **copy, struct healcl_error *error)
+{
+    char *kept = arena_strdup(comparison->arena, text);
+    if (!kept)
+        NO_MEMORY(error);
+    text_clean(kept, false);
+    *copy = kept;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status string(struct comparison *comparison, const cJSON *object,
+                                            const char *key, const char **copy,
+                                            struct healcl_error *error)
+{
+    return keep(comparison, text_of(object, key), copy, error);
+}
+
+/* Room for what a list holds: *count elements of size bytes. */
+MUST_CHECK static enum healcl_status room_for(struct comparison *comparison, const cJSON *list,
+                                              size_t size, void **array, size_t *count,
+                                              struct healcl_error *error)
+{
+    int length = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    *count = 0;
+    *array = arena_alloc(comparison->arena, ((size_t)length + 1) * size);
+    if (!*array)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- devices */
+
+MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, const cJSON *object,
+                                                 struct compare_device *device,
+                                                 struct healcl_error *error)
+{
+    TRY(string(comparison, object, "index", &device->selector, error));
+    TRY(string(comparison, object, "name", &device->name, error));
+    TRY(string(comparison, object, "type", &device->type, error));
+    TRY(string(comparison, object, "platform", &device->platform, error));
+    TRY(string(comparison, object, "vendor", &device->vendor, error));
+    TRY(string(comparison, object, "driver", &device->driver, error));
+    TRY(string(comparison, object, "version", &device->version, error));
+    device->compute_units = number(object, "compute_units");
+    device->clock_mhz = number(object, "clock_mhz");
+    device->global_memory = number(object, "global_memory");
+    device->max_allocation = number(object, "max_allocation");
+    device->local_memory = number(object, "local_memory");
+    device->max_work_group_size = number(object, "max_work_group_size");
+    device->copied_bytes = number(object, "copied_bytes_per_s");
+    device->products = number(object, "products_per_s");
+    return HEALCL_OK;
+}
+
+enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
+                                        bool default_only, struct healcl_error *error)
+{
+    cJSON *top = cJSON_Parse(text ? text : "");
+    const cJSON *object;
+    enum healcl_status status = HEALCL_OK;
+    cJSON_ArrayForEach(object, get(top, "devices"))
+    {
+        if (status != HEALCL_OK || !cJSON_IsTrue(get(object, default_only ? "default" : "usable")))
+            continue;
+        struct compare_device *device;
+        status = comparison_add_device(comparison, &device, error);
+        if (status == HEALCL_OK)
+            status = read_device(comparison, object, device, error);
+    }
+    cJSON_Delete(top);
+    return status;
+}
+
+void compare_read_rates(struct compare_device *device, const char *text)
+{
+    cJSON *top = cJSON_Parse(text ? text : "");
+    const cJSON *object;
+    cJSON_ArrayForEach(object, get(top, "devices"))
+    {
+        if (!cJSON_IsTrue(get(object, "default")))
+            continue;
+        device->copied_bytes = number(object, "copied_bytes_per_s");
+        device->products = number(object, "products_per_s");
+    }
+    cJSON_Delete(top);
+}
+
+/* ---------------------------------------------------------------- runs */
+
+MUST_CHECK static enum healcl_status read_samples(struct comparison *comparison, const cJSON *list,
+                                                  struct compare_run *run,
+                                                  struct healcl_error *error)
+{
+    void *array;
+    TRY(room_for(comparison, list, sizeof *run->samples, &array, &run->sample_count, error));
+    run->samples = array;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list) run->samples[run->sample_count++] = number_of(item);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_differences(struct comparison *comparison,
+                                                      const cJSON *list, struct compare_run *run,
+                                                      struct healcl_error *error)
+{
+    void *array;
+    TRY(room_for(comparison, list, sizeof *run->differences, &array, &run->difference_count,
+                 error));
+    run->differences = array;
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        const char *line = cJSON_GetStringValue(item);
+        if (line && run->difference_count < DIFFERENCES_KEPT)
+            TRY(keep(comparison, line, &run->differences[run->difference_count++], error));
+    }
+    return HEALCL_OK;
+}
+
+/* A list of objects with "name", and "operations" or "count" of them. */
+MUST_CHECK static enum healcl_status read_parts(struct comparison *comparison, const cJSON *list,
+                                                const char *count_key, struct compare_part **parts,
+                                                size_t *count, struct healcl_error *error)
+{
+    void *array;
+    TRY(room_for(comparison, list, sizeof **parts, &array, count, error));
+    *parts = array;
+    const cJSON *object;
+    cJSON_ArrayForEach(object, list)
+    {
+        struct compare_part *part = &(*parts)[(*count)++];
+        TRY(string(comparison, object, "name", &part->name, error));
+        part->count = number(object, count_key);
+        part->bytes =
+            number(object, "bytes") + number(object, "bytes_up") + number(object, "bytes_down");
+        part->nanoseconds = number(object, "time_ns");
+    }
+    return HEALCL_OK;
+}
+
+/* Adds a segment's operations to those of the same kind. */
+static void add_operations(struct compare_run *run, const struct compare_part *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t place = 0;
+        while (place < run->operation_count &&
+               strcmp(run->operations[place].name, parts[i].name) != 0)
+            place++;
+        if (place == run->operation_count)
+            run->operations[run->operation_count++] = (struct compare_part){.name = parts[i].name};
+        run->operations[place].count += parts[i].count;
+        run->operations[place].bytes += parts[i].bytes;
+        run->operations[place].nanoseconds += parts[i].nanoseconds;
+    }
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct compare_part *x = a, *y = b;
+    if (x->nanoseconds != y->nanoseconds)
+        return x->nanoseconds < y->nanoseconds ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+MUST_CHECK static enum healcl_status read_segments(struct comparison *comparison, const cJSON *list,
+                                                   struct compare_run *run,
+                                                   struct healcl_error *error)
+{
+    size_t kinds = 0;
+    const cJSON *segment;
+    cJSON_ArrayForEach(segment, list) kinds +=
+        (size_t)cJSON_GetArraySize(get(segment, "operations_by_kind"));
+    run->operations = arena_alloc(comparison->arena, (kinds + 1) * sizeof *run->operations);
+    if (!run->operations)
+        NO_MEMORY(error);
+    TRY(read_parts(comparison, list, "operations", &run->segments, &run->segment_count, error));
+    cJSON_ArrayForEach(segment, list)
+    {
+        struct compare_part *parts;
+        size_t count;
+        TRY(read_parts(comparison, get(segment, "operations_by_kind"), "count", &parts, &count,
+                       error));
+        add_operations(run, parts, count);
+    }
+    qsort(run->operations, run->operation_count, sizeof *run->operations, longer_first);
+    return HEALCL_OK;
+}
+
+/* What `run --json` writes at its end. */
+MUST_CHECK static enum healcl_status read_report(struct comparison *comparison, const cJSON *top,
+                                                 struct compare_run *run,
+                                                 struct healcl_error *error)
+{
+    const cJSON *results = get(top, "results");
+    run->results = number(results, "total");
+    run->compared = number(results, "compared");
+    run->different = number(results, "different");
+    run->open_device_nanoseconds = number(top, "open_device_ns");
+    run->open_transcript_nanoseconds = number(top, "open_transcript_ns");
+    run->compile_nanoseconds = number(top, "compile_ns");
+    run->device_bytes = number(top, "device_memory_peak");
+    TRY(read_samples(comparison, get(top, "runs_ns"), run, error));
+    TRY(read_differences(comparison, get(top, "differences"), run, error));
+    return read_segments(comparison, get(top, "segments"), run, error);
+}
+
+/* What a process that ended by itself says with its exit code (src/cli/cli.h) and its JSON. */
+static enum compare_outcome outcome_of_exit(const cJSON *top, int code)
+{
+    const cJSON *verified = get(top, "verified");
+    if (code == 0 && cJSON_IsTrue(verified))
+        return COMPARE_VERIFIED;
+    if (code == 0 && cJSON_IsNull(verified))
+        return COMPARE_UNVERIFIED;
+    if (code == 1 && cJSON_IsFalse(verified))
+        return COMPARE_DIFFERENT;
+    bool refused = strcmp(text_of(get(top, "error"), "status"), "refused") == 0;
+    return code == 3 && refused ? COMPARE_REFUSED : COMPARE_FAILED;
+}
+
+MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, const cJSON *top,
+                                              const struct process_result *process,
+                                              struct compare_run *run, struct healcl_error *error)
+{
+    const char *message = text_of(get(top, "error"), "message");
+    run->process_nanoseconds = process->nanoseconds;
+    run->host_bytes = process->bytes_peak;
+    switch (process->end) {
+    case PROCESS_EXITED:
+        run->exit_code = process->code;
+        run->outcome = outcome_of_exit(top, process->code);
+        break;
+    case PROCESS_KILLED:
+        run->signal = process->code;
+        run->outcome = COMPARE_CRASHED;
+        break;
+    case PROCESS_TIMED_OUT:
+    case PROCESS_INTERRUPTED: run->outcome = COMPARE_TIMED_OUT; break;
+    }
+    if (compare_is_right(run) || run->outcome == COMPARE_DIFFERENT)
+        return HEALCL_OK;
+    return keep(comparison, *message ? message : process->last_line, &run->message, error);
+}
+
+enum healcl_status compare_read_run(struct comparison *comparison, struct compare_run *run,
+                                    const struct process_result *process,
+                                    struct healcl_error *error)
+{
+    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    enum healcl_status status = read_report(comparison, top, run, error);
+    if (status == HEALCL_OK)
+        status = read_end(comparison, top, process, run, error);
+    cJSON_Delete(top);
+    return status;
+}
+
+/* ---------------------------------------------------------------- saved comparisons */
+
+static enum compare_outcome outcome_named(const char *name)
+{
+    for (enum compare_outcome i = COMPARE_VERIFIED; i <= COMPARE_TIMED_OUT; i++)
+        if (strcmp(compare_outcome_name(i), name) == 0)
+            return i;
+    return COMPARE_FAILED;
+}
+
+MUST_CHECK static enum healcl_status read_saved_run(struct comparison *comparison,
+                                                    const cJSON *object, struct compare_run *run,
+                                                    struct healcl_error *error)
+{
+    const cJSON *results = get(object, "results"), *code = get(object, "exit_code");
+    run->outcome = outcome_named(text_of(object, "outcome"));
+    run->exit_code = cJSON_IsNumber(code) ? (int)number_of(code) & 0xff : -1;
+    run->signal = (int)(number(object, "signal") & 0xff);
+    TRY(string(comparison, object, "message", &run->message, error));
+    TRY(string(comparison, object, "command", &run->command, error));
+    run->results = number(results, "total");
+    run->compared = number(results, "compared");
+    run->different = number(results, "different");
+    run->open_device_nanoseconds = number(object, "open_device_ns");
+    run->open_transcript_nanoseconds = number(object, "open_transcript_ns");
+    run->compile_nanoseconds = number(object, "compile_ns");
+    run->process_nanoseconds = number(object, "process_ns");
+    run->device_bytes = number(object, "device_memory_peak");
+    run->host_bytes = number(object, "host_memory_peak");
+    TRY(read_samples(comparison, get(object, "samples_ns"), run, error));
+    TRY(read_differences(comparison, get(object, "differences"), run, error));
+    TRY(read_parts(comparison, get(object, "segments"), "operations", &run->segments,
+                   &run->segment_count, error));
+    return read_parts(comparison, get(object, "ops"), "count", &run->operations,
+                      &run->operation_count, error);
+}
+
+/* The index here of the transcript that is number place of a saved comparison; or that of none. */
+static size_t find_transcript(const struct comparison *comparison, const cJSON *top, uint64_t place)
+{
+    const cJSON *list = get(top, "transcripts");
+    const cJSON *object = place < INT32_MAX ? cJSON_GetArrayItem(list, (int)place) : NULL;
+    size_t i = 0;
+    while (i < comparison->transcript_count &&
+           (comparison->transcripts[i].bytes != number(object, "bytes") ||
+            strcmp(comparison->transcripts[i].digest, text_of(object, "digest")) != 0))
+        i++;
+    return i;
+}
+
+MUST_CHECK static enum healcl_status read_origin(struct comparison *comparison, const cJSON *top,
+                                                 const char *path, struct compare_origin *origin,
+                                                 struct healcl_error *error)
+{
+    const cJSON *host = get(top, "host");
+    TRY(keep(comparison, path, &origin->baseline, error));
+    TRY(string(comparison, top, "date", &origin->date, error));
+    TRY(string(comparison, top, "healcl", &origin->healcl, error));
+    TRY(string(comparison, host, "system", &origin->system, error));
+    TRY(string(comparison, host, "processor", &origin->processor, error));
+    origin->processors = number(host, "processors");
+    origin->memory_bytes = number(host, "memory");
+    return HEALCL_OK;
+}
+
+/* The device that is number place there, with all its runs that belong here. */
+MUST_CHECK static enum healcl_status read_saved_device(struct comparison *comparison,
+                                                       const cJSON *top, uint64_t place,
+                                                       const cJSON *object,
+                                                       const struct compare_origin *origin,
+                                                       size_t *added, struct healcl_error *error)
+{
+    struct compare_device *device = NULL;
+    const cJSON *saved;
+    cJSON_ArrayForEach(saved, get(top, "runs"))
+    {
+        size_t transcript = find_transcript(comparison, top, number(saved, "transcript_at"));
+        if (number(saved, "device_at") != place || transcript == comparison->transcript_count)
+            continue;
+        if (!device) {
+            TRY(comparison_add_device(comparison, &device, error));
+            TRY(read_device(comparison, object, device, error));
+            device->origin = origin;
+        }
+        struct compare_run *run;
+        TRY(comparison_add_run(comparison, transcript, comparison->device_count - 1, &run, error));
+        TRY(read_saved_run(comparison, saved, run, error));
+        (*added)++;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, const cJSON *top,
+                                                const char *path, size_t *added,
+                                                struct healcl_error *error)
+{
+    const cJSON *devices = get(top, "devices"), *object;
+    if (!cJSON_IsArray(devices) || !cJSON_IsArray(get(top, "runs")))
+        FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
+    struct compare_origin *origin = arena_alloc(comparison->arena, sizeof *origin);
+    if (!origin)
+        NO_MEMORY(error);
+    TRY(read_origin(comparison, top, path, origin, error));
+    uint64_t place = 0;
+    cJSON_ArrayForEach(object, devices)
+    {
+        /* A baseline's own baselines are not this one's. */
+        if (!*text_of(object, "baseline"))
+            TRY(read_saved_device(comparison, top, place, object, origin, added, error));
+        place++;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
+                                               struct healcl_error *error)
+{
+    enum { BLOCK = 1 << 16 };
+    size_t size = 0, capacity = 0;
+    *text = NULL;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
+    for (size_t got = 1; got > 0; size += got) {
+        if (capacity - size < BLOCK) {
+            capacity = 2 * capacity + 2 * (size_t)BLOCK;
+            char *grown = realloc(*text, capacity);
+            if (!grown) {
+                fclose(file);
+                NO_MEMORY(error);
+            }
+            *text = grown;
+        }
+        got = fread(*text + size, 1, capacity - size - 1, file);
+    }
+    bool failed = ferror(file);
+    fclose(file);
+    if (failed)
+        FAIL(error, HEALCL_USAGE, "cannot read '%.480s'", path);
+    (*text)[size] = 0;
+    return HEALCL_OK;
+}
+
+enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
+                                         size_t *added, struct healcl_error *error)
+{
+    char *text;
+    *added = 0;
+    enum healcl_status status = read_file(path, &text, error);
+    if (status == HEALCL_OK) {
+        cJSON *top = cJSON_Parse(text);
+        status = read_saved(comparison, top, path, added, error);
+        cJSON_Delete(top);
+    }
+    free(text);
+    return status;
+}

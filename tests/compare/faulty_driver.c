@@ -1,0 +1,54 @@
+/*
+ * A driver that fails: preloaded (LD_PRELOAD), it stands between healcl and OpenCL.
+ *
+ * On devices whose name contains the environment's FAULTY_DEVICE every kernel launch does what
+ * FAULTY_HOW says:
+ *   crash    writes to NULL        exit     ends the process with code 42, as some drivers do
+ *   hang     never comes back      wrong    launches nothing, and says that it did
+ *   abort    prints a line and aborts
+ */
+#define _GNU_SOURCE
+#include <CL/cl.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef cl_int launch_function(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
+                               const size_t *, cl_uint, const cl_event *, cl_event *);
+
+static int is_faulty(cl_command_queue queue)
+{
+    const char *wanted = getenv("FAULTY_DEVICE");
+    cl_device_id device;
+    char name[256] = "";
+    if (!wanted ||
+        clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof device, &device, NULL) != CL_SUCCESS ||
+        clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof name - 1, name, NULL) != CL_SUCCESS)
+        return 0;
+    return strstr(name, wanted) != NULL;
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                              const size_t *offset, const size_t *global, const size_t *local,
+                              cl_uint wait_count, const cl_event *wait, cl_event *event)
+{
+    static launch_function *launch;
+    if (!launch)
+        *(void **)&launch = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
+    const char *how = getenv("FAULTY_HOW");
+    if (!how || !is_faulty(queue))
+        return launch(queue, kernel, dimensions, offset, global, local, wait_count, wait, event);
+    if (strcmp(how, "crash") == 0)
+        *(volatile int *)NULL = 0;
+    if (strcmp(how, "exit") == 0)
+        exit(42);
+    if (strcmp(how, "abort") == 0) {
+        fprintf(stderr, "driver: <b>internal error</b> \x1b[31m| `x`\n");
+        abort();
+    }
+    while (strcmp(how, "hang") == 0)
+        sleep(1);
+    return clEnqueueMarkerWithWaitList(queue, wait_count, wait, event);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compares devices of which one crashes, hangs, exits or computes wrongly (faulty_driver.c): it must
+become a row that says so, the others must go on, and no process may be left behind.
+
+    processes.py HEALCL FAULTY_DRIVER.so
+
+PoCL is made to show two devices. Exits with 77, skipped, where there is no PoCL.
+"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TRANSCRIPT = "transcripts/recognizer.json"
+
+
+class Compare:
+    def __init__(self, healcl, driver, folder):
+        self.healcl, self.folder = healcl, folder
+        self.environment = {key: value for key, value in os.environ.items()
+                            if not key.startswith("HEALCL_") or key == "HEALCL_CACHE_DIR"}
+        self.environment.update(LD_PRELOAD=driver)
+        self.devices = []  # two of PoCL, as --device takes them, the one that can be faulty first
+
+    def find_devices(self):
+        for names in ("basic pthread", "basic cpu"):  # before and since PoCL 4
+            self.environment["POCL_DEVICES"] = names
+            devices = subprocess.run([self.healcl, "devices", "--json"], env=self.environment,
+                                     capture_output=True, text=True).stdout
+            found = {"basic" in device["name"]: device["index"]
+                     for device in json.loads(devices)["devices"]
+                     if device["platform"] == "Portable Computing Language"}
+            if len(found) == 2:
+                self.devices = [found[True], found[False]]
+                return
+
+    def start(self, *arguments, **environment):
+        command = [self.healcl, "compare", "--no-measure", *arguments]
+        for device in self.devices:
+            command += ["-d", device]
+        return subprocess.Popen(command, cwd=ROOT, env={**self.environment, **environment},
+                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run(self, *arguments, **environment):
+        """The exit code, and the JSON."""
+        process = self.start("--json", f"{self.folder}/out.json", *arguments, **environment)
+        out, errors = process.communicate(timeout=300)
+        assert errors == "", errors
+        return process.returncode, json.loads(Path(f"{self.folder}/out.json").read_text()), out
+
+
+def test_all_right(compare):
+    code, report, _ = compare.run(TRANSCRIPT)
+    assert code == 0, code
+    assert [run["outcome"] for run in report["runs"]] == ["verified"] * 2, report["runs"]
+    assert all(len(run["samples_ns"]) == 5 for run in report["runs"])
+
+
+def test_faults(compare):
+    for how, code, outcome, check in (
+            ("crash", 4, "crashed", lambda run: run["signal"] == signal.SIGSEGV),
+            ("abort", 4, "crashed", lambda run: run["signal"] == signal.SIGABRT
+             and run["message"] == "driver: <b>internal error</b> ?[31m| `x`"),
+            ("exit", 4, "failed", lambda run: run["exit_code"] == 42),
+            ("hang", 4, "timed out", lambda run: run["process_ns"] >= 8e9),
+            ("wrong", 1, "different", lambda run: run["results"]["different"] == 1)):
+        timeout = "8" if how == "hang" else "300"
+        got, report, table = compare.run("--timeout", timeout, TRANSCRIPT, FAULTY_DEVICE="basic",
+                                         FAULTY_HOW=how)
+        faulty, other = report["runs"]
+        # A device that fails its self-test is refused before it computes a transcript wrongly.
+        refused = how == "wrong" and faulty["outcome"] == "failed"
+        if refused:
+            assert got == 4 and "self-test" in faulty["message"], faulty
+        else:
+            assert got == code, (how, got)
+            assert faulty["outcome"] == outcome and check(faulty), (how, faulty)
+            assert faulty["verified"] is (False if how == "wrong" else None)
+            assert outcome in table, table
+        assert other["outcome"] == "verified", (how, other)
+        print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
+
+
+def children_of(process):
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
+                           text=True).stdout
+    return [int(line) for line in found.split()]
+
+
+def wait_for(condition, what, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, what
+        time.sleep(0.05)
+
+
+def is_gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def is_run(pid):
+    try:
+        return b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def test_interrupts(compare):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
+        report = Path(f"{compare.folder}/interrupted.json")
+        process = compare.start("--repeat", "1000000", "--json", str(report), TRANSCRIPT)
+        wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
+        children = children_of(process)
+        process.send_signal(number)
+        assert process.wait(60) == -number, process.returncode
+        wait_for(lambda: all(map(is_gone, children)), f"{children} live on after {number}")
+        assert not report.exists()
+        if number != signal.SIGKILL:
+            assert not list(Path(compare.folder).glob("interrupted*"))
+
+
+def test_killed_child(compare):
+    """A run that something else kills, in the middle."""
+    process = compare.start("--repeat", "3000", "--json", f"{compare.folder}/out.json", TRANSCRIPT)
+    wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
+    victim = next(filter(is_run, children_of(process)))
+    os.kill(victim, signal.SIGKILL)
+    process.communicate(timeout=300)
+    assert process.returncode == 4, process.returncode
+    runs = json.loads(Path(f"{compare.folder}/out.json").read_text())["runs"]
+    assert [run["outcome"] for run in runs] == ["crashed", "verified"], runs
+    assert runs[0]["signal"] == signal.SIGKILL
+
+
+def main():
+    healcl, driver = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="healcl-compare-") as folder:
+        compare = Compare(healcl, driver, folder)
+        compare.find_devices()
+        if not compare.devices:
+            print("there is no PoCL that can show two devices")
+            return 77
+        for test in (test_all_right, test_faults, test_interrupts, test_killed_child):
+            print(test.__name__, flush=True)
+            test(compare)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
