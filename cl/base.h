@@ -109,6 +109,12 @@ struct run {
 #define POSITION(space, run, k, i) \
     ((run).position[k] + (long)(i) * (space).operand[k].stride[(space).rank - 1])
 
+/* a / b; many devices divide 32 bits several times as fast as 64. */
+static inline ulong divide(ulong a, ulong b)
+{
+    return (a | b) >> 32 ? a / b : (ulong)((uint)a / (uint)b);
+}
+
 static inline struct run run_first(const struct space *space)
 {
     struct run run;
@@ -118,9 +124,9 @@ static inline struct run run_first(const struct space *space)
         run.position[k] = space->operand[k].offset;
     ulong rest = run.linear;
     for (uint axis = space->rank; axis-- > 0;) {
-        ulong size = (ulong)space->shape[axis];
-        ulong index = axis > 0 ? rest % size : rest;
-        rest /= size;
+        ulong size = (ulong)space->shape[axis], next = axis > 0 ? divide(rest, size) : 0;
+        ulong index = rest - next * size;
+        rest = next;
         run.index[axis] = (long)index;
         for (uint k = 0; k < SPACE_OPERANDS; k++)
             run.position[k] += (long)index * space->operand[k].stride[axis];

@@ -138,7 +138,7 @@ NOINLINE static void transform_exactly(global ulong *x, struct row out, struct r
         reductions[g] = make_reduction(modulus);                                                   \
     }                                                                                              \
     bool out_together = fits && count > 1 && neighbours & 1;                                       \
-    bool in_together = fits && count > 1 && neighbours & 2;                                        \
+    bool in_together = count > 1 && neighbours & 2;                                                \
     struct row first_out = row_of(&space, first, 0, out_memory, out_size);                         \
     struct row first_in = row_of(&space, first, 1, in_memory, in_size);
 

@@ -1,7 +1,7 @@
 /*
- * The variants of transforms that other devices than this one run, against the host reference:
- * every length, with moduli around the borders of their arithmetic, tiles of local memory of
- * several sizes, and every arrangement of tensors.
+ * The variants of transforms, also those that other devices than this one run, against the host
+ * reference: every length, with moduli around the borders of their arithmetic, tiles of local
+ * memory of several sizes, and every arrangement of tensors.
  */
 #include "helper_device.h"
 
@@ -137,6 +137,7 @@ int main(void)
     static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, 1, 17};
     static struct setting parts = {VARIANT_LOCAL, 32, 4096, 8, 15};
     static struct setting columns = {VARIANT_LOCAL, 256, 32768, 16, 17};
+    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, 7, 17};
     static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, 1, 17};
     static struct setting too_long = {VARIANT_SINGLE, 1, 1024, 7, 8};
     const struct CMUnitTest tests[] = {
@@ -144,6 +145,7 @@ int main(void)
         {"local, 64 work-items", check_setting, NULL, NULL, &group},
         {"local, tiles of 512", check_setting, NULL, NULL, &parts},
         {"local, tiles of 4096", check_setting, NULL, NULL, &columns},
+        {"vectors", check_setting, NULL, NULL, &vectors},
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
     };
