@@ -261,8 +261,8 @@ static int write_trace(struct session *session)
     if (!trace)
         return EXIT_VERIFIED;
     trace_finish(trace);
-    report_trace(session->file, *session->info.name ? &session->info : NULL, trace,
-                 session->trace_file.stream);
+    report_trace(session->file, session->reference ? "reference" : session->info.name,
+                 session->info.driver, trace, session->trace_file.stream);
     if (trace->dropped > 0)
         print_notice("%s: warning: the trace leaves out %" PRIu64
                      " spans, those after the first %zu",

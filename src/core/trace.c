@@ -77,9 +77,9 @@ static size_t add_span(struct trace *trace, const struct trace_span *span)
     return trace->count++;
 }
 
-struct trace_span *trace_span(struct trace *trace, size_t span)
+struct trace_span *trace_span(struct trace *trace, size_t index)
 {
-    return trace && span < trace->count ? &trace->spans[span] : NULL;
+    return trace && index < trace->count ? &trace->spans[index] : NULL;
 }
 
 size_t trace_begin(struct trace *trace, const char *category, const char *name)

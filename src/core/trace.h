@@ -53,23 +53,23 @@ void trace_finish(struct trace *trace);
 /* What is recorded from now on is done for an operation; with NULL for none. */
 void trace_for_operation(struct trace *trace, const char *operation, size_t entry);
 
-/* A span of host work that begins now, and lies within those that have not ended. Returns what
- * trace_end takes. */
+/* A span of host work that begins now, and lies within those that have not ended. Returns its
+ * index. */
 size_t trace_begin(struct trace *trace, const char *category, const char *name);
-void trace_end(struct trace *trace, size_t span);
+void trace_end(struct trace *trace, size_t index);
 
 /* A command that is about to be enqueued. Its times follow by trace_place; without them it is left
  * out. */
 size_t trace_command(struct trace *trace, enum trace_track track, const char *category,
                      const char *name, uint64_t bytes);
-void trace_place(struct trace *trace, size_t span, enum trace_clock clock, uint64_t start,
+void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint64_t start,
                  uint64_t end);
 
 /* The span, to be described further until the next one is recorded; NULL where it was dropped. */
-struct trace_span *trace_span(struct trace *trace, size_t span);
+struct trace_span *trace_span(struct trace *trace, size_t index);
 
 /* Places a command around those that were recorded after it on its track. */
-void trace_enclose(struct trace *trace, size_t span);
+void trace_enclose(struct trace *trace, size_t index);
 
 /* The same moment by two clocks. */
 struct clock_pair {

@@ -119,8 +119,8 @@ MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device,
                                                    struct healcl_error *error);
 
 /* Records in a trace, which may be NULL, what the device does from now on, until device_trace_end.
- * Makes the queues take times. A driver that takes none (rusticl's times are 0) is waited for after
- * each command, and the host's clock counts. */
+ * Makes the queues take times. A driver that takes none (rusticl's do not advance) is waited for
+ * after each command, and the host's clock counts. */
 MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
                                                  struct healcl_error *error);
 

@@ -19,6 +19,11 @@ enum healcl_status command_log_reserve(struct command_log *log, struct healcl_er
     return HEALCL_OK;
 }
 
+static bool is_timed_by_host(const struct healcl_device *device)
+{
+    return device->trace && !device->event_times;
+}
+
 static cl_int read_time(struct healcl_device *device, struct command *command)
 {
     const struct opencl *cl = device->cl;
@@ -30,7 +35,7 @@ static cl_int read_time(struct healcl_device *device, struct command *command)
                                            &end, NULL);
     if (code != CL_SUCCESS)
         return code;
-    if (end > start) {
+    if (end > start && !is_timed_by_host(device)) {
         command->nanoseconds = end - start;
         trace_place(device->trace, command->span, CLOCK_DEVICE, start, end);
     }
@@ -78,7 +83,7 @@ enum healcl_status command_log_add(struct healcl_device *device, struct command_
 {
     struct command *added = &log->commands[log->count++];
     *added = *command;
-    if (device->trace && !device->event_times)
+    if (is_timed_by_host(device))
         TRY(time_on_host(device, added, error));
     return log->count % READ_EVERY == 0 ? read_times(device, log, error) : HEALCL_OK;
 }

@@ -16,21 +16,31 @@ static enum healcl_status event_time(struct healcl_device *device, cl_event even
     return HEALCL_OK;
 }
 
+/* When a command was queued; or for a driver that does not say (Intel's, of barriers) started. */
+static enum healcl_status first_time(struct healcl_device *device, cl_event event, cl_ulong *time,
+                                     struct healcl_error *error)
+{
+    TRY(event_time(device, event, CL_PROFILING_COMMAND_QUEUED, time, error));
+    if (*time == 0)
+        TRY(event_time(device, event, CL_PROFILING_COMMAND_START, time, error));
+    return HEALCL_OK;
+}
+
 /* OpenCL 1.2 cannot be asked for the device's time. But a barrier is queued after the host began to
  * enqueue it, and has ended when the host has waited for it. What is left between the two is where
- * the clocks may lie to each other. A device time of 0: the driver takes no times. */
+ * the clocks may lie to each other. */
 static enum healcl_status read_barrier(struct healcl_device *device, cl_event event,
                                        uint64_t before, struct clock_pair *pair,
                                        struct healcl_error *error)
 {
-    cl_ulong queued, end;
+    cl_ulong first, end;
     TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &event));
     uint64_t on_host = monotonic_nanoseconds() - before;
-    TRY(event_time(device, event, CL_PROFILING_COMMAND_QUEUED, &queued, error));
+    TRY(first_time(device, event, &first, error));
     TRY(event_time(device, event, CL_PROFILING_COMMAND_END, &end, error));
-    uint64_t on_device = end > queued ? end - queued : 0;
+    uint64_t on_device = end > first ? end - first : 0;
     uint64_t bound = on_host > on_device ? (on_host - on_device + 1) / 2 : 0;
-    *pair = (struct clock_pair){before + bound, queued, bound};
+    *pair = (struct clock_pair){before + bound, first, bound};
     return HEALCL_OK;
 }
 
@@ -68,8 +78,10 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
     TRY(device_set_profiling(device, true, error));
     TRY(device_finish(device, error));
     TRY(device_renew_queue(device, &device->transfer, true, error));
+    struct clock_pair earlier;
+    TRY(read_clocks_once(device, &earlier, error));
     TRY(read_clocks(device, &device->trace_clock, error));
-    device->event_times = device->trace_clock.device > 0;
+    device->event_times = device->trace_clock.device > earlier.device;
     device->trace = trace;
     return HEALCL_OK;
 }

@@ -46,10 +46,9 @@ MUST_CHECK enum healcl_status report_run(const struct run_facts *facts, const st
                                          bool verbose);
 MUST_CHECK enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream);
 
-/* A trace that is finished: docs/TRACE.md. device is NULL for the host reference, and where none
- * was chosen. */
-void report_trace(const char *file, const struct device_info *device, const struct trace *trace,
-                  FILE *stream);
+/* A trace that is finished: docs/TRACE.md. */
+void report_trace(const char *file, const char *device, const char *driver,
+                  const struct trace *trace, FILE *stream);
 
 /* Of a run or an inspection that failed. file may be NULL. */
 MUST_CHECK enum healcl_status report_error_json(const char *file, const struct healcl_error *error,

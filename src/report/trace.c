@@ -113,8 +113,8 @@ static void print_track_names(FILE *stream)
                 PROCESS, i + 1, track_names[i], PROCESS, i + 1, i);
 }
 
-void report_trace(const char *file, const struct device_info *device, const struct trace *trace,
-                  FILE *stream)
+void report_trace(const char *file, const char *device, const char *driver,
+                  const struct trace *trace, FILE *stream)
 {
     fputs("{\"traceEvents\": [\n", stream);
     print_track_names(stream);
@@ -126,11 +126,9 @@ void report_trace(const char *file, const struct device_info *device, const stru
     fputs(", ", stream);
     print_member(stream, "transcript", file);
     fputs(", ", stream);
-    print_member(stream, "device", device ? device->name : "reference");
-    if (device) {
-        fputs(", ", stream);
-        print_member(stream, "driver", device->driver);
-    }
+    print_member(stream, "device", device);
+    fputs(", ", stream);
+    print_member(stream, "driver", driver);
     fprintf(stream,
             ", \"total_ns\": %" PRIu64 ", \"clock_error_ns\": %" PRIu64
             ", \"dropped_spans\": %" PRIu64 "}}\n",
