@@ -68,8 +68,9 @@ plan core|transcript|ops|plan
 reference core|transcript|ops|plan|reference
 device core|device|cl
 run core|transcript|ops|plan|reference|device|run|cl
-report core|transcript|ops|plan|device|run|report
-cli core|transcript|ops|plan|device|run|report|cli
+check core|transcript|ops|plan|reference|device|run|check
+report core|transcript|ops|plan|device|run|check|report
+cli core|transcript|ops|plan|device|run|check|report|cli
 END
     return "$bad"
 }

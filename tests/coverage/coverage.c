@@ -19,206 +19,37 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "helper_check.h"
-
-static const uint64_t seed = 0xc0e4a6e;
-
-static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
-                                1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
-static const int64_t all_k[] = {1, 2, 3, 8, 24};
-static const int64_t quick_n[] = {2, 16, 512};
-static const int64_t quick_k[] = {1, 3};
-
-/* One more cell for what depends on the number of moduli most. */
-enum { MANY_K = 60, MANY_K_N = 16 };
-
-enum { SIZES_MAX = 128, VARIANTS_TRIED = 64 };
-
-struct size {
-    int64_t n, k;
-};
-
-static struct size sizes[SIZES_MAX];
-static int size_count;
-
-/* A form with certain dtypes. */
-struct row {
-    const struct form *form;
-    struct problem_dtypes dtypes;
-    bool refused; /* so it should be, and is */
-    /* For each arrangement: the cells that applied, and those that were right. */
-    int applied[ARRANGEMENT_COUNT], passed[ARRANGEMENT_COUNT];
-    const char *excluded[ARRANGEMENT_COUNT]; /* why none applied; a literal */
-    int failures;
-    double seconds; /* of processor time */
-};
-
-enum { ROWS_MAX = 1024 };
+#include "check/coverage.h"
 
 /* What the workers share: each takes the next row that nobody has. */
 static struct shared {
     atomic_int next_row;
     char device_name[256];
-    struct row rows[ROWS_MAX];
+    struct coverage_row rows[COVERAGE_ROWS_MAX];
+    double seconds[COVERAGE_ROWS_MAX]; /* of processor time */
 } * shared;
 
-static struct row *rows; /* of shared */
+static struct coverage_row *rows; /* of shared */
 static int row_count;
+static struct coverage_sizes sizes;
+static const char *only; /* form */
 
-static struct healcl_device *device;
-
-static bool has_many_moduli(const struct form *form)
+static void print_failure(void *context, const struct coverage_row *row,
+                          const struct coverage_cell *cell, const struct healcl_error *why)
 {
-    return form->operation == OPERATION_NTT || form->operation == OPERATION_INTT ||
-           form->operation == OPERATION_G_DECOMP_FULL_Q;
-}
-
-/* ---------------------------------------------------------------- cells */
-
-static void fail_cell(struct row *row, const struct size *size, const char *arrangement,
-                      const char *why)
-{
-    printf("FAILED: %s %s, %s, n %" PRId64 ", k %" PRId64 ": %s\n", row->form->name,
-           dtype_name(row->dtypes.value), arrangement, size->n, size->k, why);
+    char text[COVERAGE_CELL_SIZE];
+    (void)context;
+    printf("FAILED: %s %s, cell %s: %s\n%s", row->form->name, dtype_name(row->dtypes.value),
+           coverage_cell_text(cell, text), why->message, why->detail ? why->detail : "");
     fflush(stdout);
-    row->failures++;
 }
 
-/* The first variant from a given one on that has an arrangement; 0 tries where there is none. */
-static bool find_variant(struct problem *problem, const struct row *row,
-                         const struct problem_dtypes *dtypes, const struct size *size,
-                         enum arrangement arrangement, uint64_t *variant, const char **excluded)
+static bool is_wanted(const struct coverage_row *row)
 {
-    for (uint64_t tries = 0; tries < VARIANTS_TRIED; tries++, ++*variant) {
-        struct random random = {seed + *variant};
-        problem_make(problem, row->form, dtypes, size->n, size->k, *variant, &random);
-        *excluded = arrangement_excluded(problem, arrangement);
-        if (!*excluded)
-            return true;
-    }
-    return false;
-}
-
-static void check_cell(struct row *row, const struct size *size, enum arrangement arrangement,
-                       const struct problem *problem, const struct problem_data *data,
-                       uint64_t variant)
-{
-    struct healcl_error error = {0};
-    struct random random = {seed + variant};
-    struct placement placement;
-    placement_make(&placement, problem, arrangement, variant, &random);
-    row->applied[arrangement]++;
-    switch (problem_check(device, problem, &placement, data, &random, &error)) {
-    case CHECK_EQUAL: row->passed[arrangement]++; break;
-    case CHECK_DIFFERENT: fail_cell(row, size, arrangement_name(arrangement), "differs"); break;
-    case CHECK_REFUSED: fail_cell(row, size, arrangement_name(arrangement), error.message); break;
-    }
-    healcl_error_clear(&error);
-}
-
-/* All arrangements of one size. Those that have the variant share its data and answer. */
-static void check_size(struct row *row, const struct size *size, uint64_t variant)
-{
-    struct problem problem, other;
-    struct problem_data data, other_data;
-    struct problem_dtypes dtypes = row->dtypes;
-    struct random random = {seed + variant};
-    /* Indices are int32 and int64 by turns. */
-    if (problem_has_index(row->form))
-        dtypes.index = variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
-    problem_make(&problem, row->form, &dtypes, size->n, size->k, variant, &random);
-    problem_data_init(&data, &problem, &random);
-    problem_solve(&data, &problem);
-    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
-        enum arrangement arrangement = (enum arrangement)i;
-        uint64_t other_variant = variant;
-        const char *excluded = arrangement_excluded(&problem, arrangement);
-        if (!excluded) {
-            check_cell(row, size, arrangement, &problem, &data, variant);
-            continue;
-        }
-        if (!find_variant(&other, row, &dtypes, size, arrangement, &other_variant, &excluded)) {
-            row->excluded[i] = excluded;
-            continue;
-        }
-        problem_data_init(&other_data, &other, &random);
-        problem_solve(&other_data, &other);
-        check_cell(row, size, arrangement, &other, &other_data, other_variant);
-        problem_data_release(&other_data);
-    }
-    problem_data_release(&data);
-}
-
-static void check_row(struct row *row, uint64_t first_variant)
-{
-    for (int i = 0; i < size_count; i++)
-        check_size(row, &sizes[i], first_variant + (uint64_t)i);
-    struct size many = {MANY_K_N, MANY_K};
-    if (has_many_moduli(row->form))
-        check_size(row, &many, first_variant + (uint64_t)size_count);
-}
-
-/* A dtype that the form does not take. */
-static void check_refused(struct row *row)
-{
-    struct healcl_error error = {0};
-    struct random random = {seed};
-    struct problem problem;
-    const struct size size = {4, 2};
-    problem_make(&problem, row->form, &row->dtypes, size.n, size.k, 0, &random);
-    row->refused = problem_is_refused(&problem, &random, &error);
-    if (!row->refused)
-        fail_cell(row, &size, "any", "is not refused");
-    healcl_error_clear(&error);
-}
-
-/* ---------------------------------------------------------------- rows */
-
-static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
-{
-    return a->value == b->value && a->also == b->also && a->index == b->index;
-}
-
-/* All rows of a form: every dtype of its values, and every other dtype that one of its tensors may
- * have; the dtype of indices varies from cell to cell, and int8 is refused. */
-static void add_rows(const struct form *form)
-{
-    bool has_also = problem_also(form) >= 0, has_index = problem_has_index(form);
-    for (int value = 0; value < DTYPE_COUNT; value++)
-        for (int also = 0; also < DTYPE_COUNT; also++)
-            for (int index = 0; index < DTYPE_COUNT; index++) {
-                struct problem_dtypes dtypes = {(enum dtype)value, (enum dtype)also,
-                                                (enum dtype)index};
-                if (!has_also)
-                    dtypes.also = dtypes.value;
-                if (!has_index || dtypes.index == DTYPE_INT32)
-                    dtypes.index = DTYPE_INT64;
-                bool known = false;
-                for (int i = 0; i < row_count; i++)
-                    known =
-                        known || (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes));
-                if (known)
-                    continue;
-                if (row_count == ROWS_MAX)
-                    abort();
-                rows[row_count++] = (struct row){.form = form, .dtypes = dtypes};
-            }
+    return !only || strcmp(row->form->name, only) == 0;
 }
 
 /* ---------------------------------------------------------------- the table */
-
-static const char *row_dtypes(const struct row *row, char text[64])
-{
-    const struct form *form = row->form;
-    int also = problem_also(form);
-    int used = snprintf(text, 64, "%s", dtype_name(row->dtypes.value));
-    if (also >= 0 && row->dtypes.also != row->dtypes.value)
-        used += snprintf(text + used, 64 - (size_t)used, ", %s %s", form->parameters[also].name,
-                         dtype_name(row->dtypes.also));
-    if (row->dtypes.index == DTYPE_INT8)
-        snprintf(text + used, 64 - (size_t)used, ", indices int8");
-    return text;
-}
 
 static const char *form_text(const struct form *form, char text[256])
 {
@@ -230,10 +61,10 @@ static const char *form_text(const struct form *form, char text[256])
     return text;
 }
 
-static void print_row(FILE *file, const struct row *row)
+static void print_row(FILE *file, const struct coverage_row *row)
 {
-    char form[256], dtypes[64];
-    fprintf(file, "| %s | %s |", form_text(row->form, form), row_dtypes(row, dtypes));
+    char form[256], dtypes[COVERAGE_DTYPES_SIZE];
+    fprintf(file, "| %s | %s |", form_text(row->form, form), coverage_dtypes_text(row, dtypes));
     for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
         if (row->applied[i] == 0)
             fprintf(file, " – |");
@@ -251,7 +82,7 @@ static void print_refusals(FILE *file)
     fprintf(file, "\nDtypes that are not an operation's, and that planning refuses:\n\n");
     const struct form *form = NULL;
     for (int i = 0; i < row_count; i++) {
-        char form_name[256], dtypes[64];
+        char form_name[256], dtypes[COVERAGE_DTYPES_SIZE];
         if (!rows[i].refused)
             continue;
         if (rows[i].form != form)
@@ -259,7 +90,7 @@ static void print_refusals(FILE *file)
         else
             fprintf(file, "; ");
         form = rows[i].form;
-        fprintf(file, "%s", row_dtypes(&rows[i], dtypes));
+        fprintf(file, "%s", coverage_dtypes_text(&rows[i], dtypes));
     }
     fprintf(file, "\n");
 }
@@ -300,9 +131,9 @@ static void print_table(FILE *file)
             "Each number counts calls of a form that ran on %s and left every byte of every "
             "storage as the host reference has it, one for each pair of n and k: n from %" PRId64
             " to %" PRId64 " in powers of two, k of",
-            shared->device_name, sizes[0].n, sizes[size_count - 1].n);
-    for (int i = 0; i < size_count && sizes[i].n == sizes[0].n; i++)
-        fprintf(file, "%s %" PRId64, i ? "," : "", sizes[i].k);
+            shared->device_name, sizes.of[0].n, sizes.of[sizes.count - 1].n);
+    for (size_t i = 0; i < sizes.count && sizes.of[i].n == sizes.of[0].n; i++)
+        fprintf(file, "%s %" PRId64, i ? "," : "", sizes.of[i].k);
     fprintf(file,
             "; transforms and digits relative to the full modulus once more with k of %d. "
             "Flags, axes, hints, dtypes of indices and shapes of broadcast operands take "
@@ -316,16 +147,16 @@ static void print_table(FILE *file)
         fprintf(file, "---|");
     fprintf(file, "\n");
     for (int i = 0; i < row_count; i++)
-        if (!rows[i].refused)
+        if (is_wanted(&rows[i]) && !rows[i].refused)
             print_row(file, &rows[i]);
     print_exclusions(file);
     print_refusals(file);
 }
 
 /* A cell that applies to some sizes of a row applies to all of them. */
-static void check_full(struct row *row)
+static void check_full(struct coverage_row *row)
 {
-    int wanted = size_count + has_many_moduli(row->form);
+    int wanted = (int)coverage_sizes_of(&sizes, row->form);
     int applied = 0;
     for (int i = 0; i < ARRANGEMENT_COUNT && !row->refused; i++) {
         applied += row->applied[i];
@@ -343,18 +174,6 @@ static void check_full(struct row *row)
 
 /* ---------------------------------------------------------------- main */
 
-static void set_sizes(bool quick)
-{
-    const int64_t *n = quick ? quick_n : all_n, *k = quick ? quick_k : all_k;
-    int n_count =
-        quick ? (int)(sizeof quick_n / sizeof *quick_n) : (int)(sizeof all_n / sizeof *all_n);
-    int k_count =
-        quick ? (int)(sizeof quick_k / sizeof *quick_k) : (int)(sizeof all_k / sizeof *all_k);
-    for (int i = 0; i < n_count; i++)
-        for (int j = 0; j < k_count; j++)
-            sizes[size_count++] = (struct size){n[i], k[j]};
-}
-
 static double seconds(clockid_t clock)
 {
     struct timespec now;
@@ -365,6 +184,8 @@ static double seconds(clockid_t clock)
 /* A worker: checks rows until none is left. */
 static int check_rows(void)
 {
+    const struct coverage_observer observer = {NULL, print_failure};
+    struct healcl_device *device = NULL;
     struct healcl_error error = {0};
     if (device_open(&opencl_loader, NULL, &device, &error) != HEALCL_OK) {
         printf("%s\n", error.message);
@@ -373,14 +194,13 @@ static int check_rows(void)
     }
     snprintf(shared->device_name, sizeof shared->device_name, "%s", device->info.name);
     for (int i; (i = atomic_fetch_add(&shared->next_row, 1)) < row_count;) {
-        struct row *row = &rows[i];
+        struct coverage_row *row = &rows[i];
         double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
-        if (problem_accepts(row->form, &row->dtypes))
-            check_row(row, (uint64_t)i);
-        else
-            check_refused(row);
+        if (!is_wanted(row))
+            continue;
+        coverage_check_row(device, &sizes, row, &observer);
         check_full(row);
-        row->seconds = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
+        shared->seconds[i] = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     healcl_device_close(device);
     return 0;
@@ -432,7 +252,7 @@ static int print_summary(void)
     for (int i = 0; i < row_count; i++) {
         refused += rows[i].refused;
         failures += rows[i].failures;
-        spent += rows[i].seconds;
+        spent += shared->seconds[i];
         for (int j = 0; j < ARRANGEMENT_COUNT; j++)
             cells += rows[i].passed[j];
     }
@@ -444,7 +264,7 @@ static int print_summary(void)
 int main(int argc, char **argv)
 {
     bool quick = false;
-    const char *only = NULL, *path = NULL;
+    const char *path = NULL;
     int jobs = 1;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
@@ -466,11 +286,8 @@ int main(int argc, char **argv)
         return 1;
     }
     rows = shared->rows;
-    set_sizes(quick);
-    for (size_t i = 0; i < form_count; i++)
-        if (!only || strcmp(forms[i].name, only) == 0)
-            add_rows(&forms[i]);
-    printf("seed %#" PRIx64 "\n", seed);
+    coverage_sizes_init(&sizes, quick);
+    row_count = (int)coverage_rows_init(rows);
     int failed = run_workers(jobs);
     print_table(stdout);
     failed |= print_summary() > 0;

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "cl/base.h"
-#include "helper_random.h"
+#include "check/random.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "helper_random.h"
+#include "check/random.h"
 #include "helper_script.h"
 
 enum { NOTES_MAX = 1 << 20, USES_MAX = 1 << 18 };

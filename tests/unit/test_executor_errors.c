@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_random.h"
+#include "check/random.h"
 #include "helper_script.h"
 
 static struct healcl_device *device;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "helper_random.h"
+#include "check/random.h"
 #include "helper_script.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_check.h"
+#include "check/problem_check.h"
 
 static const uint64_t seed = 0x9a745;
 static struct healcl_device *device;

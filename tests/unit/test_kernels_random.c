@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "helper_check.h"
+#include "check/problem_check.h"
 
 static uint64_t seed = 0x4ea1;
 static int rounds = 40, elements = 1500;
@@ -69,8 +69,8 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
         too_large++;
         return;
     }
-    if (result == CHECK_REFUSED)
-        problem_print(&problem);
+    char text[PROBLEM_TEXT_SIZE];
+    print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
     fail_msg("variant %" PRIu64 ", random state %#" PRIx64 ": %s", variant, start, error.message);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_check.h"
+#include "check/problem_check.h"
 
 static const uint64_t seed = 0x5a35;
 static struct healcl_device *device;
@@ -114,7 +114,8 @@ static void check(struct problem *problem, enum filling filling, enum arrangemen
     placement_make(&placement, problem, arrangement, 0, random);
     problem_solve(&data, problem);
     if (problem_check(device, problem, &placement, &data, random, &error) != CHECK_EQUAL) {
-        problem_print(problem);
+        char text[PROBLEM_TEXT_SIZE];
+        print_message("%s\n%s", problem_text(problem, text), error.detail ? error.detail : "");
         fail_msg("%s, filling %d: %s", arrangement_name(arrangement), filling, error.message);
     }
     problem_data_release(&data);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_check.h"
+#include "check/problem_check.h"
 
 static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;
@@ -87,7 +87,8 @@ static void check_transform(const struct form *form, const struct problem_dtypes
     checked++;
     if (result == CHECK_EQUAL)
         return;
-    problem_print(&problem);
+    char text[PROBLEM_TEXT_SIZE];
+    print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
     fail_msg("%s of %s, %s, variant %d: %s", form->name, dtype_name(dtypes->also),
              arrangement_name(arrangement), (int)variant, error.message);
 }

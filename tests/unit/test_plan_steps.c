@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_place.h"
+#include "check/placement.h"
 #include "helper_script.h"
 
 static const uint64_t seed = 0x97a4;

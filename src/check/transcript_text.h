@@ -1,6 +1,7 @@
-/* Writing transcripts in the plain spelling. Tensors have strings as names. */
-#ifndef HEALCL_TESTS_HELPER_TEXT_H
-#define HEALCL_TESTS_HELPER_TEXT_H
+/* Writing transcripts in the plain spelling. Tensors have strings as names. Whether there was
+ * memory for all is seen at the end, in struct text. */
+#ifndef HEALCL_CHECK_TRANSCRIPT_TEXT_H
+#define HEALCL_CHECK_TRANSCRIPT_TEXT_H
 
 #include "core/dtype.h"
 #include "core/layout.h"
@@ -8,9 +9,10 @@
 struct text {
     char *bytes; /* terminated; freed with free() */
     size_t length, capacity;
+    bool failed; /* there was no memory; bytes then ends somewhere */
 };
 
-/* At most 1000 characters at a time. */
+/* At most 1000 characters at a time: what is longer is cut off. */
 __attribute__((format(printf, 2, 3))) void text_put(struct text *text, const char *format, ...);
 
 /* An operation entry up to its arguments. The entries' list has been begun with "[". Entries stand

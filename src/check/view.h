@@ -1,6 +1,6 @@
 /* The elements of views in arrays. */
-#ifndef HEALCL_TESTS_HELPER_VIEW_H
-#define HEALCL_TESTS_HELPER_VIEW_H
+#ifndef HEALCL_CHECK_VIEW_H
+#define HEALCL_CHECK_VIEW_H
 
 #include "core/layout.h"
 

@@ -1,4 +1,4 @@
-#include "helper_text.h"
+#include "check/transcript_text.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -6,28 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "helper_view.h"
+#include "check/view.h"
 
-static void reserve(struct text *text, size_t more)
+static bool reserve(struct text *text, size_t more)
 {
+    if (text->failed)
+        return false;
     if (text->length + more + 1 <= text->capacity)
-        return;
-    text->capacity = 2 * text->capacity + more + 1024;
-    text->bytes = realloc(text->bytes, text->capacity);
-    if (!text->bytes)
-        abort();
+        return true;
+    size_t capacity = 2 * text->capacity + more + 1024;
+    char *bytes = realloc(text->bytes, capacity);
+    if (!bytes) {
+        text->failed = true;
+        return false;
+    }
+    text->bytes = bytes;
+    text->capacity = capacity;
+    return true;
 }
+
+enum { PUT_SIZE = 1024 };
 
 void text_put(struct text *text, const char *format, ...)
 {
     va_list arguments;
+    if (!reserve(text, PUT_SIZE))
+        return;
     va_start(arguments, format);
-    reserve(text, 1024);
-    int length = vsnprintf(text->bytes + text->length, 1024, format, arguments);
-    if (length < 0 || length >= 1024)
-        abort();
-    text->length += (size_t)length;
+    int length = vsnprintf(text->bytes + text->length, PUT_SIZE, format, arguments);
     va_end(arguments);
+    text->length += length < PUT_SIZE ? (size_t)length : PUT_SIZE - 1;
 }
 
 void text_begin(struct text *text, const char *operation)
@@ -68,7 +76,8 @@ static void put_base64(struct text *text, const unsigned char *bytes, size_t cou
 {
     static const char alphabet[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    reserve(text, (count + 2) / 3 * 4);
+    if (!reserve(text, (count + 2) / 3 * 4))
+        return;
     char *next = text->bytes + text->length;
     for (size_t i = 0; i < count; i += 3) {
         uint32_t group = (uint32_t)bytes[i] << 16;
@@ -80,6 +89,7 @@ static void put_base64(struct text *text, const unsigned char *bytes, size_t cou
         *next++ = i + 2 < count ? alphabet[group & 63] : '=';
     }
     text->length = (size_t)(next - text->bytes);
+    *next = 0;
 }
 
 /* A .npy file of version 1.0: https://numpy.org/doc/stable/reference/generated/numpy.lib.format */
@@ -99,8 +109,10 @@ void text_payload(struct text *text, enum dtype dtype, const struct layout *shap
     header[9] = (char)(length >> 8);
     size_t head = (size_t)length + 10, bytes = head + count * size;
     unsigned char *file = malloc(bytes);
-    if (!file)
-        abort();
+    if (!file) {
+        text->failed = true;
+        return;
+    }
     memcpy(file, header, head);
     struct layout order = *shape; /* where the file has the elements */
     int64_t stride = 1;

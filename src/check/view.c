@@ -1,4 +1,4 @@
-#include "helper_view.h"
+#include "check/view.h"
 
 #include <string.h>
 

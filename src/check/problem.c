@@ -1,4 +1,4 @@
-#include "helper_problem.h"
+#include "check/problem.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -759,18 +759,21 @@ void problem_fill(const struct problem_tensor *tensor, struct random *random, vo
     }
 }
 
-void problem_print(const struct problem *problem)
+const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE])
 {
     const struct form *form = problem->form;
-    printf("%s(", form->name);
+    int used = snprintf(text, PROBLEM_TEXT_SIZE, "%s(", form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         const struct problem_tensor *tensor = &problem->tensors[i];
-        char text[SHAPE_TEXT_SIZE];
-        printf("%s%s ", i ? ", " : "", form->parameters[i].name);
+        char shape[SHAPE_TEXT_SIZE];
+        used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s%s ", i ? ", " : "",
+                         form->parameters[i].name);
         if (tensor->present)
-            printf("%s %s", dtype_name(tensor->dtype), layout_shape_text(&tensor->shape, text));
+            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s %s",
+                             dtype_name(tensor->dtype), layout_shape_text(&tensor->shape, shape));
         else
-            printf("%s", problem->text[i]);
+            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s", problem->text[i]);
     }
-    printf(")\n");
+    snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, ")");
+    return text;
 }

@@ -1,11 +1,11 @@
-#include "helper_place.h"
+#include "check/placement.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "helper_text.h"
+#include "check/transcript_text.h"
 
 const char *arrangement_name(enum arrangement arrangement)
 {
@@ -564,5 +564,8 @@ char *placement_transcript(const struct placement *placement, const struct probl
     if (problem->is_new && operation != OPERATION_DEVICE_TO_HOST)
         put_download(&text, "made", 0);
     text_put(&text, "]");
-    return text.bytes;
+    if (!text.failed)
+        return text.bytes;
+    free(text.bytes);
+    return NULL;
 }

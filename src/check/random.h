@@ -1,6 +1,7 @@
-/* Random numbers and tensor contents from fixed seeds. */
-#ifndef HEALCL_TESTS_HELPER_RANDOM_H
-#define HEALCL_TESTS_HELPER_RANDOM_H
+/* Random numbers and tensor contents from fixed seeds. For one thread: tables of theirs are filled
+ * at first use. */
+#ifndef HEALCL_CHECK_RANDOM_H
+#define HEALCL_CHECK_RANDOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

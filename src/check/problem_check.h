@@ -6,11 +6,11 @@
  * plans it, on views. Then the whole storages are compared bit for bit: with the results in the
  * elements of the output, and with what was there before everywhere else.
  */
-#ifndef HEALCL_TESTS_HELPER_CHECK_H
-#define HEALCL_TESTS_HELPER_CHECK_H
+#ifndef HEALCL_CHECK_PROBLEM_CHECK_H
+#define HEALCL_CHECK_PROBLEM_CHECK_H
 
+#include "check/placement.h"
 #include "device/device.h"
-#include "helper_place.h"
 #include "plan/plan.h"
 
 /* The elements of a problem's tensors in C order, and the answer. */
@@ -21,19 +21,20 @@ struct problem_data {
     enum dtype result_dtype;
     int64_t result_elements;
     uint64_t dropped_digits;
+    struct healcl_error failure; /* of what went wrong below; problem_check forwards it */
 };
 
 void problem_data_init(struct problem_data *data, const struct problem *problem,
                        struct random *random);
 void problem_data_release(struct problem_data *data);
 
-/* Computes the answer with the reference. Ends the program where the reference refuses. */
+/* Computes the answer with the reference. */
 void problem_solve(struct problem_data *data, const struct problem *problem);
 
 enum check_result {
     CHECK_EQUAL,
-    CHECK_DIFFERENT, /* has been printed */
-    CHECK_REFUSED,   /* error holds why */
+    CHECK_DIFFERENT, /* error holds where; its detail tells of the problem */
+    CHECK_REFUSED,   /* error holds why the device, or planning, or the reference failed */
 };
 
 /* Runs the problem on the device, placed. The data's answer is used where the tensors share no

@@ -4,10 +4,10 @@
  * storages with get_slice, reshape, moveaxis and expand; here the same layouts are worked out
  * without the planner.
  */
-#ifndef HEALCL_TESTS_HELPER_PLACE_H
-#define HEALCL_TESTS_HELPER_PLACE_H
+#ifndef HEALCL_CHECK_PLACEMENT_H
+#define HEALCL_CHECK_PLACEMENT_H
 
-#include "helper_problem.h"
+#include "check/problem.h"
 
 enum arrangement {
     ARRANGEMENT_CONTIGUOUS, /* every tensor is a whole storage */
@@ -61,7 +61,7 @@ void placement_make(struct placement *placement, const struct problem *problem,
 uint64_t placement_bytes(const struct placement *placement, uint32_t storage);
 
 /* The transcript of the call, its storages first, one `empty` each; what it makes is downloaded.
- * payload: of host_to_device, else NULL. Freed with free(). */
+ * payload: of host_to_device, else NULL. Freed with free(); NULL where memory is lacking. */
 char *placement_transcript(const struct placement *placement, const struct problem *problem,
                            const void *payload);
 

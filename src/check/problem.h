@@ -1,12 +1,12 @@
 /*
  * Problems: calls of one form of the op table with random arguments that the form accepts. How the
- * tensors lie in memory is another matter, see helper_place.h.
+ * tensors lie in memory is another matter, see placement.h.
  */
-#ifndef HEALCL_TESTS_HELPER_PROBLEM_H
-#define HEALCL_TESTS_HELPER_PROBLEM_H
+#ifndef HEALCL_CHECK_PROBLEM_H
+#define HEALCL_CHECK_PROBLEM_H
 
+#include "check/random.h"
 #include "core/layout.h"
-#include "helper_random.h"
 #include "ops/ops.h"
 
 enum contents {
@@ -75,7 +75,8 @@ void problem_make_any(struct problem *problem, const struct form *form,
 /* Fills an array with what a tensor may hold. */
 void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array);
 
-/* "ntt(a int8 [1, 4, 1, 2], ...)" for messages; printed with print_message. */
-void problem_print(const struct problem *problem);
+/* "ntt(a int8 [1, 4, 1, 2], ...)" for messages; returns text. */
+enum { PROBLEM_TEXT_SIZE = PARAMETERS_MAX * (ARGUMENT_TEXT_SIZE + 64) };
+const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE]);
 
 #endif

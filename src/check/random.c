@@ -1,6 +1,5 @@
-#include "helper_random.h"
+#include "check/random.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 uint64_t random_bits(struct random *random)
@@ -85,16 +84,13 @@ enum { POOL_SIZE = 262139 }; /* a prime, so that no shape repeats it evenly */
 
 static const char *pool_of(enum dtype dtype)
 {
-    static char *pools[DTYPE_COUNT];
-    if (!pools[dtype]) {
-        struct random random = {0x9001 + dtype};
-        pools[dtype] = malloc((size_t)POOL_SIZE * dtype_size(dtype));
-        if (!pools[dtype])
-            abort();
-        for (int64_t i = 0; i < POOL_SIZE; i++)
-            dtype_store(dtype, pools[dtype], i, random_value(&random, dtype));
-    }
-    return pools[dtype];
+    static int64_t pools[DTYPE_COUNT][POOL_SIZE];
+    static bool filled[DTYPE_COUNT];
+    struct random random = {0x9001 + dtype};
+    for (int64_t i = 0; i < POOL_SIZE && !filled[dtype]; i++)
+        dtype_store(dtype, pools[dtype], i, random_value(&random, dtype));
+    filled[dtype] = true;
+    return (const char *)pools[dtype];
 }
 
 void random_fill_values(struct random *random, enum dtype dtype, int64_t count, void *array)
