@@ -70,7 +70,13 @@ struct twiddle {
 #error "LOCAL_SIZE is not given"
 #endif
 
+/* Work-groups of one work-item leave compilers nothing to join into vectors. Some try all the same,
+ * and take minutes for it, unless they are told that a kernel has its vectors. */
+#if LOCAL_SIZE == 1
+#define KERNEL __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(ulong8))) kernel void
+#else
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
+#endif
 
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
 #if CHUNKS == 1
