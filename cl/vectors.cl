@@ -155,12 +155,14 @@ enum { AHEAD = 8192 / sizeof(ELEMENT) };
             struct lane_divisor p = table[place];                                                  \
             if (period == 1 && !x.repeats && (inputs == 1 || !y.repeats)) { /* most runs */        \
                 for (ulong i = 0; i < run.length; i += LANES) {                                    \
+                    long8 y_lanes = (long8)(0);                                                    \
                     PREFETCH(x.from + i + AHEAD);                                                  \
-                    if (inputs == 2)                                                               \
+                    if (inputs == 2) {                                                             \
                         PREFETCH(y.from + i + AHEAD);                                              \
+                        y_lanes = load_lanes(y.from + i);                                          \
+                    }                                                                              \
                     PREFETCH(to + i + AHEAD);                                                      \
-                    store_lanes(lanes_##name(load_lanes(x.from + i), load_lanes(y.from + i), p),   \
-                                to + i);                                                           \
+                    store_lanes(lanes_##name(load_lanes(x.from + i), y_lanes, p), to + i);         \
                 }                                                                                  \
                 continue;                                                                          \
             }                                                                                      \
