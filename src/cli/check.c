@@ -1,0 +1,253 @@
+/* healcl check */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "device/self_test.h"
+#include "report/check.h"
+#include "report/text.h"
+#include "run/new_file.h"
+
+enum { FAILURES_KEPT = 1000 };
+
+/* One `healcl check`. */
+struct session {
+    const char *selector, *json_path, *operation;
+    bool quick, one_cell, json_on_stdout;
+    struct coverage_cell cell; /* where one_cell */
+    struct new_file json_file;
+    struct progress progress;
+    struct healcl_device *device;
+    struct healcl_error self_test; /* what it said */
+    struct coverage_sizes sizes;
+    struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
+    size_t row_count;
+    struct check_failure failures[FAILURES_KEPT];
+    size_t failure_count;
+};
+
+/* ---------------------------------------------------------------- checking */
+
+/* Keeps a failure, whose detail moves there. */
+static void on_failure(void *context, const struct coverage_row *row,
+                       const struct coverage_cell *cell, const struct healcl_error *why)
+{
+    struct session *session = context;
+    if (session->failure_count == FAILURES_KEPT)
+        return;
+    struct check_failure *kept = &session->failures[session->failure_count++];
+    *kept = (struct check_failure){row, *cell, *why};
+    kept->why.detail = why->detail ? strdup(why->detail) : NULL;
+}
+
+static bool is_wanted(const struct session *session, const struct coverage_row *row)
+{
+    const char *name = session->operation;
+    if (session->one_cell)
+        return row->number == session->cell.row;
+    return !name || strcmp(operations[row->form->operation].name, name) == 0 ||
+           strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
+}
+
+static void choose_rows(struct session *session)
+{
+    size_t all = coverage_rows_init(session->rows);
+    for (size_t i = 0; i < all; i++)
+        if (is_wanted(session, &session->rows[i]))
+            session->rows[session->row_count++] = session->rows[i];
+}
+
+static void check_rows(struct session *session)
+{
+    const struct coverage_observer observer = {session, on_failure};
+    for (size_t i = 0; i < session->row_count; i++) {
+        struct coverage_row *row = &session->rows[i];
+        progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
+                     row->form->name, dtype_name(row->dtypes.value));
+        if (session->one_cell)
+            coverage_check_cell(session->device, &session->cell, row, &observer);
+        else
+            coverage_check_row(session->device, &session->sizes, row, &observer);
+    }
+}
+
+/* A device that fails its self-test is checked nevertheless: what works and what does not is what
+ * its makers want to know. */
+MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
+{
+    if (session->json_path && !session->json_on_stdout)
+        TRY(new_file_open(&session->json_file, session->json_path, error));
+    progress_say(&session->progress, "opening the device");
+    TRY(device_open(&opencl_loader, session->selector, &session->device, error));
+    (void)!self_test_run(session->device, &session->self_test);
+    check_rows(session);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- telling */
+
+static struct check_facts facts_of(const struct session *session)
+{
+    bool failed = session->self_test.status != HEALCL_OK;
+    return (struct check_facts){.device = &session->device->info,
+                                .self_test_failure = failed ? session->self_test.message : NULL,
+                                .rows = session->rows,
+                                .row_count = session->row_count,
+                                .failures = session->failures,
+                                .failure_count = session->failure_count};
+}
+
+/* Writes what was found, or the error that ended the checking. */
+static int write_json(struct session *session, const struct healcl_error *failure)
+{
+    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    if (!stream)
+        return EXIT_VERIFIED;
+    enum healcl_status status;
+    if (failure) {
+        status = report_error_json(NULL, failure, stream);
+    } else {
+        const struct check_facts facts = facts_of(session);
+        status = report_check_json(&facts, stream);
+    }
+    int code = printed(status);
+    if (session->json_on_stdout || code != EXIT_VERIFIED)
+        return code;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (new_file_commit(&session->json_file, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+static int print_found(const struct session *session)
+{
+    const struct check_facts facts = facts_of(session);
+    struct style style = style_of(stdout);
+    if (!session->one_cell)
+        return printed(report_check(&facts, &style));
+    for (size_t i = 0; i < session->failure_count; i++)
+        report_check_failure(&session->failures[i], facts.device, true, stdout);
+    if (session->failure_count == 0)
+        printf("%s: right\n", session->rows[0].form->name);
+    return EXIT_VERIFIED;
+}
+
+static int tell(struct session *session)
+{
+    int code = session->json_on_stdout ? EXIT_VERIFIED : print_found(session);
+    int json_code = write_json(session, NULL);
+    code = finish_output(code == EXIT_VERIFIED ? json_code : code);
+    if (code != EXIT_VERIFIED)
+        return code;
+    return session->failure_count > 0 || session->self_test.status != HEALCL_OK ? EXIT_DIFFERENT
+                                                                                : EXIT_VERIFIED;
+}
+
+static int check_and_tell(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
+    progress_start(&session->progress, true);
+    enum healcl_status status = check(session, &error);
+    progress_end(&session->progress);
+    int code;
+    if (status == HEALCL_OK) {
+        code = tell(session);
+    } else {
+        code = print_error(NULL, &error, false);
+        (void)write_json(session, &error);
+        code = finish_output(code);
+    }
+    healcl_error_clear(&error);
+    healcl_error_clear(&session->self_test);
+    for (size_t i = 0; i < session->failure_count; i++)
+        healcl_error_clear(&session->failures[i].why);
+    healcl_device_close(session->device);
+    new_file_discard(&session->json_file);
+    return code;
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_OP = 256, OPTION_QUICK, OPTION_CASE, OPTION_JSON };
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, 'd'},
+    {"op", required_argument, NULL, OPTION_OP},
+    {"quick", no_argument, NULL, OPTION_QUICK},
+    {"case", required_argument, NULL, OPTION_CASE},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int take_options(const struct command *command, struct session *session, int argc,
+                        char **argv, bool *helped)
+{
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+        switch (found) {
+        case 'd': session->selector = optarg; break;
+        case OPTION_OP: session->operation = optarg; break;
+        case OPTION_QUICK: session->quick = true; break;
+        case OPTION_CASE:
+            session->one_cell = true;
+            if (!coverage_cell_parse(optarg, &session->cell))
+                return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
+            break;
+        case OPTION_JSON: session->json_path = optarg; break;
+        case 'h': *helped = true; return print_help(command);
+        default: return option_error(command, found, argv, options);
+        }
+    }
+    return no_file(command, argc, argv);
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
+    bool helped = false;
+    if (!session) {
+        print_notice("out of memory");
+        return EXIT_DEVICE;
+    }
+    int code = take_options(command, session, argc, argv, &helped);
+    if (code == EXIT_VERIFIED && !helped) {
+        coverage_sizes_init(&session->sizes, session->quick);
+        choose_rows(session);
+        if (session->row_count > 0)
+            code = check_and_tell(session);
+        else if (session->one_cell)
+            code = usage_error(command, "there is no such case");
+        else
+            code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
+                               session->operation);
+    }
+    free(session);
+    return code;
+}
+
+const struct command command_check = {
+    .name = "check",
+    .summary = "check every kernel of a device against the host reference",
+    .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
+            "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
+            "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
+            "\n"
+            "Usage: healcl check [OPTIONS]\n"
+            "\n"
+            "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
+            "      --op NAME      one operation, or one form of it (healcl ops)\n"
+            "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
+            "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
+            "      --json FILE|-  as JSON too, or with - alone on standard output (docs/JSON.md)\n"
+            "  -h, --help         this text\n"
+            "\n"
+            "A cell of the table counts calls that were right, of all: for each layout\n"
+            "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
+            "pair of a length n and a number of moduli k. Exit code 1: something is wrong.\n",
+    .run = run,
+};

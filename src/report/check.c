@@ -1,0 +1,185 @@
+#include "report/check.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "report/internal.h"
+#include "report/table.h"
+
+static const char *operation_of(const struct coverage_row *row)
+{
+    return operations[row->form->operation].name;
+}
+
+/* ---------------------------------------------------------------- totals */
+
+static void add(struct check_totals *totals, const struct coverage_row *row)
+{
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
+        totals->cells += (uint64_t)row->applied[i];
+        totals->passed += (uint64_t)row->passed[i];
+    }
+    totals->refused += row->refused;
+    totals->failures += (uint64_t)row->failures;
+}
+
+struct check_totals check_totals_of(const struct coverage_row *rows, size_t count)
+{
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < count; i++)
+        add(&totals, &rows[i]);
+    return totals;
+}
+
+/* ---------------------------------------------------------------- text */
+
+static void add_cell(struct table *table, const struct check_facts *facts,
+                     enum operation_id operation, enum dtype dtype)
+{
+    struct check_totals totals = {0};
+    for (size_t i = 0; i < facts->row_count; i++)
+        if (facts->rows[i].form->operation == operation && facts->rows[i].dtypes.value == dtype)
+            add(&totals, &facts->rows[i]);
+    if (totals.failures > 0)
+        table_cell(table, "FAILED %" PRIu64 "/%" PRIu64, totals.failures, totals.cells);
+    else if (totals.cells > 0)
+        table_cell(table, "%" PRIu64 "/%" PRIu64, totals.passed, totals.cells);
+    else
+        table_cell(table, "-");
+}
+
+static bool has_operation(const struct check_facts *facts, enum operation_id operation)
+{
+    for (size_t i = 0; i < facts->row_count; i++)
+        if (facts->rows[i].form->operation == operation)
+            return true;
+    return false;
+}
+
+MUST_CHECK static enum healcl_status print_table(const struct check_facts *facts,
+                                                 const struct style *style)
+{
+    static const struct table_column columns[] = {
+        {"operation", TABLE_LEFT, false},
+        {"int8", TABLE_RIGHT, false},
+        {"int32", TABLE_RIGHT, false},
+        {"int64", TABLE_RIGHT, false},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < OPERATION_COUNT; i++) {
+        if (!has_operation(facts, (enum operation_id)i))
+            continue;
+        table_cell(table, "%s", operations[i].name);
+        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+            add_cell(table, facts, (enum operation_id)i, (enum dtype)dtype);
+    }
+    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+}
+
+void report_check_failure(const struct check_failure *failure, const struct device_info *device,
+                          bool verbose, FILE *stream)
+{
+    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
+    const char *layout = failure->cell.arrangement < ARRANGEMENT_COUNT
+                             ? arrangement_name(failure->cell.arrangement)
+                             : "any layout";
+    fprintf(stream, "%s, %s, n %" PRId64 ", k %" PRId64 ", %s: %s\n", failure->row->form->name,
+            coverage_dtypes_text(failure->row, dtypes), failure->cell.size.n, failure->cell.size.k,
+            layout, failure->why.message);
+    if (verbose && failure->why.detail)
+        fprintf(stream, "%s", failure->why.detail);
+    else
+        fprintf(stream, "  healcl check -d %u:%u --case %s\n", device->platform_index,
+                device->device_index, coverage_cell_text(&failure->cell, cell));
+}
+
+/* Whether an earlier failure is of the same cell of the table. */
+static bool is_told(const struct check_facts *facts, size_t index)
+{
+    const struct coverage_row *row = facts->failures[index].row;
+    for (size_t i = 0; i < index; i++) {
+        const struct coverage_row *other = facts->failures[i].row;
+        if (other->form->operation == row->form->operation &&
+            other->dtypes.value == row->dtypes.value)
+            return true;
+    }
+    return false;
+}
+
+enum healcl_status report_check(const struct check_facts *facts, const struct style *style)
+{
+    const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
+    report_label(style, "device", "%s", facts->device->name);
+    report_label(style, "driver", "%s, %s", facts->device->platform, facts->device->driver);
+    report_label(style, "self-test", "%s",
+                 facts->self_test_failure ? facts->self_test_failure : "passed");
+    putc('\n', style->stream);
+    TRY(print_table(facts, style));
+    putc('\n', style->stream);
+    for (size_t i = 0; i < facts->failure_count; i++)
+        if (!is_told(facts, i))
+            report_check_failure(&facts->failures[i], facts->device, false, style->stream);
+    if (totals.failures > 0)
+        fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
+                totals.cells);
+    else
+        fprintf(style->stream, "all %" PRIu64 " calls are right", totals.cells);
+    fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be (-)\n",
+            totals.refused);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- JSON */
+
+static void add_row(struct json *json, cJSON *object, const struct coverage_row *row)
+{
+    char dtypes[COVERAGE_DTYPES_SIZE];
+    json_string(json, object, "op", operation_of(row));
+    json_string(json, object, "form", row->form->name);
+    json_string(json, object, "dtypes", coverage_dtypes_text(row, dtypes));
+    json_bool(json, object, "refused", row->refused);
+    cJSON *layouts = json_object(json, object, "layouts");
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
+        if (row->applied[i] == 0)
+            continue;
+        cJSON *layout = json_object(json, layouts, arrangement_name((enum arrangement)i));
+        json_number(json, layout, "calls", (uint64_t)row->applied[i]);
+        json_number(json, layout, "passed", (uint64_t)row->passed[i]);
+    }
+}
+
+static void add_failure(struct json *json, cJSON *object, const struct check_failure *failure)
+{
+    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
+    json_string(json, object, "op", operation_of(failure->row));
+    json_string(json, object, "form", failure->row->form->name);
+    json_string(json, object, "dtypes", coverage_dtypes_text(failure->row, dtypes));
+    json_number(json, object, "n", (uint64_t)failure->cell.size.n);
+    json_number(json, object, "k", (uint64_t)failure->cell.size.k);
+    json_string(json, object, "case", coverage_cell_text(&failure->cell, cell));
+    json_string(json, object, "message", failure->why.message);
+    if (failure->why.detail)
+        json_string(json, object, "detail", failure->why.detail);
+}
+
+enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
+{
+    struct json json;
+    const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
+    json_string(&json, json.top, "self_test", facts->self_test_failure ? "failed" : "passed");
+    if (facts->self_test_failure)
+        json_string(&json, json.top, "self_test_failure", facts->self_test_failure);
+    json_bool(&json, json.top, "verified", totals.failures == 0 && !facts->self_test_failure);
+    json_number(&json, json.top, "calls", totals.cells);
+    json_number(&json, json.top, "failed", totals.failures);
+    cJSON *rows = json_array(&json, json.top, "rows");
+    for (size_t i = 0; i < facts->row_count; i++)
+        add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
+    cJSON *failures = json_array(&json, json.top, "failures");
+    for (size_t i = 0; i < facts->failure_count; i++)
+        add_failure(&json, json_object(&json, failures, NULL), &facts->failures[i]);
+    return report_finish_json(&json, stream);
+}

@@ -1,0 +1,39 @@
+/* What `healcl check` found. */
+#ifndef HEALCL_REPORT_CHECK_H
+#define HEALCL_REPORT_CHECK_H
+
+#include "check/coverage.h"
+#include "report/report.h"
+
+struct check_failure {
+    const struct coverage_row *row;
+    struct coverage_cell cell;
+    struct healcl_error why;
+};
+
+struct check_facts {
+    const struct device_info *device;
+    const char *self_test_failure; /* NULL: passed */
+    const struct coverage_row *rows;
+    size_t row_count;
+    const struct check_failure *failures; /* the first ones */
+    size_t failure_count;
+};
+
+/* Cells that were checked, and failures. */
+struct check_totals {
+    uint64_t cells, passed, refused, failures;
+};
+struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
+
+/* A row for each operation, a column for each dtype of its values, and the first failure of each of
+ * these with the command that repeats it. */
+MUST_CHECK enum healcl_status report_check(const struct check_facts *facts,
+                                           const struct style *style);
+MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);
+
+/* One failure in a few lines. verbose: with the call's arguments and their layouts. */
+void report_check_failure(const struct check_failure *failure, const struct device_info *device,
+                          bool verbose, FILE *stream);
+
+#endif
