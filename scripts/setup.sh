@@ -13,7 +13,7 @@ set -euo pipefail
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
     pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
 demo_packages=(python3 python3-numpy)
-test_packages=("${demo_packages[@]}" libcmocka-dev)
+test_packages=("${demo_packages[@]}" libcmocka-dev python3-jsonschema)
 all_packages=(clang clang-format clang-tidy shellcheck)
 
 case "${1-}" in

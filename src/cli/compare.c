@@ -28,6 +28,9 @@ enum output_kind { OUTPUT_JSON, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT
 
 static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
     [OUTPUT_JSON] = compare_print_json,
+    [OUTPUT_CSV] = compare_print_csv,
+    [OUTPUT_MARKDOWN] = compare_print_markdown,
+    [OUTPUT_HTML] = compare_print_html,
 };
 
 struct output {
@@ -355,6 +358,9 @@ static const struct option options[] = {
     {"baseline", required_argument, NULL, OPTION_BASELINE},
     {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
     {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
+    {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
+    {"markdown", required_argument, NULL, OPTION_OUTPUT + OUTPUT_MARKDOWN},
+    {"html", required_argument, NULL, OPTION_OUTPUT + OUTPUT_HTML},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -432,18 +438,21 @@ const struct command command_compare = {
         "\n"
         "Usage: healcl compare [OPTIONS] FILE...\n"
         "\n"
-        "  -d, --device SEL     a device, as for healcl run, or 'reference': the host reference,\n"
-        "                       slow and plain; may be repeated. Speed-ups are against the first.\n"
-        "                       By default all devices that can be used\n"
-        "      --repeat N       run N times in each process, 5 by default\n"
-        "      --timeout S      seconds that one process may take, 600 by default\n"
+        "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
+        "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
+        "                     By default all devices that can be used\n"
+        "      --repeat N     run N times in each process, 5 by default\n"
+        "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
-        "                       of the same transcripts stand beside today's; may be repeated\n"
-        "      --no-measure     do not measure how fast each device copies and multiplies\n"
-        "      --json FILE|-    write everything as JSON (docs/COMPARE.md)\n"
-        "  -h, --help           this text\n"
+        "                     of the same transcripts stand beside today's; may be repeated\n"
+        "      --no-measure   do not measure how fast each device copies and multiplies\n"
+        "      --html FILE    write a page with charts, which needs no other file\n"
+        "      --markdown FILE  write tables for an issue or a pull request\n"
+        "      --csv FILE     write a line for each run\n"
+        "      --json FILE    write everything as JSON (docs/COMPARE.md)\n"
+        "  -h, --help         this text\n"
         "\n"
-        "With - a report goes to standard output, which then is that report alone.\n"
+        "With - for a FILE that is written it goes to standard output, alone.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
         "failed, crashed or timed out; else 3 a transcript is refused; 2 wrong usage.\n",

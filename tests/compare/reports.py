@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes a comparison in all its forms, checks the JSON against docs/compare.schema.json and the
+others against the JSON, and opens the page in a browser.
+
+    reports.py HEALCL FOLDER
+
+FOLDER keeps the reports, and screenshots of the page where there is a browser: Chromium, headless.
+Without it the page is read as it was written; without python3-jsonschema the schema is not used.
+Both are said.
+"""
+import csv
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = ["transcripts/recognizer.json", "tests/bad/differs_in_last_value.json",
+         "tests/bad/op_unknown.json"]
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements as (name, attributes, text of everything inside), and whether all are closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.elements = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attributes):
+        element = [tag, dict(attributes), ""]
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append([tag, dict(attributes), ""])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1][0] == tag, f"</{tag}> ends {self.open[-1:]}"
+        self.open.pop()
+
+    def handle_data(self, data):
+        for element in self.open:
+            element[2] += data
+
+    def all(self, tag, **attributes):
+        wanted = {key.replace("_", "-"): value for key, value in attributes.items()}
+        return [element for element in self.elements if element[0] == tag and
+                all(key in element[1] and value in (None, element[1][key])
+                    for key, value in wanted.items())]
+
+
+def nanoseconds(text):
+    """Of "3.81 ms"."""
+    number, unit = re.fullmatch(r"([\d.]+)\s*(ns|µs|us|ms|s)", text).groups()
+    return float(number) * {"ns": 1, "µs": 1e3, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+
+
+def is_about(text, value):
+    """Three digits."""
+    return abs(nanoseconds(text) - value) <= 0.006 * value + 0.6
+
+
+def median(values):
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2
+
+
+def check_json(report, files):
+    try:
+        import jsonschema
+        jsonschema.validate(report, json.loads((ROOT / "docs/compare.schema.json").read_text()))
+        print("the JSON is as the schema says")
+    except ImportError:
+        print("python3-jsonschema is missing: the schema was not used")
+    assert [transcript["file"] for transcript in report["transcripts"]] == files
+    assert len(report["runs"]) == len(files) * len(report["devices"])
+    for run in report["runs"]:
+        samples = run["samples_ns"]
+        if samples:
+            assert run["median_ns"] == median(samples), run
+            assert min(samples) <= run["low_ns"] <= run["median_ns"] <= run["high_ns"], run
+            known = sum(samples) + sum(run[f"{part}_ns"] for part in
+                                       ("open_device", "open_transcript", "compile"))
+            assert known <= run["process_ns"], run
+            # Segments' medians add up to about a run's; each operation belongs to one.
+            assert sum(part["operations"] for part in run["segments"]) == \
+                sum(part["count"] for part in run["ops"]), run
+
+
+def check_csv(path, report):
+    rows = list(csv.DictReader(path.open(newline="")))
+    assert len(rows) == len(report["runs"])
+    for row, run in zip(rows, report["runs"]):
+        assert row["transcript"] == run["transcript"] and row["outcome"] == run["outcome"]
+        assert row["median_ns"] == str(run.get("median_ns", "")), (row, run)
+        assert row["message"] == run["message"]
+        if "speedup" in run:
+            assert abs(float(row["speedup"]) / run["speedup"]["factor"] - 1) < 1e-5
+
+
+def check_markdown(path, report):
+    rows = [re.split(r"(?<!\\)\|", line) for line in path.read_text().splitlines()
+            if line.startswith("| ") and not line.startswith("| device")]
+    assert len(rows) == len(report["runs"]), rows
+    for row, run in zip(rows, report["runs"]):
+        assert row[2].strip().replace("\\", "").startswith(run["outcome"]), row
+        if run["samples_ns"]:
+            assert is_about(row[3].strip(), run["median_ns"]), row
+
+
+def check_page(text, report):
+    page = Page(text)
+    assert not page.all("script") and not page.all("link") and not page.all("img")
+    for element in page.elements:
+        for key in ("src", "href"):
+            assert element[1].get(key, "#").startswith("#"), element
+    verdicts = page.all("td", data_outcome=None)
+    assert [cell[1]["data-outcome"] for cell in verdicts] == \
+        [run["outcome"] for run in report["runs"]]
+    medians = page.all("td", data_label="Median")
+    speedups = page.all("td", data_label="Speed-up")
+    assert len(medians) == len(speedups) == len(report["runs"])
+    for cell, speedup, run in zip(medians, speedups, report["runs"]):
+        assert int(cell[1]["data-ns"]) == run.get("median_ns", 0), (cell, run)
+        if run["samples_ns"]:
+            assert is_about(cell[2].strip(), run["median_ns"]), (cell, run)
+        factor = run.get("speedup", {}).get("factor")
+        assert speedup[1].get("data-factor", factor) == factor or \
+            abs(float(speedup[1]["data-factor"]) / factor - 1) < 1e-6, (speedup, run)
+    # Every time of a segment and of a kind of operation is in a table.
+    told = {int(element[1]["data-ns"]) for element in page.all("td", data_ns=None)}
+    for run in report["runs"]:
+        for part in run["segments"] + run["ops"]:
+            assert part["time_ns"] in told or part["time_ns"] == 0, part
+        for phase in ("open_device", "open_transcript", "compile", "process"):
+            assert run[f"{phase}_ns"] in told, phase
+        # Commands out of a saved file are not for people to copy.
+        shown = run["command"] in [element[2].strip() for element in page.all("pre")]
+        assert shown == ("baseline" not in report["devices"][run["device_at"]]), run
+    for chart in page.all("svg", role="img"):
+        assert chart[2].strip()
+    assert len(page.all("title")) > len(page.all("svg", role="img"))
+    assert len(page.all("desc")) == len(page.all("svg", role="img")) > 0
+    assert report["command"] in [element[2].strip() for element in page.all("pre")]
+
+
+class Browser:
+    def __init__(self, program, folder):
+        self.program, self.folder = program, folder
+
+    def run(self, page, *options):
+        return subprocess.run(
+            [self.program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             "--allow-file-access-from-files", f"--user-data-dir={self.folder}/browser",
+             *options, page.as_uri()],
+            capture_output=True, text=True, timeout=120, check=True).stdout
+
+    def width_of(self, page, width):
+        """How wide the page is in a window of that width: more is a scroll bar."""
+        frame = self.folder / "frame.html"
+        frame.write_text(
+            f'<iframe id="f" src="{page.name}" style="width:{width}px;height:900px;border:0">'
+            "</iframe><script>onload = () => document.title = document.getElementById('f')"
+            ".contentDocument.documentElement.scrollWidth</script>")
+        return int(re.search(r"<title>(\d+)</title>", self.run(frame, "--dump-dom")).group(1))
+
+
+def check_in_browser(browser, page, report):
+    # The browser's own idea of the page, mended where it was wrong.
+    dom = browser.run(page, "--dump-dom")
+    shown = re.findall(r'data-label="Median" data-ns="(\d+)"', dom)
+    assert [int(value) for value in shown] == [run.get("median_ns", 0) for run in report["runs"]]
+    for width in (320, 390, 768, 1280):
+        needed = browser.width_of(page, width)
+        assert needed <= width, f"{needed} pixels in a window of {width}"
+    for name, width, options in (("desktop", 1280, ()), ("tablet", 768, ()),
+                                 ("dark", 1280, ("--blink-settings=preferredColorScheme=0",))):
+        browser.run(page, f"--window-size={width},4000", *options,
+                    f"--screenshot={page.parent}/{name}.png")
+    # Chromium's windows are not as narrow as a phone: a frame is.
+    frame = browser.folder / "frame.html"
+    frame.write_text('<body style="margin:0"><iframe src="report.html" style="width:390px;'
+                     'height:5000px;border:0"></iframe>')
+    browser.run(frame, "--window-size=500,5000", f"--screenshot={page.parent}/phone.png")
+    browser.run(page, f"--print-to-pdf={page.parent}/print.pdf", "--no-pdf-header-footer")
+    for name in ("desktop.png", "tablet.png", "dark.png", "phone.png", "print.pdf"):
+        assert (page.parent / name).stat().st_size > 10000, name
+    print(f"screenshots are in {page.parent}")
+
+
+def hostile(report):
+    """A saved comparison whose every string is an attack."""
+    attack = "<script>alert(1)</script>\"'&|`\x1b]0;x\x07\n\\x"
+    numbers = itertools.count() # kinds of operations are told apart by their names
+
+    def spoil(value, key=None):
+        if isinstance(value, dict):
+            return {name: spoil(item, name) for name, item in value.items()}
+        if isinstance(value, list):
+            return [spoil(item) for item in value]
+        keep = ("digest", "outcome", "date") # what makes it a comparison of the same file
+        return f"{attack}{next(numbers)}" if isinstance(value, str) and key not in keep else value
+    return spoil(report)
+
+
+def main():
+    healcl, folder = sys.argv[1], Path(sys.argv[2])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    paths = {kind: folder / f"report.{kind}" for kind in ("json", "csv", "markdown", "html")}
+
+    def compare(files, *options):
+        command = [healcl, "compare", "--timeout", "300", *options, *files]
+        for kind, path in paths.items():
+            command += [f"--{kind}", str(path)]
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
+        assert not run.stderr, run.stderr
+        return run.returncode, json.loads(paths["json"].read_text())
+
+    has_device = subprocess.run([healcl, "devices"], capture_output=True).returncode != 4
+    devices = ["-d", "", "-d", "reference"] if has_device else ["-d", "reference"]
+
+    def check(files, report):
+        check_json(report, files)
+        check_csv(paths["csv"], report)
+        check_markdown(paths["markdown"], report)
+        check_page(paths["html"].read_text(), report)
+
+    code, report = compare(FILES[:1], *devices)
+    assert code == 0, code
+    check(FILES[:1], report)
+    (folder / "saved.json").write_text(json.dumps(hostile(report)))
+
+    # Several transcripts, of which some go wrong, beside a saved run full of markup.
+    code, report = compare(FILES, *devices, "--no-measure")
+    assert code == 1, code
+    check(FILES, report)
+    code, report = compare(FILES[:1], *devices, "--no-measure", "--baseline",
+                           str(folder / "saved.json"))
+    assert code == 0, code
+    check(FILES[:1], report)
+    assert sum("baseline" in device for device in report["devices"]) == len(report["devices"]) / 2
+    assert "<script" not in paths["html"].read_text() and "\x1b" not in paths["html"].read_text()
+
+    # What is left for people is the report that people would make.
+    code, report = compare(FILES[:1], *devices, "--repeat", "15")
+    check(FILES[:1], report)
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or \
+        shutil.which("google-chrome")
+    if not program:
+        print("there is no Chromium: the page was not opened in a browser")
+        return 0
+    check_in_browser(Browser(program, folder), paths["html"], report)
+    for rest in ("frame.html", "saved.json"):
+        (folder / rest).unlink()
+    shutil.rmtree(folder / "browser", ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
