@@ -263,7 +263,7 @@ static int write_trace(struct session *session)
     trace_finish(trace);
     report_trace(session->file, session->reference ? "reference" : session->info.name,
                  session->info.driver, trace, session->trace_file.stream);
-    if (trace->dropped > 0)
+    if (trace->dropped > 0 && !session->quiet)
         print_notice("%s: warning: the trace leaves out %" PRIu64
                      " spans, those after the first %zu",
                      session->file, trace->dropped, trace->count);
