@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Brings further OpenCL implementations to this machine, for comparison and for tests, and registers
+# them in a folder of their own: what the system has registered, and with it the default device,
+# stays as it is.
+#
+#   setup-vendors.sh [rusticl] [oclgrind] [intel]     all three where none is named
+#
+# rusticl, oclgrind: Debian or Ubuntu packages, unpacked and not installed.
+# intel: Intel's runtime for CPUs, of the Python package index. Its licence, which is in the package,
+#   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
+#
+# The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. What is there already is
+# left alone. Exits with 1 where something could not be had; the others then work all the same.
+set -euo pipefail
+
+folder=${HEALCL_VENDORS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/healcl/vendors}
+registered=$folder/icd          # for OCL_ICD_VENDORS
+environment=$folder/environment # to be sourced
+libclc=/usr/lib/clc/spirv64-mesa3d-.spv # rusticl looks for it nowhere else
+failed=0
+
+say() { echo "setup-vendors.sh: $*"; }
+
+could_not() { # NAME WHY
+    say "$1 is not installed: $2"
+    failed=1
+}
+
+# find_file NAME: prints where the folder has a file of that name; fails where it has none.
+find_file() { find "$folder" -name "$1" -print -quit 2>/dev/null | grep .; }
+
+# unpack PACKAGE...: unpacks them and what they need that is not installed here into the folder.
+unpack() {
+    local download missing package
+    command -v apt-get >/dev/null || return 1
+    download=$(mktemp -d)
+    missing=$(apt-get install -s --no-install-recommends "$@" 2>/dev/null |
+        awk '$1 == "Inst" && $3 !~ /^\[/ { print $2 }')
+    # shellcheck disable=SC2086 # a list of words
+    if [ -n "$missing" ] && (cd "$download" && apt-get download -q $missing) >"$download/log" 2>&1; then
+        for package in "$download"/*.deb; do
+            dpkg -x "$package" "$folder/packages"
+        done
+        rm -r "$download"
+        return 0
+    fi
+    tail -n 3 "$download/log" >&2 || true
+    rm -r "$download"
+    return 1
+}
+
+# register NAME LIBRARY: has the loader find it, if all that it needs is there.
+register() {
+    local absent
+    # shellcheck source=/dev/null
+    absent=$(. "$environment" && ldd "$2" | awk '/not found/ { print $1 }' | sort -u)
+    if [ -n "$absent" ]; then
+        could_not "$1" "these libraries are missing: ${absent//$'\n'/ }"
+        return
+    fi
+    echo "$2" >"$registered/$1.icd"
+    say "$1 is registered: $2"
+}
+
+# The loader then looks at this list instead of the system's: so it has that too.
+write_environment() {
+    local icd libraries
+    mkdir -p "$registered"
+    for icd in /etc/OpenCL/vendors/*.icd; do
+        [ ! -e "$icd" ] || ln -sf "$icd" "$registered/"
+    done
+    libraries=$folder/packages/usr/lib/$(uname -m)-linux-gnu
+    cat >"$environment" <<END
+export OCL_ICD_VENDORS='$registered'
+export LD_LIBRARY_PATH='$libraries'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}
+export RUSTICL_ENABLE=llvmpipe
+# Oclgrind knows neither what LLVM makes of optimised code, nor prefetches (docs/PORTING.md).
+export OCLGRIND_BUILD_OPTIONS='-cl-opt-disable -DPREFETCH(address)='
+END
+}
+
+install_libclc() {
+    local package
+    package=$(apt-cache depends mesa-opencl-icd | awk '$2 ~ /^libclc-[0-9]+$/ { print $2 }')
+    if [ "$(id -u)" = 0 ] && [ -n "$package" ]; then
+        apt-get install -q -y --no-install-recommends "$package" </dev/null >/dev/null 2>&1
+    fi
+    [ -e "$libclc" ]
+}
+
+setup_rusticl() {
+    local name=libRusticlOpenCL.so.1
+    if ! find_file "$name" >/dev/null && ! unpack mesa-opencl-icd; then
+        could_not rusticl "package mesa-opencl-icd cannot be downloaded"
+    elif ! find_file "$name" >/dev/null; then
+        could_not rusticl "this distribution's package mesa-opencl-icd is built without it"
+    elif [ ! -e "$libclc" ] && ! install_libclc; then
+        could_not rusticl "it needs $libclc: install package libclc-N, as root"
+    else
+        register rusticl "$(find_file "$name")"
+    fi
+}
+
+setup_oclgrind() {
+    local name=liboclgrind-rt-icd.so
+    if ! find_file "$name" >/dev/null && ! unpack oclgrind; then
+        could_not oclgrind "package oclgrind cannot be downloaded"
+    else
+        register oclgrind "$(find_file "$name")"
+    fi
+}
+
+setup_intel() {
+    local python=$folder/intel/bin/python name=libintelocl.so version
+    if ! find_file "$name" >/dev/null; then
+        if [ "$(uname -m)" != x86_64 ]; then
+            could_not intel "it is for x86_64 only"
+            return
+        fi
+        if ! python3 -m venv "$folder/intel" >/dev/null; then
+            could_not intel "python3 makes no virtual environments (package python3-venv)"
+            return
+        fi
+        say "downloading intel-opencl-rt, 250 MB; Intel's licence applies"
+        # The compiler's libraries, which the runtime needs and its package does not name.
+        if ! "$python" -m pip install -q --disable-pip-version-check intel-opencl-rt ||
+            ! version=$("$python" -m pip show intel-opencl-rt | sed -n 's/^Version: //p') ||
+            ! "$python" -m pip install -q --disable-pip-version-check "intel-cmplr-lib-rt==$version"; then
+            could_not intel "package intel-opencl-rt cannot be had from the Python package index"
+            return
+        fi
+    fi
+    register intel "$(find_file "$name")"
+}
+
+[ $# -gt 0 ] || set -- rusticl oclgrind intel
+write_environment
+for vendor in "$@"; do
+    case $vendor in
+    rusticl) setup_rusticl ;;
+    oclgrind) setup_oclgrind ;;
+    intel) setup_intel ;;
+    *)
+        echo "usage: $0 [rusticl] [oclgrind] [intel]" >&2
+        exit 2
+        ;;
+    esac
+done
+say "these make them visible, beside what the system has:"
+sed -n '/^export/s/^/    /p' "$environment"
+say "or, in one: . $environment"
+exit "$failed"
