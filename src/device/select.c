@@ -9,15 +9,26 @@
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
+/* The one kind of a device. A simulator may claim all of them: what is a CPU too runs on the host.
+ */
+static cl_device_type kind_of(cl_device_type type)
+{
+    static const cl_device_type kinds[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (type & kinds[i])
+            return kinds[i];
+    return 0;
+}
+
 const char *device_type_name(cl_device_type type)
 {
-    if (type & CL_DEVICE_TYPE_GPU)
-        return "gpu";
-    if (type & CL_DEVICE_TYPE_ACCELERATOR)
-        return "accelerator";
-    if (type & CL_DEVICE_TYPE_CPU)
-        return "cpu";
-    return "other";
+    switch (kind_of(type)) {
+    case CL_DEVICE_TYPE_CPU: return "cpu";
+    case CL_DEVICE_TYPE_GPU: return "gpu";
+    case CL_DEVICE_TYPE_ACCELERATOR: return "accelerator";
+    default: return "other";
+    }
 }
 
 /* ---------------------------------------------------------------- queries */
@@ -311,7 +322,7 @@ static bool matches(const struct device_info *info, const char *selector)
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcasecmp(selector, types[i].word) == 0)
-            return (info->type & types[i].type) != 0;
+            return kind_of(info->type) == types[i].type;
     unsigned long platform, device;
     if (parse_indices(selector, &platform, &device))
         return info->platform_index == platform && info->device_index == device;
@@ -321,13 +332,12 @@ static bool matches(const struct device_info *info, const char *selector)
 
 static int type_rank(cl_device_type type)
 {
-    if (type & CL_DEVICE_TYPE_GPU)
-        return 3;
-    if (type & CL_DEVICE_TYPE_ACCELERATOR)
-        return 2;
-    if (type & CL_DEVICE_TYPE_CPU)
-        return 1;
-    return 0;
+    switch (kind_of(type)) {
+    case CL_DEVICE_TYPE_GPU: return 3;
+    case CL_DEVICE_TYPE_ACCELERATOR: return 2;
+    case CL_DEVICE_TYPE_CPU: return 1;
+    default: return 0;
+    }
 }
 
 static bool is_better(const struct device_info *a, const struct device_info *b)

@@ -61,6 +61,25 @@ static void selectors(void **state)
     }
 }
 
+/* A simulator that claims to be everything neither is a GPU nor goes before one, or before a CPU
+ * that is faster. */
+static void simulators_are_cpus(void **state)
+{
+    (void)state;
+    struct device_info list[LIST_COUNT];
+    make_list(list);
+    cl_device_type all = CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR;
+    list[0] = make_device(0, 0, "Simulator", "simulator", all);
+    assert_string_equal(device_type_name(all), "cpu");
+    size_t index = LIST_COUNT;
+    OK(device_select(list, LIST_COUNT, NULL, &index, &error));
+    assert_int_equal(index, 3);
+    OK(device_select(list, 2, NULL, &index, &error));
+    assert_int_equal(index, 1);
+    OK(device_select(list, 1, "cpu", &index, &error));
+    assert_int_equal(device_select(list, 1, "gpu", &index, &error), HEALCL_USAGE);
+}
+
 static void environment_selects(void **state)
 {
     (void)state;
@@ -369,12 +388,19 @@ static void code_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEVICE_TEST(selectors),         DEVICE_TEST(environment_selects),
-        DEVICE_TEST(refused_selectors), DEVICE_TEST(long_lists_are_cut),
-        DEVICE_TEST(unusable_devices),  DEVICE_TEST(type_names),
-        DEVICE_TEST(no_platform),       DEVICE_TEST(platform_without_devices),
-        DEVICE_TEST(broken_platform),   DEVICE_TEST(broken_device),
-        DEVICE_TEST(properties),        DEVICE_TEST(installed_devices),
+        DEVICE_TEST(selectors),
+        DEVICE_TEST(simulators_are_cpus),
+        DEVICE_TEST(environment_selects),
+        DEVICE_TEST(refused_selectors),
+        DEVICE_TEST(long_lists_are_cut),
+        DEVICE_TEST(unusable_devices),
+        DEVICE_TEST(type_names),
+        DEVICE_TEST(no_platform),
+        DEVICE_TEST(platform_without_devices),
+        DEVICE_TEST(broken_platform),
+        DEVICE_TEST(broken_device),
+        DEVICE_TEST(properties),
+        DEVICE_TEST(installed_devices),
         DEVICE_TEST(code_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
