@@ -9,7 +9,7 @@ enum {
     ROW_HEIGHT = 48, /* pixels, as all below */
     TEXT_Y = 13,     /* of a row's text, its baseline */
     LINE_Y = 28,     /* of the middle of what is drawn */
-    BAR_HEIGHT = 14,
+    BAR_HEIGHT = 12,
     AXIS_HEIGHT = 22,
     LABEL_CHARACTERS = 34,
     TICKS_MAX = 12,
@@ -68,7 +68,7 @@ static double round_up(double value)
 
 static unsigned linear_ticks(const struct chart *chart, double ticks[TICKS_MAX])
 {
-    const double intervals = 4;
+    const double intervals = 5;
     double step = round_up(chart->high / intervals);
     unsigned count = 0;
     for (double value = 0; value <= chart->high * 1.0001 && count < TICKS_MAX; value += step)

@@ -505,7 +505,9 @@ static void draw_bandwidth(const struct page *page, struct chart *chart, const s
     {
         const struct compare_device *device = &page->comparison->devices[run->device];
         double share = bandwidth_share(device, part_of(run, parts, row));
-        if (share > 0)
+        if (share > 0 && timed_runs(page) == 1)
+            chart_bar(chart, (unsigned)run->device, 0, share);
+        else if (share > 0)
             chart_mark(chart, (unsigned)run->device, share, device_label(page, run->device, label));
     }
 }
@@ -555,8 +557,8 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     }
     if (chart.high <= 0)
         return;
-    const double least = 10; /* percent: an axis that makes much of nothing misleads */
-    chart_reach(&chart, least);
+    const double whole = 100; /* percent: an axis that makes much of little misleads */
+    chart_reach(&chart, whole);
     chart.rows = (unsigned)(parts->count < ROWS_MAX ? parts->count : ROWS_MAX);
     fputs("<h3>Share of the bandwidth</h3><p class=\"note\">What operations read and write in a "
           "second, in percent of what the device copies in a second (",
