@@ -159,7 +159,7 @@ MUST_CHECK static enum healcl_status read_data(struct child *child, struct proce
 {
     enum { LEAST_ROOM = 64 * 1024 };
     if (child->capacity - result->size < LEAST_ROOM) {
-        size_t capacity = 2 * child->capacity + 2 * LEAST_ROOM;
+        size_t capacity = 2 * (child->capacity + LEAST_ROOM);
         char *text = realloc(result->text, capacity);
         if (!text)
             NO_MEMORY(error);

@@ -68,27 +68,32 @@ static double round_up(double value)
 
 static unsigned linear_ticks(const struct chart *chart, double ticks[TICKS_MAX])
 {
-    const double intervals = 5;
+    const double intervals = 5, slack = 1e-4;
     double step = round_up(chart->high / intervals);
     unsigned count = 0;
-    for (double value = 0; value <= chart->high * 1.0001 && count < TICKS_MAX; value += step)
-        ticks[count++] = value;
+    while (count < TICKS_MAX && count * step <= chart->high * (1 + slack)) {
+        ticks[count] = count * step;
+        count++;
+    }
     return count;
 }
 
-/* Powers of ten, or where those are few also 2 and 5 times them; times two for narrow axes. */
+/* Powers of ten, and 2 and 5 times them where those are few; every other power where they are many:
+ * labels must not meet on a phone. */
 static unsigned logarithmic_ticks(const struct chart *chart, double ticks[TICKS_MAX])
 {
     static const double all[] = {1, 2, 5};
+    const double few = 2.5, many = 6, slack = 1e-4;
     double decades = log10(chart->high / chart->low);
-    unsigned each = decades < 2.5 ? 3 : 1, count = 0;
-    double skip = decades > 6 ? 100 : 10; /* labels must not meet on a phone */
-    double ten = pow(10, floor(log10(chart->low)));
-    for (; ten <= chart->high * 1.0001; ten *= each == 1 ? skip : 10)
-        for (unsigned i = 0; i < each; i++)
-            if (ten * all[i] >= chart->low * 0.9999 && ten * all[i] <= chart->high * 1.0001 &&
+    unsigned each = decades < few ? 3 : 1, count = 0;
+    int step = decades > many ? 2 : 1, last = (int)floor(log10(chart->high) + slack);
+    for (int power = (int)floor(log10(chart->low)); power <= last; power += step)
+        for (unsigned i = 0; i < each; i++) {
+            double tick = pow(10, power) * all[i];
+            if (tick >= chart->low * (1 - slack) && tick <= chart->high * (1 + slack) &&
                 count < TICKS_MAX)
-                ticks[count++] = ten * all[i];
+                ticks[count++] = tick;
+        }
     return count;
 }
 

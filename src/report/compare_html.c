@@ -86,12 +86,13 @@ static void put_device_details(const struct page *page, size_t device)
     fputs("</small>", page->stream);
 }
 
-/* Which shape is which device. */
+/* Which shape is which device, of those that have times. */
 static void put_legend(const struct page *page)
 {
     fputs("<ul class=\"legend\">", page->stream);
     for (size_t i = 0; i < page->comparison->device_count; i++) {
-        if (!compare_find(page->comparison, page->transcript, i))
+        const struct compare_run *run = compare_find(page->comparison, page->transcript, i);
+        if (!run || run->sample_count == 0)
             continue;
         fputs("<li>", page->stream);
         put_device(page, i);
@@ -213,39 +214,69 @@ static struct chart new_chart(const struct page *page, enum chart_unit unit, con
         .stream = page->stream, .unit = unit, .title = title, .description = description};
 }
 
-static void put_time_chart(const struct page *page)
+/* Bars from 0 would not show the fast ones where others take so many times as long. */
+static bool times_are_far_apart(const struct page *page)
 {
-    struct chart chart =
-        new_chart(page, CHART_TIME, "Time of a run on each device",
-                  "A bar for each device: the median. The line over it joins the quartiles, and "
-                  "each tick below is one run. The table above has the figures.");
+    const double far = 30;
+    double least = 0, most = 0;
     struct compare_times times;
     FOR_EACH_RUN(page, run)
     {
         if (!compare_times_of(run, &times))
             continue;
+        double median = (double)times.median;
+        least = least <= 0 || median < least ? median : least;
+        most = median > most ? median : most;
+    }
+    return most > far * least;
+}
+
+static void draw_times(const struct page *page, struct chart *chart, const struct compare_run *run)
+{
+    enum { TICKS_MAX = 500 };
+    char note[HTML_UNIT_SIZE], label[LABEL_SIZE];
+    unsigned series = (unsigned)run->device;
+    struct compare_times times;
+    if (!compare_times_of(run, &times))
+        return;
+    chart_row(chart, device_label(page, run->device, label), html_time(times.median, note));
+    if (chart->logarithmic) {
+        chart_interval(chart, series, (double)times.low, (double)times.high);
+        chart_mark(chart, series, (double)times.median, label);
+    } else {
+        chart_bar(chart, series, 0, (double)times.median);
+        if (run->sample_count > 1)
+            chart_range(chart, (double)times.low, (double)times.high);
+    }
+    for (size_t i = 0; i < run->sample_count && i < TICKS_MAX; i++)
+        chart_sample(chart, (double)run->samples[i]);
+}
+
+static void put_time_chart(const struct page *page)
+{
+    struct chart chart =
+        new_chart(page, CHART_TIME, "Time of a run on each device",
+                  "For each device the median, the quartiles as a line, and each run as a tick "
+                  "below. The table above has the figures.");
+    chart.logarithmic = times_are_far_apart(page);
+    struct compare_times times;
+    FOR_EACH_RUN(page, run)
+    {
+        if (!compare_times_of(run, &times))
+            continue;
+        chart_reach(&chart, (double)times.least);
         chart_reach(&chart, (double)times.most);
         chart.rows++;
     }
     if (chart.rows == 0)
         return;
-    fputs("<h3>Time of a run</h3><p class=\"note\">Bars are medians, lines over them join the "
-          "quartiles, ticks below are the single runs.</p><figure>",
-          page->stream);
+    fprintf(page->stream,
+            "<h3>Time of a run</h3><p class=\"note\">%s are medians, lines over them join the "
+            "quartiles, ticks below are the single runs.%s</p><figure>",
+            chart.logarithmic ? "Points" : "Bars",
+            chart.logarithmic ? " The axis is logarithmic." : "");
     chart_begin(&chart);
-    FOR_EACH_RUN(page, run)
-    {
-        char note[HTML_UNIT_SIZE], label[LABEL_SIZE];
-        if (!compare_times_of(run, &times))
-            continue;
-        chart_row(&chart, device_label(page, run->device, label), html_time(times.median, note));
-        chart_bar(&chart, (unsigned)run->device, 0, (double)times.median);
-        if (run->sample_count > 1)
-            chart_range(&chart, (double)times.low, (double)times.high);
-        enum { TICKS_MAX = 500 };
-        for (size_t i = 0; i < run->sample_count && i < TICKS_MAX; i++)
-            chart_sample(&chart, (double)run->samples[i]);
-    }
+    FOR_EACH_RUN(page, run) draw_times(page, &chart, run);
     chart_end(&chart);
     fputs("</figure>\n", page->stream);
 }
@@ -280,8 +311,7 @@ static void put_speedup_chart(const struct page *page)
         if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
             continue;
         const char *name = device_label(page, run->device, label);
-        snprintf(note, sizeof note, "%.3g&times; (%.3g&ndash;%.3g)", speedup.factor, speedup.low,
-                 speedup.high);
+        snprintf(note, sizeof note, "%.3g&times;", speedup.factor);
         chart_row(&chart, name, note);
         chart_interval(&chart, (unsigned)run->device, speedup.low, speedup.high);
         chart_mark(&chart, (unsigned)run->device, speedup.factor, name);
@@ -727,6 +757,14 @@ MUST_CHECK static enum healcl_status put_transcript(const struct page *page)
 
 /* ---------------------------------------------------------------- the top of the page */
 
+static bool device_is_right(const struct comparison *comparison, size_t device)
+{
+    for (size_t i = 0; i < comparison->run_count; i++)
+        if (comparison->runs[i].device == device && !compare_is_right(&comparison->runs[i]))
+            return false;
+    return true;
+}
+
 /* How many devices ran here and now. */
 static size_t own_devices(const struct comparison *comparison)
 {
@@ -736,21 +774,13 @@ static size_t own_devices(const struct comparison *comparison)
     return count;
 }
 
-static bool device_is_right(const struct comparison *comparison, size_t device)
-{
-    for (size_t i = 0; i < comparison->run_count; i++)
-        if (comparison->runs[i].device == device && !compare_is_right(&comparison->runs[i]))
-            return false;
-    return true;
-}
-
-/* The device whose speed-ups are the greatest, as a geometric mean over all transcripts, *factor;
- * device_count where none has them all. */
+/* The device here whose speed-ups are the greatest, as a geometric mean over all transcripts,
+ * *factor; device_count where none has them all. */
 static size_t fastest(const struct comparison *comparison, double *factor)
 {
     size_t best = comparison->device_count;
     *factor = 0;
-    for (size_t j = 0; j < comparison->device_count; j++) {
+    for (size_t j = 0; j < own_devices(comparison); j++) {
         double product = 1;
         size_t count = 0;
         for (size_t i = 0; i < comparison->transcript_count; i++) {
@@ -789,7 +819,7 @@ static void put_lead(const struct page *page)
     double factor;
     char label[LABEL_SIZE];
     size_t best = fastest(comparison, &factor);
-    if (comparison->device_count > 1 && best < comparison->device_count) {
+    if (count > 1 && best < count) {
         fputs(" The fastest is ", page->stream);
         html_text(page->stream, device_label(page, best, label));
         if (best > 0 && factor > 1) {
