@@ -78,6 +78,16 @@ struct twiddle {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
+/* The first parameter of most kernels, struct space space, and what their bodies begin with. A device
+ * that can index its own memory, but not a kernel's arguments, is given COPY_SPACE. */
+#ifdef COPY_SPACE
+#define SPACE struct space space_argument
+#define TAKE_SPACE struct space space = space_argument
+#else
+#define SPACE struct space space
+#define TAKE_SPACE
+#endif
+
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
 #if CHUNKS == 1
 #define BUFFER(type, name) global type *name##0

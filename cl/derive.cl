@@ -9,8 +9,9 @@
 #define VALUE(space, in) ((long)AT(in, POSITION(space, run, 0, i)))
 
 /* After a check has reported under this key: notes the value it found. One work-item. */
-KERNEL note_value(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status)
+KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
+    TAKE_SPACE;
     if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
         return;
     space.first = status->index;
@@ -19,26 +20,29 @@ KERNEL note_value(struct space space, BUFFER(const ELEMENT, in), volatile global
 }
 
 /* Reports elements below 1. */
-KERNEL check_moduli(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status)
+KERNEL check_moduli(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, in)
     if (VALUE(space, in) < 1)
         report(status, space.key, run.linear + i);
 }
 
 /* Reports elements outside of [first, size). */
-KERNEL check_indices(struct space space, BUFFER(const ELEMENT, in), volatile global struct status *status,
+KERNEL check_indices(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status,
                      long first, long size)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, in)
     if (VALUE(space, in) < first || VALUE(space, in) >= size)
         report(status, space.key, run.linear + i);
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
-KERNEL moduli(struct space space, BUFFER(const ELEMENT, in), global struct modulus *table,
+KERNEL moduli(SPACE, BUFFER(const ELEMENT, in), global struct modulus *table,
               volatile global struct status *status)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, in)
     {
         long value = VALUE(space, in);
@@ -49,9 +53,10 @@ KERNEL moduli(struct space space, BUFFER(const ELEMENT, in), global struct modul
 }
 
 /* table[j,i] = element (j, i) reduced modulo q[j], with its quotient. The space is [k,n]. */
-KERNEL twiddles(struct space space, BUFFER(const ELEMENT, in), global const struct modulus *q,
+KERNEL twiddles(SPACE, BUFFER(const ELEMENT, in), global const struct modulus *q,
                 global struct twiddle *table)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, in)
     {
         struct modulus modulus = q[run.index[0]];
@@ -70,8 +75,9 @@ static inline uint reverse_bits(uint i, ulong n)
 
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
-KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile global uint *first)
+KERNEL permutation_first(SPACE, BUFFER(const ELEMENT, in), volatile global uint *first)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, in)
     {
         long value = VALUE(space, in);
@@ -84,9 +90,10 @@ KERNEL permutation_first(struct space space, BUFFER(const ELEMENT, in), volatile
  * identity. Reports values outside of the
  * axis and those that came before; they then count as i, so that what uses the table stays
  * inside. */
-KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const uint *first,
+KERNEL permutation(SPACE, BUFFER(const ELEMENT, in), global const uint *first,
                    volatile global uint *table, volatile global struct status *status)
 {
+    TAKE_SPACE;
     uint n = (uint)space.shape[0];
     EACH_VALUE(space, in)
     {
@@ -105,8 +112,9 @@ KERNEL permutation(struct space space, BUFFER(const ELEMENT, in), global const u
 }
 
 /* inverse[perm[i]] = i, for the space [n] and a table perm of permutation. */
-KERNEL inverse_permutation(struct space space, global const uint *perm, global uint *inverse)
+KERNEL inverse_permutation(SPACE, global const uint *perm, global uint *inverse)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++)
             inverse[perm[run.linear + i]] = (uint)(run.linear + i);
@@ -114,9 +122,10 @@ KERNEL inverse_permutation(struct space space, global const uint *perm, global u
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
  * [k,k]; extended Euclid with coefficients modulo q[j]. */
-KERNEL crt_inverses(struct space space, global const struct modulus *q, uint k,
+KERNEL crt_inverses(SPACE, global const struct modulus *q, uint k,
                     global struct twiddle *table, volatile global struct status *status)
 {
+    TAKE_SPACE;
     EACH_VALUE(space, q)
     {
         ulong row = (run.linear + i) / k, column = (run.linear + i) % k;

@@ -22,9 +22,10 @@ static inline ulong low_bits(ulong x, long bits)
 }
 
 /* out[..., i] = digit i of a, for count digits out_stride apart. Operands: out, a. */
-KERNEL digits(struct space space, BUFFER(OUT, out), BUFFER(const A, a), long base_bits, long count,
+KERNEL digits(SPACE, BUFFER(OUT, out), BUFFER(const A, a), long base_bits, long count,
               long out_stride, volatile global struct status *status)
 {
+    TAKE_SPACE;
     uint dropped = 0;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
@@ -55,9 +56,10 @@ struct __attribute__((packed)) digit_vector {
 };
 
 /* As digits, but out_stride is 1. */
-KERNEL digits_vectors(struct space space, global OUT *out, global const A *a, long base_bits,
+KERNEL digits_vectors(SPACE, global OUT *out, global const A *a, long base_bits,
                       long count, volatile global struct status *status)
 {
+    TAKE_SPACE;
     long a_stride = space.operand[1].stride[space.rank - 1];
     long out_stride = space.operand[0].stride[space.rank - 1];
     base_bits = min(base_bits, 64L);
@@ -152,11 +154,12 @@ static inline struct bit next_digit(struct bit bit, long base_bits)
  * out[l,i,r] = digit i of the value x with residues a[l,:,r]. The space is [l,r]; operands: out, a.
  * Limb strides of a, digit strides of out are given apart. q, inverses: see combine.
  */
-KERNEL digits_full_q(struct space space, BUFFER(OUT, out), BUFFER(const A, a),
+KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
                      global const struct modulus *q, global const struct twiddle *inverses,
                      long base_bits, long count, long out_stride, long a_stride,
                      volatile global struct status *status)
 {
+    TAKE_SPACE;
     uint dropped = 0;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
@@ -187,11 +190,12 @@ KERNEL digits_full_q(struct space space, BUFFER(OUT, out), BUFFER(const A, a),
 #if CHUNKS == 1
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
-KERNEL digits_full_q_vectors(struct space space, global OUT *out, global const A *a,
+KERNEL digits_full_q_vectors(SPACE, global OUT *out, global const A *a,
                              global const struct modulus *q, global const struct twiddle *inverses,
                              long base_bits, long count, long out_stride, long a_stride,
                              volatile global struct status *status)
 {
+    TAKE_SPACE;
     ulong words[LIMBS + 1][PART]; /* of all values of a part; the last are 0 */
     for (int i = 0; i < PART; i++)
         words[LIMBS][i] = 0;

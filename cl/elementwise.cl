@@ -45,9 +45,10 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 
 /* Operands: out, a, b, p. */
 #define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
-    KERNEL name(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                \
+    KERNEL name(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                             \
                 BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
+        TAKE_SPACE;                                                                                \
         for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
             for (ulong i = 0; i < run.length; i++) {                                               \
                 long a_value = scalars & 1 ? a_scalar : AT(a, POSITION(space, run, 1, i));         \
@@ -72,8 +73,9 @@ MODULAR(mod)
 MODULAR(modneg)
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
-KERNEL absolute(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
+KERNEL absolute(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++)
             AT(out, POSITION(space, run, 0, i)) =

@@ -8,9 +8,10 @@
  * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
  * of the axis have been reported by a check before; nothing is read for them.
  */
-KERNEL gather(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL gather(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
               BUFFER(const INDEX, idx), long size, long stride)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             long index = AT(idx, POSITION(space, run, 2, i));
@@ -30,9 +31,10 @@ enum { LINE = 64 / sizeof(ELEMENT) }; /* elements in a line of the cache */
  * too. Each line of a row is touched in order before elements are taken from it: devices foresee
  * that, but would wait for each line that is read at random.
  */
-KERNEL gather_rows(struct space space, global ELEMENT *out, global const ELEMENT *a,
+KERNEL gather_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
                    global const INDEX *idx, long size)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
         global const ELEMENT *row = a + run.position[1];
         global const INDEX *from = idx + run.position[2];

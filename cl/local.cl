@@ -200,10 +200,11 @@ static inline uint place_of(struct tile tile, uint i)
  */
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-KERNEL forward(struct space space, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL forward(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm)
 {
+    TAKE_SPACE;
     local ulong x[TILE];
     struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];
@@ -232,11 +233,12 @@ KERNEL forward(struct space space, uint first_row, BUFFER(OUT, out), BUFFER(cons
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
-KERNEL inverse(struct space space, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL inverse(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                uint scale)
 {
+    TAKE_SPACE;
     local ulong x[TILE];
     struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];

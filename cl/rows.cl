@@ -60,8 +60,8 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
 enum { TOGETHER = 8, ROW_PADDING = 16 }; /* rows a power of two apart would share cache sets */
 
 #define ROWS_PARAMETERS                                                                            \
-    struct space space, global char *out_memory, global char *in_memory, uint out_size,            \
-        uint in_size, global word *scratch, global const struct modulus *q,                        \
+    SPACE, global char *out_memory, global char *in_memory, uint out_size, uint in_size,           \
+        global word *scratch, global const struct modulus *q,                                      \
         global const struct twiddle *twiddles, global const word *lane_twiddles,                   \
         global const uint *perm, uint use_perm, uint together, uint neighbours
 
@@ -155,6 +155,7 @@ NOINLINE static void transform_exactly(global ulong *x, struct row out, struct r
 
 KERNEL forward_rows(ROWS_PARAMETERS)
 {
+    TAKE_SPACE;
     FOR_EACH_BATCH
     {
         BEGIN_BATCH
@@ -190,6 +191,7 @@ KERNEL forward_rows(ROWS_PARAMETERS)
 
 KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
 {
+    TAKE_SPACE;
     FOR_EACH_BATCH
     {
         BEGIN_BATCH

@@ -27,10 +27,11 @@
  */
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
-KERNEL forward(struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL forward(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm)
 {
+    TAKE_SPACE;
     local ulong x[N];
     for (uint row = 0; row < rows; row++) {
         uint j = row % (uint)space.shape[2];
@@ -64,10 +65,11 @@ KERNEL forward(struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN,
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
  * u. use_perm is not 0. */
-KERNEL inverse(struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+KERNEL inverse(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
                global const struct modulus *q, global const struct twiddle *twiddles,
                global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
+    TAKE_SPACE;
     local ulong x[N];
     for (uint row = 0; row < rows; row++) {
         uint j = row % (uint)space.shape[2];

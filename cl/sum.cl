@@ -1,9 +1,10 @@
 /* Sums modulo q. */
 
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a, q. */
-KERNEL axis_modsum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                    global const struct modulus *q, long count, long stride)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             long at = POSITION(space, run, 1, i);
@@ -20,11 +21,12 @@ KERNEL axis_modsum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMEN
  * use_perm is 0. The space is [reps,k,n] with l last; operands: out, a, b, q. The strides of out
  * and b along n are given apart, since there they go by m.
  */
-KERNEL modmul_axis_sum(struct space space, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL modmul_axis_sum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                        BUFFER(const ELEMENT, b), global const struct modulus *q,
                        global const uint *perm, uint use_perm, long count, long a_stride,
                        long b_stride, long out_n_stride, long b_n_stride)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             long l = run.index[space.rank - 1] + (long)i;

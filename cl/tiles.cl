@@ -182,10 +182,11 @@ static inline void copy_rest(global ELEMENT *out, global const ELEMENT *in, ulon
  * all_width has along the last two axes, y and x, or what is left of it. Operands: out, in.
  * readable: elements of in. past: whether the caches are not to keep out.
  */
-KERNEL copy_blocks(struct space space, global ELEMENT *out, global const ELEMENT *in, long readable,
+KERNEL copy_blocks(SPACE, global ELEMENT *out, global const ELEMENT *in, long readable,
                    ulong height, ulong width, ulong all_height, ulong all_width, long out_y,
                    long in_y, long in_x, uint past)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             ulong y = (ulong)run.index[space.rank - 2] * height;

@@ -8,9 +8,10 @@
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
  * The space is [l,r,k,n]; operands: none, in. */
-KERNEL load(struct space space, global ulong *rows, BUFFER(const ELEMENT, in),
+KERNEL load(SPACE, global ulong *rows, BUFFER(const ELEMENT, in),
             global const struct modulus *q, global const uint *perm, uint use_perm)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
         struct modulus modulus = q[run.index[2]];
         ulong row = run.linear - (ulong)run.index[3] - space.first;
@@ -24,10 +25,11 @@ KERNEL load(struct space space, global ulong *rows, BUFFER(const ELEMENT, in),
 
 /* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
  * The space is [l,r,k,n]; operand: out. */
-KERNEL store(struct space space, BUFFER(ELEMENT, out), global const ulong *rows,
+KERNEL store(SPACE, BUFFER(ELEMENT, out), global const ulong *rows,
              global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
              global const uint *perm, uint use_perm)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
         ulong modulus = q[run.index[2]].value;
         ulong row = run.linear - (ulong)run.index[3] - space.first;

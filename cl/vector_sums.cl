@@ -64,10 +64,11 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
  * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
  * in turn. */
-KERNEL axis_modsum_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,
+KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
                            global const struct lane_divisor *table, ulong period, long count,
                            long stride)
 {
+    TAKE_SPACE;
     struct lane_sum sums[COLUMNS];
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong first = 0; first < run.length; first += COLUMNS * LANES) {
@@ -94,10 +95,11 @@ KERNEL axis_modsum_vectors(struct space space, global ELEMENT *out, global const
  * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space is
  * out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
  */
-KERNEL axis_modsum_rows(struct space space, global ELEMENT *out, global const ELEMENT *a,
+KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
                         global const struct modulus *q, ulong moduli, long count, ulong k,
                         long out_stride)
 {
+    TAKE_SPACE;
     ulong size = (ulong)count * k, whole = size / LANES * LANES;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong r = 0; r < run.length; r++) {
@@ -309,10 +311,11 @@ static inline void sum_part_slowly(struct product_part part, struct modulus q)
  * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0, and a has
  * stride 1 along n.
  */
-KERNEL modmul_axis_sum_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,
+KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
                                global const uint *perm, uint use_perm)
 {
+    TAKE_SPACE;
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
     struct lane_products sums[COLUMNS];
     ulong8 packed[PACKED * COLUMNS], packed_bits = 0;

@@ -34,9 +34,9 @@ typedef JOIN(ELEMENT, 8) element8;
  * The moduli of table [k], in turn, as vectors of eight for struct lane_divisor. The space is [8 *
  * number of vectors].
  */
-KERNEL lane_moduli(struct space space, global const struct modulus *table, ulong k,
-                   global ulong *lanes)
+KERNEL lane_moduli(SPACE, global const struct modulus *table, ulong k, global ulong *lanes)
 {
+    TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
             ulong place = run.linear + i, q = table[place % k].value;
@@ -140,10 +140,11 @@ enum { AHEAD = 8192 / sizeof(ELEMENT) };
 
 /* Operands: out, a, b. table: period vectors of moduli, in turn. scalars: see elementwise.cl. */
 #define VECTORS(name, inputs)                                                                      \
-    KERNEL name##_vectors(struct space space, global ELEMENT *out, global const ELEMENT *a,        \
+    KERNEL name##_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,                     \
                           global const ELEMENT *b, global const struct lane_divisor *table,        \
                           ulong period, uint scalars, long a_scalar, long b_scalar)                \
     {                                                                                              \
+        TAKE_SPACE;                                                                                \
         uint last = space.rank - 1;                                                                \
         for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {         \
             global ELEMENT *to = out + run.position[0];                                            \

@@ -106,6 +106,13 @@ static uint32_t log2_of(uint64_t power)
     return shift;
 }
 
+/* Whether kernels can index a structure among their arguments. Compilers made for GPUs may keep
+ * arguments where only constants reach; those that crash then are for CPUs that lack doubles. */
+static bool indexes_arguments(const struct device_info *info)
+{
+    return !(info->type & CL_DEVICE_TYPE_CPU) || info->double_width > 0;
+}
+
 static enum healcl_status build(struct healcl_device *device, struct program *program,
                                 struct healcl_error *error)
 {
@@ -119,8 +126,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     if (program->chunks > 1)
         snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
                  log2_of(device->chunk_bytes));
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu %s",
-             program->chunks, chunk_shift, program->local_size, program->options);
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
+             program->chunks, chunk_shift, program->local_size,
+             indexes_arguments(&device->info) ? "" : " -D COPY_SPACE", program->options);
     char line[128]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
     const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base.h\"\n",

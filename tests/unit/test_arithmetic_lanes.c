@@ -82,6 +82,8 @@ static ulong same(ulong x)
 #define CHUNKS 1
 #define ELEMENT long
 #define KERNEL static void
+#define SPACE struct space space
+#define TAKE_SPACE
 #define global
 #define BUFFER(type, name) type *name##0
 #define AT(name, i) (name##0 [i])
