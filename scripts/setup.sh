@@ -70,6 +70,10 @@ install_missing() {
 
 install_missing "${packages[@]}"
 if [ "${1-}" = --all ]; then
+    # For the pages of healcl compare; Ubuntu has it only as a snap, and the test does without.
+    if apt-cache show chromium >/dev/null 2>&1; then
+        install_missing chromium fonts-dejavu-core
+    fi
     runtime=$(runtime_of_clang || true)
     if [ -n "$runtime" ] && apt-cache show "$runtime" >/dev/null 2>&1; then
         install_missing "$runtime"

@@ -144,9 +144,13 @@ MUST_CHECK static enum healcl_status add_all_usable(struct session *session,
     TRY(ask_for_devices(session, NULL, &result, error));
     enum healcl_status status =
         compare_read_devices(&session->comparison, result.text, false, error);
-    if (status == HEALCL_OK && session->comparison.device_count == 0)
+    bool none = status == HEALCL_OK && session->comparison.device_count == 0;
+    if (none && result.end == PROCESS_EXITED)
         status = ERROR(error, HEALCL_DEVICE, "%.600s",
                        *result.last_line ? last_words(&result) : "no device can be used");
+    else if (none)
+        status = ERROR(error, HEALCL_DEVICE, "listing the devices %s; name one with --device",
+                       result.end == PROCESS_KILLED ? "crashed" : "took too long");
     process_result_release(&result);
     return status;
 }

@@ -64,7 +64,7 @@ MUST_CHECK static enum healcl_status room_for(struct comparison *comparison, con
                                               size_t size, void **array, size_t *count,
                                               struct healcl_error *error)
 {
-    int length = cJSON_IsArray(list) ? cJSON_GetArraySize(list) : 0;
+    int length = cJSON_GetArraySize(list); /* of an object too, as the loops see it */
     *count = 0;
     *array = arena_alloc(comparison->arena, ((size_t)length + 1) * size);
     if (!*array)
