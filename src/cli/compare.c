@@ -444,7 +444,7 @@ const struct command command_compare = {
         "\n"
         "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
         "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
-        "                     By default all devices that can be used\n"
+        "                     By default all devices that can be used, the best first\n"
         "      --repeat N     run N times in each process, 5 by default\n"
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"

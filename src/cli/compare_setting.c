@@ -122,9 +122,11 @@ static void write_quoted(FILE *stream, const char *word)
 static void write_command(FILE *stream, const char *const *arguments, size_t count)
 {
     /* What changes how transcripts run, or which devices there are. */
-    static const char *const variables[] = {"HEALCL_TUNING",      "HEALCL_VARIANT",
-                                            "HEALCL_CHUNK_BYTES", "OCL_ICD_VENDORS",
-                                            "RUSTICL_ENABLE",     "POCL_DEVICES"};
+    static const char *const variables[] = {
+        "HEALCL_TUNING",   "HEALCL_VARIANT",         "HEALCL_CHUNK_BYTES",
+        "LD_LIBRARY_PATH", "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",
+        "RUSTICL_ENABLE",  "OCLGRIND_BUILD_OPTIONS", "POCL_DEVICES",
+    };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
         if (!value || !*value)

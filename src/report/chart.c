@@ -42,9 +42,9 @@ static double place(const struct chart *chart, double value)
 static void print_value(const struct chart *chart, double value)
 {
     if (chart->unit == CHART_PERCENT)
-        fprintf(chart->stream, "%.3g&#8239;%%", value);
+        fprintf(chart->stream, "%.5g&#8239;%%", value);
     else if (chart->unit == CHART_FACTOR)
-        fprintf(chart->stream, "%.3g&times;", value);
+        fprintf(chart->stream, "%.5g&times;", value);
     else if (value <= 0)
         putc('0', chart->stream);
     else if (value < 1e3)

@@ -107,8 +107,8 @@ MUST_CHECK enum healcl_status comparison_add_run(struct comparison *comparison, 
                                                  size_t device, struct compare_run **run,
                                                  struct healcl_error *error);
 
-/* Adds, of what `healcl devices --json` wrote, all usable devices, or with default_only the one
- * that runs by default. Adds none where text is no such JSON. */
+/* Adds, of what `healcl devices --json` wrote, the device that runs by default, and behind it all
+ * others that can be used unless default_only. Adds none where text is no such JSON. */
 MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
                                                    bool default_only, struct healcl_error *error);
 

@@ -153,7 +153,7 @@ static void put_verdict_row(const struct page *page, const struct compare_run *r
     fprintf(stream, "</th><td class=\"v\" data-outcome=\"%s\">",
             compare_outcome_name(run->outcome));
     put_verdict(page, run);
-    char text[HTML_UNIT_SIZE];
+    char text[HTML_UNIT_SIZE], factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     bool timed = compare_times_of(run, &times);
     fprintf(stream, "</td><td class=\"n\" data-label=\"Median\" data-ns=\"%" PRIu64 "\">%s</td>",
             times.median, timed ? html_time(times.median, text) : "&ndash;");
@@ -168,8 +168,9 @@ static void put_verdict_row(const struct page *page, const struct compare_run *r
     else if (run == compare_reference(page->comparison, page->transcript))
         fputs(" data-factor=\"1\">1&times; <small>(reference)</small>", stream);
     else
-        fprintf(stream, " data-factor=\"%.8g\">%.3g&times; <small>%.3g&ndash;%.3g</small>",
-                speedup.factor, speedup.factor, speedup.low, speedup.high);
+        fprintf(stream, " data-factor=\"%.8g\">%s&times; <small>%s&ndash;%s</small>",
+                speedup.factor, text_factor(speedup.factor, factor), text_factor(speedup.low, low),
+                text_factor(speedup.high, high));
     fputs("</td></tr>\n", stream);
 }
 
@@ -307,11 +308,11 @@ static void put_speedup_chart(const struct page *page)
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
     {
-        char note[NOTE_SIZE], label[LABEL_SIZE];
+        char note[NOTE_SIZE], label[LABEL_SIZE], factor[UNIT_TEXT_SIZE];
         if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
             continue;
         const char *name = device_label(page, run->device, label);
-        snprintf(note, sizeof note, "%.3g&times;", speedup.factor);
+        snprintf(note, sizeof note, "%s&times;", text_factor(speedup.factor, factor));
         chart_row(&chart, name, note);
         chart_interval(&chart, (unsigned)run->device, speedup.low, speedup.high);
         chart_mark(&chart, (unsigned)run->device, speedup.factor, name);
@@ -817,13 +818,13 @@ static void put_lead(const struct page *page)
     else
         fprintf(page->stream, "%zu of %zu devices are right.", right, count);
     double factor;
-    char label[LABEL_SIZE];
+    char label[LABEL_SIZE], text[UNIT_TEXT_SIZE];
     size_t best = fastest(comparison, &factor);
     if (count > 1 && best < count) {
         fputs(" The fastest is ", page->stream);
         html_text(page->stream, device_label(page, best, label));
         if (best > 0 && factor > 1) {
-            fprintf(page->stream, ", %.3g times as fast as ", factor);
+            fprintf(page->stream, ", %s times as fast as ", text_factor(factor, text));
             html_text(page->stream, device_name(&comparison->devices[0]));
         }
         fputs(".", page->stream);

@@ -38,7 +38,8 @@ static void put_row(const struct comparison *comparison, const struct compare_ru
 {
     struct compare_times times;
     struct compare_speedup speedup;
-    char outcome[OUTCOME_TEXT_SIZE], text[UNIT_TEXT_SIZE];
+    char outcome[OUTCOME_TEXT_SIZE], text[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE];
+    char high[UNIT_TEXT_SIZE];
     fputs("| ", stream);
     put_device(comparison, run, stream);
     fputs(" | ", stream);
@@ -48,7 +49,8 @@ static void put_row(const struct comparison *comparison, const struct compare_ru
     else
         fputs(" | - | -", stream);
     if (compare_speedup_of(comparison, run, &speedup))
-        fprintf(stream, " | %.2f | %.2f to %.2f |\n", speedup.factor, speedup.low, speedup.high);
+        fprintf(stream, " | %s | %s to %s |\n", text_factor(speedup.factor, text),
+                text_factor(speedup.low, low), text_factor(speedup.high, high));
     else
         fputs(" | - | - |\n", stream);
 }

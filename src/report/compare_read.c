@@ -96,21 +96,30 @@ MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, 
     return HEALCL_OK;
 }
 
+/* Adds those of a list that are the default, or all others that can be used. */
+MUST_CHECK static enum healcl_status read_devices(struct comparison *comparison, const cJSON *list,
+                                                  bool the_default, struct healcl_error *error)
+{
+    const cJSON *object;
+    cJSON_ArrayForEach(object, list)
+    {
+        if (cJSON_IsTrue(get(object, "default")) != the_default ||
+            (!the_default && !cJSON_IsTrue(get(object, "usable"))))
+            continue;
+        struct compare_device *device;
+        TRY(comparison_add_device(comparison, &device, error));
+        TRY(read_device(comparison, object, device, error));
+    }
+    return HEALCL_OK;
+}
+
 enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
                                         bool default_only, struct healcl_error *error)
 {
     cJSON *top = cJSON_Parse(text ? text : "");
-    const cJSON *object;
-    enum healcl_status status = HEALCL_OK;
-    cJSON_ArrayForEach(object, get(top, "devices"))
-    {
-        if (status != HEALCL_OK || !cJSON_IsTrue(get(object, default_only ? "default" : "usable")))
-            continue;
-        struct compare_device *device;
-        status = comparison_add_device(comparison, &device, error);
-        if (status == HEALCL_OK)
-            status = read_device(comparison, object, device, error);
-    }
+    enum healcl_status status = read_devices(comparison, get(top, "devices"), true, error);
+    if (status == HEALCL_OK && !default_only)
+        status = read_devices(comparison, get(top, "devices"), false, error);
     cJSON_Delete(top);
     return status;
 }

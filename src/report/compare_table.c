@@ -27,7 +27,7 @@ static void add_times(struct table *table, const struct comparison *comparison,
     else
         table_cell(table, "-");
     if (compare_speedup_of(comparison, run, &speedup))
-        table_cell(table, speedup.factor < 0.1 ? "%.2g" : "%.2f", speedup.factor);
+        table_cell(table, "%s", text_factor(speedup.factor, text));
     else
         table_cell(table, "-");
     table_cell(table, "%s",

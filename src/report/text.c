@@ -41,6 +41,15 @@ const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE])
     return three_digits(value / 1e6, "s", text);
 }
 
+const char *text_factor(double value, char text[UNIT_TEXT_SIZE])
+{
+    if (value < 0.0995)
+        snprintf(text, UNIT_TEXT_SIZE, "%.2g", value);
+    else
+        snprintf(text, UNIT_TEXT_SIZE, "%.*f", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value);
+    return text;
+}
+
 /* ---------------------------------------------------------------- UTF-8 */
 
 /* Bytes of the character at text, 0 where there is none (RFC 3629). */

@@ -15,6 +15,9 @@ const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE]);
 /* "950 ns", "1.23 ms", "75.0 s" */
 const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 
+/* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
+const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
+
 /* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for control characters: names
  * from a hostile file must neither break JSON nor reach a terminal as commands. */
 void text_clean(char *text, bool keep_controls);
