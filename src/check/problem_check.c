@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/buffer_copy.h"
 #include "check/transcript_text.h"
 #include "check/view.h"
 #include "reference/reference.h"
@@ -41,7 +42,10 @@ static enum healcl_status plan_problem(struct planned *planned, const struct pro
     if (!planned->transcript)
         NO_MEMORY(error);
     planned->source = (struct source){planned->transcript, strlen(planned->transcript), false};
-    return plan_create(&planned->source, INT64_MAX, &planned->plan, error);
+    TRY(plan_create(&planned->source, INT64_MAX, &planned->plan, error));
+    if (!planned->plan) /* never: for analysers, which cannot know */
+        NO_MEMORY(error);
+    return HEALCL_OK;
 }
 
 static void planned_release(struct planned *planned)
@@ -226,21 +230,6 @@ static void read_images(struct problem_data *data, const struct problem *problem
 
 /* ---------------------------------------------------------------- the device */
 
-static enum healcl_status upload(struct healcl_device *device, struct buffer *buffer,
-                                 const char *bytes, size_t count, struct healcl_error *error)
-{
-    TRY(device_buffer_acquire(device, count, true, buffer, error));
-    for (uint32_t chunk = 0; chunk < buffer->chunk_count && count > 0; chunk++) {
-        uint64_t first = chunk * device->chunk_bytes, part = count - first;
-        part = part < device->chunk_bytes ? part : device->chunk_bytes;
-        void *memory;
-        TRY(device_upload_map(device, buffer, chunk, &memory, error));
-        memcpy(memory, bytes + first, part);
-        TRY(device_upload_end(device, buffer, chunk, memory, error));
-    }
-    return HEALCL_OK;
-}
-
 struct difference {
     bool found;
     uint64_t byte;
@@ -405,8 +394,9 @@ MUST_CHECK static enum healcl_status run(struct device_executor *executor,
     const struct result_sink sink = {&context, take};
     struct segment_result result = {0};
     for (uint32_t i = 0; i < images->count; i++)
-        TRY(upload(executor->device, &executor->storages[planned_storage(plan, i)->id].buffer,
-                   images->bytes[i], placement_bytes(placement, i), error));
+        TRY(buffer_upload(executor->device,
+                          &executor->storages[planned_storage(plan, i)->id].buffer,
+                          images->bytes[i], placement_bytes(placement, i), error));
     for (size_t i = 0; i < plan->segment_count; i++)
         TRY(executor->base.class->run_segment(&executor->base, &plan->segments[i], &sink, &result,
                                               error));

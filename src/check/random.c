@@ -14,10 +14,14 @@ uint64_t random_bits(struct random *random)
 uint64_t random_word(struct random *random)
 {
     uint64_t how = random_bits(random), word = random_bits(random);
-    if (how % 4 == 1)
-        word &= random_bits(random) & random_bits(random);
-    if (how % 4 == 2)
-        word |= random_bits(random) | random_bits(random);
+    if (how % 4 == 1) {
+        word &= random_bits(random);
+        word &= random_bits(random);
+    }
+    if (how % 4 == 2) {
+        word |= random_bits(random);
+        word |= random_bits(random);
+    }
     if (how % 4 == 3)
         word = 0 - (word >> (how / 4 % 64));
     return word >> (how / 256 % 64);

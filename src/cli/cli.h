@@ -28,7 +28,7 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compare, command_check;
+    command_bench, command_tune, command_compare, command_check, command_diagnose;
 
 /* ---- arguments ---- */
 

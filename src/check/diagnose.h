@@ -1,0 +1,47 @@
+/*
+ * Where a device first goes wrong: every step of a plan runs on the device and on the reference,
+ * from the reference's state, so that the first step that differs is the one at fault.
+ */
+#ifndef HEALCL_CHECK_DIAGNOSE_H
+#define HEALCL_CHECK_DIAGNOSE_H
+
+#include "check/failing_case.h"
+
+enum diagnosis_kind {
+    DIAGNOSIS_AGREES,   /* all steps */
+    DIAGNOSIS_DIFFERS,  /* a step gives other values */
+    DIAGNOSIS_FAILS,    /* a step fails, or refuses what the reference takes */
+    DIAGNOSIS_EXPECTED, /* the device agrees, but the transcript expects another result */
+};
+
+struct diagnosis {
+    enum diagnosis_kind kind;
+    size_t steps; /* that were compared */
+    /* The first one at fault, and its segment; NULL where there is none. */
+    const struct step *step;
+    const struct segment *segment;
+    uint64_t elements, different; /* of its output or result */
+    uint64_t outside;         /* elements of the storage that are not the output's, but changed */
+    int64_t position;         /* in C order: the first that differs; 0 where none does */
+    int64_t actual, expected; /* there */
+    struct healcl_error failure;  /* DIAGNOSIS_FAILS */
+    struct failing_case smallest; /* DIAGNOSIS_DIFFERS and DIAGNOSIS_FAILS */
+};
+
+struct diagnose_observer {
+    void *context;
+    /* Called before each step, and with step_count before the smallest case is looked for. */
+    void (*progress)(void *context, size_t step, size_t step_count);
+};
+
+/*
+ * Only what is alive in the transcript is kept, once on the host, and of it on the device only what
+ * the step uses. Errors: HEALCL_REFUSED where the reference refuses the transcript,
+ * HEALCL_NO_MEMORY; HEALCL_DEVICE where the device cannot take a step's inputs.
+ */
+MUST_CHECK enum healcl_status diagnose(struct healcl_device *device, const struct plan *plan,
+                                       const struct diagnose_observer *observer,
+                                       struct diagnosis *diagnosis, struct healcl_error *error);
+void diagnosis_release(struct diagnosis *diagnosis);
+
+#endif

@@ -1,0 +1,134 @@
+/* healcl diagnose */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "device/self_test.h"
+#include "plan/transcript.h"
+#include "report/diagnosis.h"
+#include "run/new_file.h"
+
+/* One `healcl diagnose`. */
+struct session {
+    const char *file, *selector, *case_path;
+    struct new_file case_file;
+    struct progress progress;
+    struct healcl_device *device;
+    struct healcl_transcript *transcript;
+    struct healcl_error self_test; /* what it said */
+    struct diagnosis diagnosis;
+};
+
+static void on_progress(void *context, size_t step, size_t step_count)
+{
+    struct session *session = context;
+    progress_say(&session->progress, "step %zu of %zu", step + 1, step_count);
+}
+
+MUST_CHECK static enum healcl_status write_case(struct session *session, struct healcl_error *error)
+{
+    const struct failing_case *smallest = &session->diagnosis.smallest;
+    if (!session->case_path || !smallest->transcript)
+        return HEALCL_OK;
+    TRY(new_file_open(&session->case_file, session->case_path, error));
+    (void)fwrite(smallest->transcript, 1, smallest->bytes, session->case_file.stream);
+    return new_file_commit(&session->case_file, error);
+}
+
+/* A device that fails its self-test is looked at nevertheless. */
+MUST_CHECK static enum healcl_status find_fault(struct session *session, struct healcl_error *error)
+{
+    const struct healcl_limits limits = {.memory_bytes = host_memory()};
+    const struct diagnose_observer observer = {session, on_progress};
+    progress_say(&session->progress, "reading %s", session->file);
+    TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
+    progress_say(&session->progress, "opening the device");
+    TRY(device_open(&opencl_loader, session->selector, &session->device, error));
+    (void)!self_test_run(session->device, &session->self_test);
+    TRY(diagnose(session->device, session->transcript->plan, &observer, &session->diagnosis,
+                 error));
+    return write_case(session, error);
+}
+
+static int tell(const struct session *session)
+{
+    const bool failed = session->self_test.status != HEALCL_OK;
+    const struct diagnosis_facts facts = {.file = session->file,
+                                          .device = &session->device->info,
+                                          .self_test_failure =
+                                              failed ? session->self_test.message : NULL,
+                                          .diagnosis = &session->diagnosis,
+                                          .case_path = session->case_path};
+    struct style style = style_of(stdout);
+    report_diagnosis(&facts, &style);
+    int code = finish_output(EXIT_VERIFIED);
+    if (code != EXIT_VERIFIED)
+        return code;
+    return session->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;
+}
+
+static int diagnose_and_tell(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    progress_start(&session->progress, true);
+    enum healcl_status status = find_fault(session, &error);
+    progress_end(&session->progress);
+    bool names_itself = error.status == HEALCL_USAGE;
+    int code = status == HEALCL_OK
+                   ? tell(session)
+                   : finish_output(print_error(names_itself ? NULL : session->file, &error, false));
+    healcl_error_clear(&error);
+    healcl_error_clear(&session->self_test);
+    diagnosis_release(&session->diagnosis);
+    healcl_transcript_close(session->transcript);
+    healcl_device_close(session->device);
+    new_file_discard(&session->case_file);
+    return code;
+}
+
+/* ---------------------------------------------------------------- options */
+
+static const struct option options[] = {
+    {"device", required_argument, NULL, 'd'},
+    {"output", required_argument, NULL, 'o'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session session = {.selector = NULL};
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, ":d:o:h", options, NULL)) != -1;) {
+        switch (found) {
+        case 'd': session.selector = optarg; break;
+        case 'o': session.case_path = optarg; break;
+        case 'h': return print_help(command);
+        default: return option_error(command, found, argv, options);
+        }
+    }
+    int code = one_file(command, argc, argv, &session.file);
+    return code == EXIT_VERIFIED ? diagnose_and_tell(&session) : code;
+}
+
+const struct command command_diagnose = {
+    .name = "diagnose",
+    .summary = "find the first operation that a device gets wrong, and a small case of it",
+    .help =
+        "Runs a transcript step by step on a device and on the host reference, each step from\n"
+        "the reference's state, and names the first one that differs: entry, operation,\n"
+        "segment, the layouts of its tensors, and the first wrong element. Then it looks for\n"
+        "the smallest part of that step's tensors that the device still gets wrong.\n"
+        "\n"
+        "Usage: healcl diagnose [OPTIONS] FILE\n"
+        "\n"
+        "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
+        "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
+        "                     result: healcl run shows the fault, a bug report can carry it\n"
+        "  -h, --help         this text\n"
+        "\n"
+        "The layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"
+        "and a stride of 0 where elements repeat. Exit code 1: a step is wrong.\n",
+    .run = run,
+};

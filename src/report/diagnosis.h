@@ -1,0 +1,18 @@
+/* What `healcl diagnose` found. */
+#ifndef HEALCL_REPORT_DIAGNOSIS_H
+#define HEALCL_REPORT_DIAGNOSIS_H
+
+#include "check/diagnose.h"
+#include "report/report.h"
+
+struct diagnosis_facts {
+    const char *file;
+    const struct device_info *device;
+    const char *self_test_failure; /* NULL: passed */
+    const struct diagnosis *diagnosis;
+    const char *case_path; /* where the smallest case was written, or NULL */
+};
+
+void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style);
+
+#endif

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that compute wrongly (faulty_source.c): the self-test must refuse one whose arithmetic is
+wrong, `healcl check` must find a wrong kernel and `healcl diagnose` the operation, and both must name
+a small case that fails again alone.
+
+    faulty.py HEALCL FAULTY_SOURCE.so
+
+Exits with 77, skipped, where there is no device.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+healcl, driver = sys.argv[1:3]
+
+NO_FAULT = ("", "")
+ADDITION = ("sum >= q ? sum - q : sum", "sum > q ? sum - q : sum")
+NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
+# In every 64-bit program, but only in element 37 of what one work-item does.
+ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
+ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
+STRIDED = (ELEMENT, ELEMENT.replace(
+    "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
+FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
+SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
+
+
+def run(fault, *arguments, cache=""):
+    environment = {**os.environ, "HEALCL_CACHE_DIR": cache, "HEALCL_VARIANT": "general",
+                   "LD_PRELOAD": driver}
+    environment.pop("HEALCL_DEVICE", None)
+    if fault != NO_FAULT:
+        environment.update(FAULTY_FROM=fault[0], FAULTY_TO=fault[1])
+    return subprocess.run([healcl, *arguments], cwd=ROOT, env=environment, text=True,
+                          capture_output=True)
+
+
+def expect(result, code):
+    if result.returncode != code:
+        sys.exit(f"{result.args} ends with {result.returncode}, not {code}:\n"
+                 f"{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def check_self_test(folder):
+    transcript = "transcripts/memory.json"
+    result = run(ADDITION, "run", transcript, cache=folder)
+    expect(result, 4)
+    assert re.search(r"device \d+:\d+ .* fails its self-test: add_mod\(0x.*\) is 0x.*, not 0x0",
+                     result.stderr), result.stderr
+    assert "fails its self-test" in expect(run(ADDITION, "devices", cache=folder), 0)
+    # The failure is known, but the test runs again.
+    expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
+    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", cache=folder), 0))["devices"]
+    assert "passed" in [device.get("self_test") for device in devices], devices
+
+
+def check_check():
+    report = json.loads(expect(run(NEGATION, "check", "--quick", "--op", "modneg", "--json", "-"),
+                               1))
+    assert not report["verified"] and report["self_test"] == "passed"
+    assert {failure["op"] for failure in report["failures"]} == {"modneg"}
+    assert 0 < report["failed"] < report["calls"], report["failed"]
+    case = report["failures"][0]["case"]
+    again = expect(run(NEGATION, "check", "--case", case), 1)
+    assert report["failures"][0]["message"] in again, again
+    assert " right" in expect(run(NO_FAULT, "check", "--case", case), 0)
+    text = expect(run(NEGATION, "check", "--quick", "--op", "modneg"), 1)
+    assert "FAILED " in text and "--case " in text, text
+    expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
+
+
+def check_diagnosis(fault, transcript, operation, folder):
+    """Returns what is told, and the case, which must fail again and be right without the fault."""
+    case = f"{folder}/case.json"
+    told = expect(run(fault, "diagnose", "-o", case, transcript), 1)
+    assert re.search(rf"entry +\d+ \(_?{operation}", told), told
+    assert re.search(r"differ +\d+ of \d+ elements, the first at \[.*\]: -?\d+, expected -?\d+",
+                     told), told
+    assert "no smaller" not in told, told
+    assert " differ" in expect(run(fault, "run", case), 1)
+    expect(run(NO_FAULT, "run", "-q", case), 0)
+    text = Path(case).read_text()
+    os.remove(case)
+    return told, json.loads(text)
+
+
+def main():
+    if run(NO_FAULT, "devices").returncode == 4:
+        print("no device")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        check_self_test(folder)
+        check_check()
+        told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
+        assert re.search(r"smallest .*a int\d+ \[1(, 1)*\]", told), told
+        assert len(case) <= 8, case
+        told, _ = check_diagnosis(ELEMENT_37, "transcripts/recognizer.json", "mod", folder)
+        sizes = re.search(r"smallest .*out int\d+ \[([0-9, ]*)\]", told).group(1).split(", ")
+        elements = 1
+        for size in sizes:
+            elements *= int(size)
+        assert 38 <= elements <= 128, told
+        told, _ = check_diagnosis(STRIDED, "transcripts/aliasing.json", "modmul", folder)
+        assert "tensors as in the transcript" in told, told
+        told, _ = check_diagnosis(SECOND_MODULUS, "transcripts/ntt.json", "ntt", folder)
+        assert re.search(r"smallest .*out int\d+ \[1, 1, 2, \d+\]\), contiguous", told), told
+        told = expect(run(NO_FAULT, "diagnose", "transcripts/recognizer.json"), 0)
+        assert "steps agree with the host reference" in told, told
+        told = expect(run(NO_FAULT, "diagnose", "tests/bad/differs_in_last_value.json"), 1)
+        assert "it is the transcript that expects" in told, told
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
