@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "cl/base.h"
 #include "check/random.h"
+#include "cl/base.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 
