@@ -26,8 +26,8 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
     char *directory = cache_directory();
     name_of(info, name);
     char *path = directory ? cache_path(directory, name) : NULL;
-    bool good =
-        path && cache_read_line(path, TUNING_TEXT_SIZE, text) && tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
+    bool good = path && cache_read_line(path, TUNING_TEXT_SIZE, text) &&
+                tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
     if (good)
         *tuning = kept;
     free(path);
