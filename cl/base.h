@@ -108,6 +108,16 @@ struct twiddle {
 #error "CHUNKS must be 1 or 4"
 #endif
 
+/* An element x of a storage as a long. A device that mistakes the signs of what (long) makes of an int
+ * is given WIDEN_BY_SHIFT. */
+#ifdef WIDEN_BY_SHIFT
+#define WIDEN(x) (sizeof(x) == 8 ? (long)(x) : (long)((ulong)(uint)(x) << 32) >> 32)
+#define WIDEN_INTS(count, x) (convert_long##count(as_uint##count(x)) << 32 >> 32)
+#else
+#define WIDEN(x) ((long)(x))
+#define WIDEN_INTS(count, x) convert_long##count(x)
+#endif
+
 /*
  * A work-item's walk through its part of a space, in runs along the last axis:
  *     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))

@@ -6,7 +6,7 @@
 #define EACH_VALUE(space, in)                                                                      \
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))               \
         for (ulong i = 0; i < run.length; i++)
-#define VALUE(space, in) ((long)AT(in, POSITION(space, run, 0, i)))
+#define VALUE(space, in) WIDEN(AT(in, POSITION(space, run, 0, i)))
 
 /* After a check has reported under this key: notes the value it found. One work-item. */
 KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
@@ -16,7 +16,7 @@ KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct statu
         return;
     space.first = status->index;
     struct run run = run_first(&space);
-    status->value = AT(in, run.position[0]);
+    status->value = WIDEN(AT(in, run.position[0]));
 }
 
 /* Reports elements below 1. */

@@ -166,7 +166,7 @@ KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
             long a_at = POSITION(space, run, 1, i), out_at = POSITION(space, run, 0, i);
             ulong x[LIMBS], residues[LIMBS];
             for (int j = 0; j < LIMBS; j++)
-                residues[j] = residue(AT(a, a_at + j * a_stride), q[j]);
+                residues[j] = residue(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
             combine(x, residues, q, inverses);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, out_at += out_stride) {

@@ -51,8 +51,10 @@ static inline long compute_modneg(long a, long b, struct modulus p)
         TAKE_SPACE;                                                                                \
         for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
             for (ulong i = 0; i < run.length; i++) {                                               \
-                long a_value = scalars & 1 ? a_scalar : AT(a, POSITION(space, run, 1, i));         \
-                long b_value = scalars & 2 ? b_scalar : AT(b, POSITION(space, run, 2, i));         \
+                long a_value =                                                                     \
+                    scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, run, 1, i)));             \
+                long b_value =                                                                     \
+                    scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, run, 2, i)));             \
                 AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation(                \
                     a_value, b_value, P_AT(POSITION(space, run, 3, i)));                           \
             }                                                                                      \
@@ -61,7 +63,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 #define TABLE_PARAMETER global const struct modulus *p
 #define TABLE_AT(i) (p[i])
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
-#define TENSOR_AT(i) make_modulus((ulong)max((long)AT(p, i), 1L))
+#define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
 #define MODULAR(name)                                                                              \
     ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)                                     \
@@ -79,5 +81,5 @@ KERNEL absolute(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++)
             AT(out, POSITION(space, run, 0, i)) =
-                (ELEMENT)magnitude(AT(a, POSITION(space, run, 1, i)));
+                (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, run, 1, i))));
 }

@@ -14,7 +14,7 @@ KERNEL gather(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
     TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
-            long index = AT(idx, POSITION(space, run, 2, i));
+            long index = WIDEN(AT(idx, POSITION(space, run, 2, i)));
             index += index < 0 ? size : 0;
             bool inside = index >= 0 && index < size;
             long at = POSITION(space, run, 1, i) + (inside ? index * stride : 0);
@@ -42,7 +42,7 @@ KERNEL gather_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
         for (long i = 0; i < size; i += LINE)
             (void)((volatile global const ELEMENT *)row)[i];
         for (ulong i = 0; i < run.length; i++) {
-            long index = from[i];
+            long index = WIDEN(from[i]);
             index += index < 0 ? size : 0;
             to[i] = (ulong)index < (ulong)size ? row[index] : 0;
         }

@@ -212,7 +212,7 @@ KERNEL forward(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
 
     FOR_EACH_ELEMENT(i)
     x[SLOT(i)] =
-        residue_of(AT(in, from.position + (long)place_of(tile, i) * from.stride), modulus);
+        residue_of(WIDEN(AT(in, from.position + (long)place_of(tile, i) * from.stride)), modulus);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     forward_stages(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
@@ -252,7 +252,8 @@ KERNEL inverse(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
             target = perm[i];
         else if (use_perm)
             place = perm[place];
-        x[SLOT(target)] = residue_of(AT(in, from.position + (long)place * from.stride), modulus);
+        x[SLOT(target)] =
+            residue_of(WIDEN(AT(in, from.position + (long)place * from.stride)), modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 

@@ -25,7 +25,7 @@ struct row {
 
 static inline long load_number(global const char *at, uint size)
 {
-    return size == 8 ? *(global const long *)at : size == 4 ? *(global const int *)at : *at;
+    return size == 8 ? *(global const long *)at : size == 4 ? WIDEN(*(global const int *)at) : *at;
 }
 
 static inline void store_number(global char *at, uint size, ulong value)
@@ -58,7 +58,7 @@ static inline void store_element(struct row row, ulong i, ulong value)
         if (size == 8)                                                                             \
             return as_ulong##count(vload##count(0, (global const long *)at));                      \
         if (size == 4)                                                                             \
-            return as_ulong##count(convert_long##count(vload##count(0, (global const int *)at)));  \
+            return as_ulong##count(WIDEN_INTS(count, vload##count(0, (global const int *)at)));    \
         return as_ulong##count(convert_long##count(vload##count(0, at)));                          \
     }                                                                                              \
     static inline void store_numbers_##count(global char *at, uint size, ulong##count value)       \

@@ -41,7 +41,7 @@ KERNEL forward(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
 
         INDEPENDENT UNROLL_LOOP(UNROLL)
         for (uint u = 0; u < N; u++)
-            x[u] = residue_of(AT(in, from.position + (long)u * from.stride), modulus);
+            x[u] = residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = 0; stage < LOG2_N; stage++) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
@@ -81,7 +81,7 @@ KERNEL inverse(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
         INDEPENDENT UNROLL_LOOP(UNROLL)
         for (uint u = 0; u < N; u++)
             x[use_perm ? perm[u] : u] =
-                residue_of(AT(in, from.position + (long)u * from.stride), modulus);
+                residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = LOG2_N; stage-- > 0;) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;

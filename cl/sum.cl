@@ -10,7 +10,7 @@ KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
             long at = POSITION(space, run, 1, i);
             struct wide sum = wide_zero();
             for (long j = 0; j < count; j++, at += stride)
-                sum = wide_add(sum, AT(a, at));
+                sum = wide_add(sum, WIDEN(AT(a, at)));
             AT(out, POSITION(space, run, 0, i)) =
                 (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
         }
@@ -34,9 +34,9 @@ KERNEL modmul_axis_sum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
             long out_at = POSITION(space, run, 0, i) + m * out_n_stride;
             long a_at = POSITION(space, run, 1, i);
             long b_at = POSITION(space, run, 2, i) + m * b_n_stride;
-            struct wide sum = wide_add(wide_zero(), AT(out, out_at));
+            struct wide sum = wide_add(wide_zero(), WIDEN(AT(out, out_at)));
             for (long j = 0; j < count; j++, a_at += a_stride, b_at += b_stride)
-                sum = wide_add_product(sum, AT(a, a_at), AT(b, b_at));
+                sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
             AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 3, i)]);
         }
 }

@@ -18,7 +18,7 @@ KERNEL load(SPACE, global ulong *rows, BUFFER(const ELEMENT, in),
         for (ulong i = 0; i < run.length; i++) {
             ulong u = (ulong)run.index[3] + i;
             rows[row + (use_perm ? perm[u] : u)] =
-                reduce_signed(AT(in, POSITION(space, run, 1, i)), modulus);
+                reduce_signed(WIDEN(AT(in, POSITION(space, run, 1, i))), modulus);
         }
     }
 }

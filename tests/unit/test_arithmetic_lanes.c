@@ -84,6 +84,7 @@ static ulong same(ulong x)
 #define KERNEL static void
 #define SPACE struct space space
 #define TAKE_SPACE
+#define WIDEN(x) ((long)(x))
 #define global
 #define BUFFER(type, name) type *name##0
 #define AT(name, i) (name##0 [i])
