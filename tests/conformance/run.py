@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whole transcripts with the healcl program and checks how each of them ends.
 
-    run.py good|bad|bundled|bundled-bad|random --healcl PROGRAM [--source DIR]
+    run.py good|bad|bundled|bundled-bad|random|vendors --healcl PROGRAM [--source DIR]
 
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
 bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
 random: programs drawn from fixed seeds. Exits 77 where no Python has NumPy, which makes them.
+vendors: good and bundled transcripts on every further device that can be seen (see
+scripts/setup-vendors.sh); on simulators small ones. Exits 77 unless HEALCL_VENDORS is 1, or where
+there is none.
 
 Every kind prints how many files it has run, and fails below the number that is known to be there.
 """
@@ -15,6 +18,7 @@ Every kind prints how many files it has run, and fails below the number that is 
 import argparse
 import collections
 import concurrent.futures
+import json
 import os
 import shutil
 import subprocess
@@ -26,7 +30,7 @@ SECONDS = 10  # in which a bad transcript must end
 GOOD_SECONDS = 120
 
 # How many files there are at least.
-LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40}
+LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40, "vendors": 10}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
 
@@ -45,6 +49,10 @@ ONLY_DATA = {
 
 # The kernel variants of src/device/tuning.c: good transcripts run with each of them.
 VARIANTS = ["general", "vectors", "local", "single"]
+
+# Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
+SIMULATED_BYTES = 100000
+VENDOR_SECONDS = 600  # some compilers are slow
 
 # Random programs run on the device as it is, then by turns with nothing else, in buffers of several
 # chunks, with work-groups of several work-items, the last of them not full, and with the variants of
@@ -91,9 +99,10 @@ class Runner:
         self.failures.append("%s: %s%s" % (os.path.basename(path), what,
                                            "\n" + output.rstrip() if output else ""))
 
-    def expect_good(self, path, *options, environment=None):
+    def expect_good(self, path, *options, seconds=GOOD_SECONDS, environment=None):
         """`run` verifies every result, and says nothing on standard error."""
-        code, out, err = self.healcl("run", *options, path, environment=environment)
+        code, out, err = self.healcl("run", *options, path, seconds=seconds,
+                                     environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
         if code != VERIFIED:
             self.fail(path, "%s: exit code %s" % (what, code), out + err)
@@ -219,6 +228,49 @@ def run_random(runner, source):
     return len(SEEDS)
 
 
+def simulator_says_nothing(runner, path, device, log):
+    """A simulator exits with 0 even when it has found errors: they are in its log."""
+    if os.path.exists(log):
+        with open(log, encoding="utf-8", errors="replace") as text:
+            found = text.read()
+        os.remove(log)
+        if found:
+            runner.fail(path, "%s has found errors" % device["name"], found[:2000])
+
+
+def run_vendor(runner, device, paths):
+    """Good transcripts on one device, with every kernel variant. Returns how many."""
+    if device["clock_mhz"] == 1:
+        paths = [path for path in paths if os.path.getsize(path) <= SIMULATED_BYTES]
+    with tempfile.TemporaryDirectory(prefix="healcl-vendor-") as folder:
+        log = os.path.join(folder, "log")
+        for path in paths:
+            for variant in VARIANTS:
+                runner.expect_good(path, "--device", device["index"], seconds=VENDOR_SECONDS,
+                                   environment={"HEALCL_VARIANT": variant, "OCLGRIND_LOG": log,
+                                                "OCLGRIND_DATA_RACES": "1"})
+                simulator_says_nothing(runner, path, device, log)
+    print("conformance: vendors: %d transcripts on %s (%s, driver %s)" % (
+        len(paths), device["name"], device["platform"], device["driver"]))
+    return len(paths)
+
+
+def run_vendors(runner, folders):
+    if os.environ.get("HEALCL_VENDORS") != "1":
+        print("conformance: vendors: HEALCL_VENDORS is not 1: skipped")
+        sys.exit(SKIPPED)
+    _, out, _ = runner.healcl("devices", "--json")
+    devices = [device for device in json.loads(out)["devices"]
+               if device["usable"] and not device["default"]]
+    if not devices:
+        print("conformance: vendors: no further device can be seen "
+              "(scripts/setup-vendors.sh brings some): skipped")
+        sys.exit(SKIPPED)
+    paths = [path for folder in folders if os.path.isdir(folder)
+             for path in transcripts(folder, False)]
+    return sum(run_vendor(runner, device, paths) for device in devices)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("kind", choices=sorted(LEAST))
@@ -246,6 +298,8 @@ def main():
         count = run_good(runner, transcripts(folder, False) + transcripts(folder, False, ".gz"))
     elif arguments.kind == "bundled-bad":
         count = run_bad(runner, list(bundled_bad(source)))
+    elif arguments.kind == "vendors":
+        count = run_vendors(runner, [shared, os.path.join(source, "transcripts")])
     else:
         count = run_random(runner, source)
 
@@ -255,9 +309,12 @@ def main():
     kind = {"good": "shared transcripts verified", "bad": "shared bad transcripts ended as expected",
             "bundled": "bundled transcripts verified",
             "bundled-bad": "bundled bad transcripts ended as expected",
-            "random": "random programs verified"}[arguments.kind]
-    print("conformance: %d %s (at least %d are known), on the device and on the reference%s" % (
-        count, kind, least, "; %d FAILURES" % len(runner.failures) if runner.failures else ""))
+            "random": "random programs verified",
+            "vendors": "transcripts verified on devices of other vendors"}[arguments.kind]
+    print("conformance: %d %s (at least %d are known)%s%s" % (
+        count, kind, least,
+        "" if arguments.kind == "vendors" else ", on the device and on the reference",
+        "; %d FAILURES" % len(runner.failures) if runner.failures else ""))
     if count < least:
         print("conformance: too few")
     return 1 if runner.failures or count < least else 0
