@@ -208,7 +208,7 @@ KERNEL digits_full_q_vectors(SPACE, global OUT *out, global const A *a,
                 long at = POSITION(space, run, 1, first + i);
                 ulong x[LIMBS], residues[LIMBS];
                 for (int j = 0; j < LIMBS; j++)
-                    residues[j] = residue(a[at + j * a_stride], q[j]);
+                    residues[j] = residue(WIDEN(a[at + j * a_stride]), q[j]);
                 combine(x, residues, q, inverses);
                 for (int word = 0; word < LIMBS; word++)
                     words[word][i] = x[word];
