@@ -78,8 +78,8 @@ struct twiddle {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
-/* The first parameter of most kernels, struct space space, and what their bodies begin with. A device
- * that can index its own memory, but not a kernel's arguments, is given COPY_SPACE. */
+/* The first parameter of most kernels, struct space space, and what their bodies begin with. A
+ * device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE. */
 #ifdef COPY_SPACE
 #define SPACE struct space space_argument
 #define TAKE_SPACE struct space space = space_argument
@@ -108,8 +108,8 @@ struct twiddle {
 #error "CHUNKS must be 1 or 4"
 #endif
 
-/* An element x of a storage as a long. A device that mistakes the signs of what (long) makes of an int
- * is given WIDEN_BY_SHIFT. */
+/* An element x of a storage as a long. A device that mistakes the signs of what (long) makes of an
+ * int is given WIDEN_BY_SHIFT. */
 #ifdef WIDEN_BY_SHIFT
 #define WIDEN(x) (sizeof(x) == 8 ? (long)(x) : (long)((ulong)(uint)(x) << 32) >> 32)
 #define WIDEN_INTS(count, x) (convert_long##count(as_uint##count(x)) << 32 >> 32)
