@@ -3,7 +3,9 @@
  * only. Residues are lazy: each function says in which range.
  */
 
+#ifndef UNROLL
 #define UNROLL _Pragma("unroll")
+#endif
 #define NOINLINE __attribute__((noinline))
 
 enum { LANES = 8 };

@@ -155,7 +155,8 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
 {
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
-    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2], part = LANES * COLUMNS;
+    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
+    const int64_t part = (int64_t)LANES * COLUMNS;
     struct job job;
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);

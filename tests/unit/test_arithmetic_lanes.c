@@ -58,11 +58,10 @@ struct halves { /* the upper half of each lane, twice */
 #define select(a, b, choice) ((choice) ? (b) : (a))
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
-#define convert_double8(x) ((double)(x))
-#define convert_ulong8(x) ((ulong)(x))
 #define cl_khr_fp64
 #define convert_double8(x) ((double)(x))
 #define convert_ulong8(x) ((ulong)(x))
+#define UNROLL /* loops whose lengths are known in kernels only */
 #define convert_char8(x) ((x) ? ~(ulong)0 : (ulong)0)
 #define as_ulong(x) _Generic((x), double : double_bits, ulong : same)(x)
 
