@@ -55,6 +55,10 @@ MUST_CHECK enum healcl_status device_select(const struct device_info *list, size
                                             const char *selector, size_t *index,
                                             struct healcl_error *error);
 
+/* Whether a compiler made for GPUs compiles for the host, which then has no doubles: Mesa's
+ * llvmpipe. It is shaped for as a GPU is; docs/PORTING.md has what else there is to it. */
+bool device_emulates_gpu(const struct device_info *info);
+
 /* NULL where the device can be used, else why not: "it has no compiler". */
 const char *device_unusable(const struct device_info *info);
 

@@ -106,14 +106,6 @@ static uint32_t log2_of(uint64_t power)
     return shift;
 }
 
-/* Whether a compiler made for GPUs compiles for the host, which then has no doubles: Mesa's
- * llvmpipe. Version 22.3 crashes where a kernel indexes its arguments, and mistakes signs of
- * widened ints. */
-static bool emulates_gpu(const struct device_info *info)
-{
-    return (info->type & CL_DEVICE_TYPE_CPU) && info->double_width == 0;
-}
-
 static enum healcl_status build(struct healcl_device *device, struct program *program,
                                 struct healcl_error *error)
 {
@@ -129,7 +121,7 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                  log2_of(device->chunk_bytes));
     snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
              program->chunks, chunk_shift, program->local_size,
-             emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
+             device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
     char line[128]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);

@@ -257,6 +257,11 @@ static bool has_opencl_1_2(const struct device_info *info)
     return major > 1 || (major == 1 && minor >= 2);
 }
 
+bool device_emulates_gpu(const struct device_info *info)
+{
+    return kind_of(info->type) == CL_DEVICE_TYPE_CPU && info->double_width == 0;
+}
+
 const char *device_unusable(const struct device_info *info)
 {
     if (info->fault != CL_SUCCESS)

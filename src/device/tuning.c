@@ -68,7 +68,7 @@ static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    if (info->type & CL_DEVICE_TYPE_CPU) {
+    if ((info->type & CL_DEVICE_TYPE_CPU) && !device_emulates_gpu(info)) {
         struct device_tuning tuning = {
             .local_size = 1, .elements_per_item = ELEMENTS_PER_ITEM_CPU, .transform_local_size = 1};
         if (info->little_endian)

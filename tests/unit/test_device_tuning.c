@@ -21,6 +21,7 @@ static int set_up(void **state)
     setenv("HEALCL_CACHE_DIR", cache, 1);
     info = (struct device_info){.type = CL_DEVICE_TYPE_CPU,
                                 .little_endian = true,
+                                .double_width = 4,
                                 .max_work_group_size = 256,
                                 .platform = "a platform",
                                 .name = "a device",
@@ -84,6 +85,21 @@ static void keeps_and_reads(void **state)
     assert_false(tuning_read_kept(&other, &info));
     struct device_tuning unchanged = tuning_default(&info);
     assert_same(&other, &unchanged);
+}
+
+static void shapes_emulated_gpus_as_gpus(void **state)
+{
+    (void)state;
+    struct device_tuning cpu = tuning_default(&info);
+    assert_int_equal(cpu.variants[FAMILY_elementwise], VARIANT_VECTORS);
+    info.double_width = 0;
+    assert_true(device_emulates_gpu(&info));
+    struct device_tuning tuning = tuning_default(&info);
+    assert_int_equal(tuning.elements_per_item, 1);
+    assert_int_equal(tuning.variants[FAMILY_elementwise], VARIANT_GENERAL);
+    assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_LOCAL);
+    info.type = CL_DEVICE_TYPE_GPU;
+    assert_false(device_emulates_gpu(&info));
 }
 
 static void ignores_what_it_cannot_read(void **state)
@@ -157,6 +173,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(keeps_and_reads),
+        TEST(shapes_emulated_gpus_as_gpus),
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),
         TEST(has_its_place_among_others),
