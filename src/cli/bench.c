@@ -4,20 +4,20 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "report/bench.h"
-#include "run/new_file.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64 };
 
 /* One `healcl bench`. */
 struct session {
-    const char *selector, *json_path;
+    const char *selector;
+    struct json_output json;
     const struct bench_operation *operation; /* NULL: the suite */
     struct bench_settings given;
     struct bench_options options;
-    bool list, json_on_stdout;
-    struct new_file json_file;
+    bool list;
     struct progress progress;
     struct healcl_device *device;
     struct bench_result results[RESULTS_MAX];
@@ -88,8 +88,7 @@ MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case
 MUST_CHECK static enum healcl_status measure(struct session *session, struct healcl_error *error)
 {
     TRY(for_all_cases(session, check_case, error));
-    if (session->json_path && !session->json_on_stdout)
-        TRY(new_file_open(&session->json_file, session->json_path, error));
+    TRY(json_output_open(&session->json, error));
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
     session->options.memory_limit = host_memory();
@@ -101,28 +100,21 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
 /* Writes the results, or the error that ended the measuring. */
 static int write_json(struct session *session, const struct healcl_error *failure)
 {
-    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status status =
+    enum healcl_status written =
         failure
             ? report_error_json(NULL, failure, stream)
             : report_bench_json(&session->device->info, session->results, session->count, stream);
-    int code = printed(status);
-    if (session->json_on_stdout || code != EXIT_VERIFIED)
-        return code;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&session->json_file, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return json_output_end(&session->json, written, false);
 }
 
 static int tell(struct session *session)
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->json_on_stdout)
+    if (!session->json.on_stdout)
         code =
             printed(report_bench(&session->device->info, session->results, session->count, &style));
     int json_code = write_json(session, NULL);
@@ -140,14 +132,13 @@ static int tell_failure(struct session *session, const struct healcl_error *erro
 static int measure_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
     progress_start(&session->progress, true);
     enum healcl_status status = measure(session, &error);
     progress_end(&session->progress);
     int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
-    new_file_discard(&session->json_file);
+    json_output_discard(&session->json);
     return code;
 }
 
@@ -258,7 +249,7 @@ static int take_option(const struct command *command, struct session *session, i
             return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
                                REPEAT_MAX, optarg);
         break;
-    case OPTION_JSON: session->json_path = optarg; break;
+    case OPTION_JSON: json_output_set(&session->json, optarg); break;
     case OPTION_LIST: session->list = true; break;
     default:
         return take_parameter(command, session, (enum bench_parameter)(found - OPTION_PARAMETER),

@@ -4,20 +4,20 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "device/self_test.h"
 #include "report/check.h"
 #include "report/text.h"
-#include "run/new_file.h"
 
 enum { FAILURES_KEPT = 1000 };
 
 /* One `healcl check`. */
 struct session {
-    const char *selector, *json_path, *operation;
-    bool quick, one_cell, json_on_stdout;
+    const char *selector, *operation;
+    struct json_output json;
+    bool quick, one_cell;
     struct coverage_cell cell; /* where one_cell */
-    struct new_file json_file;
     struct progress progress;
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
@@ -77,8 +77,7 @@ static void check_rows(struct session *session)
  * its makers want to know. */
 MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
 {
-    if (session->json_path && !session->json_on_stdout)
-        TRY(new_file_open(&session->json_file, session->json_path, error));
+    TRY(json_output_open(&session->json, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
@@ -102,24 +101,17 @@ static struct check_facts facts_of(const struct session *session)
 /* Writes what was found, or the error that ended the checking. */
 static int write_json(struct session *session, const struct healcl_error *failure)
 {
-    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status status;
+    enum healcl_status written;
     if (failure) {
-        status = report_error_json(NULL, failure, stream);
+        written = report_error_json(NULL, failure, stream);
     } else {
         const struct check_facts facts = facts_of(session);
-        status = report_check_json(&facts, stream);
+        written = report_check_json(&facts, stream);
     }
-    int code = printed(status);
-    if (session->json_on_stdout || code != EXIT_VERIFIED)
-        return code;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&session->json_file, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    return json_output_end(&session->json, written, false);
 }
 
 static int print_found(const struct session *session)
@@ -137,7 +129,7 @@ static int print_found(const struct session *session)
 
 static int tell(struct session *session)
 {
-    int code = session->json_on_stdout ? EXIT_VERIFIED : print_found(session);
+    int code = session->json.on_stdout ? EXIT_VERIFIED : print_found(session);
     int json_code = write_json(session, NULL);
     code = finish_output(code == EXIT_VERIFIED ? json_code : code);
     if (code != EXIT_VERIFIED)
@@ -149,7 +141,6 @@ static int tell(struct session *session)
 static int check_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
     progress_start(&session->progress, true);
     enum healcl_status status = check(session, &error);
     progress_end(&session->progress);
@@ -166,7 +157,7 @@ static int check_and_tell(struct session *session)
     for (size_t i = 0; i < session->failure_count; i++)
         healcl_error_clear(&session->failures[i].why);
     healcl_device_close(session->device);
-    new_file_discard(&session->json_file);
+    json_output_discard(&session->json);
     return code;
 }
 
@@ -198,7 +189,7 @@ static int take_options(const struct command *command, struct session *session, 
             if (!coverage_cell_parse(optarg, &session->cell))
                 return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
             break;
-        case OPTION_JSON: session->json_path = optarg; break;
+        case OPTION_JSON: json_output_set(&session->json, optarg); break;
         case 'h': *helped = true; return print_help(command);
         default: return option_error(command, found, argv, options);
         }

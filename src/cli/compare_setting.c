@@ -13,17 +13,6 @@
 #include "core/arena.h"
 #include "report/text.h"
 
-MUST_CHECK static enum healcl_status keep(struct comparison *comparison, const char *text,
-                                          const char **copy, struct healcl_error *error)
-{
-    char *kept = arena_strdup(comparison->arena, text);
-    if (!kept)
-        NO_MEMORY(error);
-    text_clean(kept, false);
-    *copy = kept;
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- this machine */
 
 /* "AMD EPYC", or "" where Linux does not tell. */
@@ -56,10 +45,10 @@ enum healcl_status compare_describe_host(struct comparison *comparison, struct h
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     origin->processors = processors > 0 ? (uint64_t)processors : 0;
     origin->memory_bytes = host_memory();
-    TRY(keep(comparison, healcl_version(), &origin->healcl, error));
-    TRY(keep(comparison, date, &origin->date, error));
-    TRY(keep(comparison, system, &origin->system, error));
-    return keep(comparison, processor, &origin->processor, error);
+    TRY(comparison_keep(comparison, healcl_version(), &origin->healcl, error));
+    TRY(comparison_keep(comparison, date, &origin->date, error));
+    TRY(comparison_keep(comparison, system, &origin->system, error));
+    return comparison_keep(comparison, processor, &origin->processor, error);
 }
 
 /* ---------------------------------------------------------------- files */
@@ -89,7 +78,7 @@ enum healcl_status compare_describe_file(struct comparison *comparison, const ch
                                          struct compare_transcript *transcript,
                                          struct healcl_error *error)
 {
-    TRY(keep(comparison, path, &transcript->file, error));
+    TRY(comparison_keep(comparison, path, &transcript->file, error));
     FILE *file = fopen(path, "re");
     if (!file)
         FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
@@ -152,7 +141,7 @@ enum healcl_status compare_command_line(struct comparison *comparison, const cha
         NO_MEMORY(error);
     write_command(stream, arguments, count);
     bool written = fclose(stream) == 0 && text;
-    enum healcl_status status = written ? keep(comparison, text, line, error)
+    enum healcl_status status = written ? comparison_keep(comparison, text, line, error)
                                         : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(text);
     return status;

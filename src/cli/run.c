@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "plan/transcript.h"
 #include "report/text.h"
@@ -19,12 +20,12 @@ enum {
 
 /* One `healcl run`. */
 struct session {
-    const char *file, *selector, *json_path, *trace_path, *dump_dir;
+    const char *file, *selector, *trace_path, *dump_dir;
+    struct json_output json;
     bool reference, no_verify, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
-    bool json_on_stdout;
-    struct new_file json_file, trace_file;
+    struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path */
     uint64_t start;      /* of the command */
 
@@ -44,7 +45,7 @@ struct session {
 /* Text for people; standard output, unless that is to be JSON. */
 static FILE *text_stream(const struct session *session)
 {
-    return session->json_on_stdout ? stderr : stdout;
+    return session->json.on_stdout ? stderr : stdout;
 }
 
 /* ---------------------------------------------------------------- what a run tells */
@@ -188,8 +189,7 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
-    if (session->json_path && !session->json_on_stdout)
-        TRY(new_file_open(&session->json_file, session->json_path, error));
+    TRY(json_output_open(&session->json, error));
     if (session->trace_path) {
         TRY(new_file_open(&session->trace_file, session->trace_path, error));
         session->trace = trace_create(TRACE_SPANS_MAX);
@@ -199,7 +199,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     TRY(open_all(session, error));
     struct healcl_run_options options = {
         .no_verify = session->no_verify,
-        .profile = session->json_path || session->trace_path || session->verbose,
+        .profile = session->json.path || session->trace_path || session->verbose,
         .repeat = session->repeat,
         .dump_dir = session->dump_dir,
         .observer = {.context = session,
@@ -233,25 +233,17 @@ static struct run_facts facts_of(const struct session *session)
 /* Writes the JSON of a run, or of the error that ended it. */
 static int write_json(struct session *session, const struct healcl_error *failure)
 {
-    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status status;
+    enum healcl_status written;
     if (failure) {
-        status = report_error_json(session->file, failure, stream);
+        written = report_error_json(session->file, failure, stream);
     } else {
         struct run_facts facts = facts_of(session);
-        status = report_run_json(&facts, stream);
+        written = report_run_json(&facts, stream);
     }
-    int code = printed(status);
-    if (session->json_on_stdout || code != EXIT_VERIFIED)
-        return code;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&session->json_file, &error) == HEALCL_OK)
-        return EXIT_VERIFIED;
-    code = print_error(NULL, &error, session->verbose);
-    healcl_error_clear(&error);
-    return code;
+    return json_output_end(&session->json, written, session->verbose);
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -289,7 +281,7 @@ static int finish_run(struct session *session)
     struct run_facts facts = facts_of(session);
     struct style style = style_of(text_stream(session));
     int printing = EXIT_VERIFIED;
-    if (!session->quiet && !session->json_on_stdout) {
+    if (!session->quiet && !session->json.on_stdout) {
         if (session->differs)
             putc('\n', stdout);
         printing = printed(report_run(&facts, &style, session->verbose));
@@ -321,8 +313,7 @@ static int run_and_finish(struct session *session)
 {
     session->start = monotonic_nanoseconds();
     progress_start(&session->progress, !session->quiet);
-    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
-    if (session->json_path)
+    if (session->json.path)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
@@ -332,7 +323,7 @@ static int run_and_finish(struct session *session)
     healcl_error_clear(&error);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
-    new_file_discard(&session->json_file);
+    json_output_discard(&session->json);
     new_file_discard(&session->trace_file);
     trace_free(session->trace);
     for (size_t i = 0; i < session->difference_count; i++)
@@ -382,7 +373,7 @@ static int run(const struct command *command, int argc, char **argv)
                 return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
                                    REPEAT_MAX, optarg);
             break;
-        case OPTION_JSON: session.json_path = optarg; break;
+        case OPTION_JSON: json_output_set(&session.json, optarg); break;
         case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
         case OPTION_LIMIT:

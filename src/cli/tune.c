@@ -3,15 +3,15 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "report/tune.h"
-#include "run/new_file.h"
 
 /* One `healcl tune`. */
 struct session {
-    const char *selector, *json_path;
-    bool dry_run, json_on_stdout;
-    struct new_file json_file;
+    const char *selector;
+    struct json_output json;
+    bool dry_run;
     struct progress progress;
     struct healcl_device *device;
     struct device_info info; /* of the device */
@@ -38,8 +38,7 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
 
 MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl_error *error)
 {
-    if (session->json_path && !session->json_on_stdout)
-        TRY(new_file_open(&session->json_file, session->json_path, error));
+    TRY(json_output_open(&session->json, error));
     TRY(open_device(session, error));
     tune_list(&session->info, &session->report);
     if (session->dry_run)
@@ -56,18 +55,12 @@ MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl
 static int write_json(struct session *session, const struct tune_facts *facts,
                       const struct healcl_error *failure)
 {
-    FILE *stream = session->json_on_stdout ? stdout : session->json_file.stream;
+    FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    int code = printed(failure ? report_error_json(NULL, failure, stream)
-                               : report_tune_json(facts, stream));
-    if (session->json_on_stdout || code != EXIT_VERIFIED)
-        return code;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&session->json_file, &error) != HEALCL_OK)
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
-    return code;
+    enum healcl_status written =
+        failure ? report_error_json(NULL, failure, stream) : report_tune_json(facts, stream);
+    return json_output_end(&session->json, written, false);
 }
 
 static int tell(struct session *session)
@@ -77,7 +70,7 @@ static int tell(struct session *session)
                                .report = &session->report,
                                .measured = !session->dry_run,
                                .kept = session->kept};
-    int code = session->json_on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
+    int code = session->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
     int json_code = write_json(session, &facts, NULL);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
@@ -92,14 +85,13 @@ static int tell_failure(struct session *session, const struct healcl_error *erro
 static int tune_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    session->json_on_stdout = session->json_path && strcmp(session->json_path, "-") == 0;
     progress_start(&session->progress, true);
     enum healcl_status status = tune(session, &error);
     progress_end(&session->progress);
     int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
-    new_file_discard(&session->json_file);
+    json_output_discard(&session->json);
     free(session->kept);
     return code;
 }
@@ -123,7 +115,7 @@ static int run(const struct command *command, int argc, char **argv)
     for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
         switch (found) {
         case 'd': session.selector = optarg; break;
-        case OPTION_JSON: session.json_path = optarg; break;
+        case OPTION_JSON: json_output_set(&session.json, optarg); break;
         case OPTION_DRY_RUN: session.dry_run = true; break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv, options);
