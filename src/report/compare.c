@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "report/text.h"
 
 /* ---------------------------------------------------------------- filling */
 
@@ -22,6 +23,17 @@ void comparison_release(struct comparison *comparison)
     arena_free(comparison->arena);
     free(comparison->runs);
     *comparison = (struct comparison){.arena = NULL};
+}
+
+enum healcl_status comparison_keep(struct comparison *comparison, const char *text,
+                                   const char **copy, struct healcl_error *error)
+{
+    char *kept = arena_strdup(comparison->arena, text);
+    if (!kept)
+        NO_MEMORY(error);
+    text_clean(kept, false);
+    *copy = kept;
+    return HEALCL_OK;
 }
 
 enum healcl_status comparison_add_device(struct comparison *comparison,

@@ -91,6 +91,10 @@ struct comparison {
     size_t run_count, run_capacity;
 };
 
+/* A copy without control characters, which lives as long as the comparison's arena. */
+MUST_CHECK enum healcl_status comparison_keep(struct comparison *comparison, const char *text,
+                                              const char **copy, struct healcl_error *error);
+
 /* ---- filling (compare.c, compare_read.c) ----
  * Errors: HEALCL_NO_MEMORY, and where told others. */
 

@@ -40,23 +40,11 @@ static const char *text_of(const cJSON *object, const char *key)
     return text ? text : "";
 }
 
-/* A clean copy. */
-MUST_CHECK static enum healcl_status keep(struct comparison *comparison, const char *text,
-                                          const char **copy, struct healcl_error *error)
-{
-    char *kept = arena_strdup(comparison->arena, text);
-    if (!kept)
-        NO_MEMORY(error);
-    text_clean(kept, false);
-    *copy = kept;
-    return HEALCL_OK;
-}
-
 MUST_CHECK static enum healcl_status string(struct comparison *comparison, const cJSON *object,
                                             const char *key, const char **copy,
                                             struct healcl_error *error)
 {
-    return keep(comparison, text_of(object, key), copy, error);
+    return comparison_keep(comparison, text_of(object, key), copy, error);
 }
 
 /* Room for what a list holds: *count elements of size bytes. */
@@ -165,7 +153,8 @@ MUST_CHECK static enum healcl_status read_differences(struct comparison *compari
     {
         const char *line = cJSON_GetStringValue(item);
         if (line && run->difference_count < DIFFERENCES_KEPT)
-            TRY(keep(comparison, line, &run->differences[run->difference_count++], error));
+            TRY(comparison_keep(comparison, line, &run->differences[run->difference_count++],
+                                error));
     }
     return HEALCL_OK;
 }
@@ -292,7 +281,8 @@ MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, con
     }
     if (compare_is_right(run) || run->outcome == COMPARE_DIFFERENT)
         return HEALCL_OK;
-    return keep(comparison, *message ? message : process->last_line, &run->message, error);
+    return comparison_keep(comparison, *message ? message : process->last_line, &run->message,
+                           error);
 }
 
 enum healcl_status compare_read_run(struct comparison *comparison, struct compare_run *run,
@@ -362,7 +352,7 @@ MUST_CHECK static enum healcl_status read_origin(struct comparison *comparison, 
                                                  struct healcl_error *error)
 {
     const cJSON *host = get(top, "host");
-    TRY(keep(comparison, path, &origin->baseline, error));
+    TRY(comparison_keep(comparison, path, &origin->baseline, error));
     TRY(string(comparison, top, "date", &origin->date, error));
     TRY(string(comparison, top, "healcl", &origin->healcl, error));
     TRY(string(comparison, host, "system", &origin->system, error));
