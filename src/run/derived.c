@@ -208,7 +208,10 @@ enum healcl_status derive_modulus_vector(struct device_executor *self, const str
                                          int i, const struct buffer **table,
                                          struct healcl_error *error)
 {
-    return modulus_table(self, step, i, &step->in[i]->layout, table, error);
+    struct layout vector = step->in[i]->layout;
+    while (vector.rank > 1)
+        vector = layout_drop_axis(&vector, 0);
+    return modulus_table(self, step, i, &vector, table, error);
 }
 
 /* Lanes of the moduli in a table of k, see lane_moduli in cl/vectors.cl. */

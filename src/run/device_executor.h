@@ -142,7 +142,8 @@ MUST_CHECK enum healcl_status derive_periodic_moduli(struct device_executor *sel
                                                      struct periodic_moduli *moduli, bool *periodic,
                                                      struct healcl_error *error);
 
-/* struct modulus for each element of input i, a vector, in order. */
+/* struct modulus for each element of input i, a vector or what broadcasts one along all axes but
+ * the last, in order. */
 MUST_CHECK enum healcl_status derive_modulus_vector(struct device_executor *self,
                                                     const struct step *step, int i,
                                                     const struct buffer **table,
