@@ -13,31 +13,7 @@
 
 #include "check/random.h"
 #include "cl/base.h"
-
-/* ---- what OpenCL C has and C lacks ---- */
-
-typedef unsigned long ulong; /* 64 bits wide, as in OpenCL C */
-_Static_assert(sizeof(ulong) == 8, "a long must have 64 bits");
-
-__extension__ typedef __int128 int128;
-__extension__ typedef unsigned __int128 uint128;
-
-static ulong mul_hi_unsigned(ulong a, ulong b)
-{
-    return (ulong)((uint128)a * b >> 64);
-}
-
-static long mul_hi_signed(long a, long b)
-{
-    return (long)((int128)a * b >> 64);
-}
-
-#define mul_hi(a, b) _Generic((a), ulong : mul_hi_unsigned, long : mul_hi_signed)(a, b)
-
-static ulong clz(ulong x)
-{
-    return (ulong)__builtin_clzl(x);
-}
+#include "helper_words.h"
 
 /* OpenCL C compilers do not mind a truth value in unsigned arithmetic. */
 #pragma GCC diagnostic push

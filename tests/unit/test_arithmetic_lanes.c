@@ -16,32 +16,11 @@
 
 #include "check/random.h"
 #include "cl/base.h"
+#include "helper_words.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 
 typedef unsigned int uint;
-typedef unsigned long ulong; /* 64 bits wide, as in OpenCL C */
-_Static_assert(sizeof(ulong) == 8, "a long must have 64 bits");
-
-__extension__ typedef __int128 int128;
-__extension__ typedef unsigned __int128 uint128;
-
-static ulong mul_hi_unsigned(ulong a, ulong b)
-{
-    return (ulong)((uint128)a * b >> 64);
-}
-
-static long mul_hi_signed(long a, long b)
-{
-    return (long)((int128)a * b >> 64);
-}
-
-#define mul_hi(a, b) _Generic((a), ulong : mul_hi_unsigned, long : mul_hi_signed)(a, b)
-
-static ulong clz(ulong x)
-{
-    return (ulong)__builtin_clzl(x);
-}
 
 /* One lane. A comparison is all ones or zeros there, but a truth value here: select takes both. */
 typedef ulong ulong8;

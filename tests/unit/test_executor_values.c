@@ -3,28 +3,12 @@
  * tensor is written, results are those of their moment, runs can be repeated, memory comes back.
  * Every script runs on the device and on the host reference.
  */
-#include "helper_device.h"
+#include "helper_one_device.h"
 
 #include <string.h>
 
 #include "check/random.h"
 #include "helper_script.h"
-
-static struct healcl_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    healcl_device_close(device);
-    return 0;
-}
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 

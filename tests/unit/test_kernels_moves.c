@@ -3,7 +3,7 @@
  * reference: planes of all widths and heights around those of a tile, views with strides, offsets
  * and repeated elements, outputs inside of larger tensors, outputs larger than caches.
  */
-#include "helper_device.h"
+#include "helper_one_device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,23 +14,7 @@
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
-static struct healcl_device *device;
 static struct random generator = {0x30fe5};
-
-static int open_device(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    healcl_device_close(device);
-    healcl_error_clear(&error);
-    return 0;
-}
 
 /* ---------------------------------------------------------------- scripts */
 

@@ -4,7 +4,7 @@
  * something, moduli on both sides of 2^62, inputs that are residues but for one; elementwise
  * operations on vectors with one odd lane.
  */
-#include "helper_device.h"
+#include "helper_one_device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,23 +12,6 @@
 #include "check/problem_check.h"
 
 static const uint64_t seed = 0x9a745;
-static struct healcl_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    print_message("seed %#lx\n", (unsigned long)seed);
-    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    healcl_device_close(device);
-    healcl_error_clear(&error);
-    return 0;
-}
 
 static const struct form *form_named(const char *name, uint32_t parameters)
 {
@@ -307,5 +290,6 @@ int main(void)
         cmocka_unit_test(transforms),
         cmocka_unit_test(elementwise_edges),
     };
+    print_message("seed %#lx\n", (unsigned long)seed);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

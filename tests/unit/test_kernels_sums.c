@@ -2,7 +2,7 @@
  * Sums on vectors: numbers of terms around how many are read at a time, rows around the length of a
  * part, moduli of all sizes, values at the ends of the fast way's range and beyond it.
  */
-#include "helper_device.h"
+#include "helper_one_device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,23 +10,6 @@
 #include "check/problem_check.h"
 
 static const uint64_t seed = 0x5a35;
-static struct healcl_device *device;
-
-static int open_device(void **state)
-{
-    (void)state;
-    setenv("HEALCL_CACHE_DIR", "", 1);
-    print_message("seed %#lx\n", (unsigned long)seed);
-    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
-}
-
-static int close_device(void **state)
-{
-    (void)state;
-    healcl_device_close(device);
-    healcl_error_clear(&error);
-    return 0;
-}
 
 static const int64_t moduli[] = {1,
                                  2,
@@ -209,5 +192,6 @@ int main(void)
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
     };
+    print_message("seed %#lx\n", (unsigned long)seed);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

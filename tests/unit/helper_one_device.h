@@ -1,0 +1,25 @@
+/* For programs of which all tests use one device, so that kernels are built once. */
+#ifndef HEALCL_TESTS_HELPER_ONE_DEVICE_H
+#define HEALCL_TESTS_HELPER_ONE_DEVICE_H
+
+#include "helper_device.h"
+
+static struct healcl_device *device;
+
+/* The set-up and tear-down of the group. */
+static inline int open_device(void **state)
+{
+    (void)state;
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    return device_open(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static inline int close_device(void **state)
+{
+    (void)state;
+    healcl_device_close(device);
+    healcl_error_clear(&error);
+    return 0;
+}
+
+#endif
