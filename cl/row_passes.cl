@@ -72,6 +72,9 @@ struct scale {
         UNROLL for (uint i = 0; i < R; i++) a[i] = reduce_words(a[i], modulus);                    \
     }
 
+#define FOR_EACH_STEP(R)                                                                           \
+    ulong step = size / R;                                                                         \
+    for (ulong j = 0; j < step; j += WIDTH)
 #define LOAD_STEPS(R, from)                                                                        \
     words a[R];                                                                                    \
     UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);
@@ -85,9 +88,9 @@ struct scale {
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_TWIDDLES(R, number)                                                                   \
-        ulong step = size / R;                                                                     \
         words seen = (words)(0);                                                                   \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+        FOR_EACH_STEP(R)                                                                           \
+        {                                                                                          \
             LOAD_STEPS(R, from)                                                                    \
             UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
             FORWARD_BUTTERFLIES(R)                                                                 \
@@ -100,8 +103,8 @@ struct scale {
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
-        ulong step = size / R;                                                                     \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+        FOR_EACH_STEP(R)                                                                           \
+        {                                                                                          \
             LOAD_STEPS(R, x)                                                                       \
             FORWARD_BUTTERFLIES(R)                                                                 \
             STORE_STEPS(R, x)                                                                      \
@@ -113,8 +116,8 @@ struct scale {
     {                                                                                              \
         LOAD_TWIDDLES(R, number)                                                                   \
         SCALE_FIRST                                                                                \
-        ulong step = size / R;                                                                     \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+        FOR_EACH_STEP(R)                                                                           \
+        {                                                                                          \
             LOAD_STEPS(R, x)                                                                       \
             INVERSE_BUTTERFLIES(R)                                                                 \
             SCALE(R)                                                                               \
@@ -126,8 +129,8 @@ struct scale {
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
-        ulong step = size / R;                                                                     \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+        FOR_EACH_STEP(R)                                                                           \
+        {                                                                                          \
             LOAD_STEPS(R, x)                                                                       \
             INVERSE_BUTTERFLIES(R)                                                                 \
             STORE_STEPS(R, x)                                                                      \
