@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/huge_pages.h"
 #include "device/internal.h"
 
 enum {
@@ -9,6 +10,7 @@ enum {
     LARGE_STEP = 1 << 16, /* larger sizes are multiples of it, smaller ones powers of two */
     SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
+    HUGE_BYTES_MIN = 1 << 23 /* chunks that are worth huge pages */
 };
 
 bool is_out_of_memory(cl_int code)
@@ -132,6 +134,24 @@ static void release_chunk(struct healcl_device *device, cl_mem memory, uint64_t 
 
 /* ---------------------------------------------------------------- chunks */
 
+/* A large chunk of a CPU's memory gets huge pages: kernels that walk through it take up to a fifth
+ * less time. Only a hint: a device that cannot map goes without. */
+static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+{
+    const struct opencl *cl = device->cl;
+    cl_int code = CL_SUCCESS;
+    if (!(device->info.type & CL_DEVICE_TYPE_CPU) || bytes < HUGE_BYTES_MIN)
+        return;
+    void *start =
+        cl->clEnqueueMapBuffer(device->transfer, memory, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0,
+                               (size_t)bytes, 0, NULL, NULL, &code);
+    if (code != CL_SUCCESS)
+        return;
+    huge_pages_ask(start, (size_t)bytes);
+    (void)cl->clEnqueueUnmapMemObject(device->transfer, memory, start, 0, NULL, NULL);
+    (void)cl->clFinish(device->transfer);
+}
+
 static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, cl_mem *memory,
                                        struct healcl_error *error)
 {
@@ -143,6 +163,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
                                              NULL, &code);
         if (code == CL_SUCCESS) {
             device->bytes_live += bytes;
+            ask_for_huge_pages(device, *memory, bytes);
             return HEALCL_OK;
         }
         if (!is_out_of_memory(code))

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/huge_pages.h"
 #include "run/run.h"
 
 enum { THREADS_MAX = 256 };
@@ -86,6 +87,8 @@ enum healcl_status host_copy_create(uint64_t bytes, struct host_copy **result,
     if (!copy->source || !copy->destination)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status == HEALCL_OK) {
+        huge_pages_ask(copy->source, bytes); /* as a device's buffers */
+        huge_pages_ask(copy->destination, bytes);
         divide(copy);
         status = on_all_shares(copy, fill_share, error);
     }
