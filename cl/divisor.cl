@@ -55,13 +55,13 @@ static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
 }
 
 /*
- * x * 2^32 + word less a multiple of q; x and the result in [0, q + q/2^8 + 2^17), word in [0,
- * 2^63]. The quotient is below 2^63 + 2^50, and so leaves a rest below
+ * x * 2^shift + word less a multiple of q; shift <= 32, x and the result in [0, q + q/2^8 + 2^17),
+ * word in [0, 2^63]. The quotient is below 2^63 + 2^50, and so leaves a rest below
  * q + (2^32 * (q + q/2^8 + 2^17) + 2^63) * 2^-48.
  */
-static inline ulong8 lane_append(ulong8 x, ulong8 word, struct lane_divisor p)
+static inline ulong8 lane_append(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
 {
-    double8 quotient =
-        convert_double8(x) * (p.inverse * 0x1p32) + convert_double8(word) * p.inverse;
-    return (x << 32) + word - convert_ulong8(quotient) * p.q;
+    double8 quotient = convert_double8(x) * (p.inverse * (double)(1UL << shift)) +
+                       convert_double8(word) * p.inverse;
+    return (x << shift) + word - convert_ulong8(quotient) * p.q;
 }

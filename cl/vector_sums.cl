@@ -7,11 +7,11 @@
 enum {
     COLUMNS = 16,    /* vectors of columns in such a part of a row */
     ROWS = 4,        /* that are read at a time: memory is faster for several streams than one */
-    PACKED = 32,     /* rows of b that are kept packed, in 32 KiB: else they share few cache sets */
     FETCH = 3 * ROWS /* how many rows ahead of those that are read others are fetched */
 };
 
-/* Functions whose last parameters are constants, so that each of their uses is a loop of its own. */
+/* Functions whose last parameters are constants, so that each of their uses is a loop of its own.
+ */
 #define INLINE __attribute__((always_inline)) static inline
 
 /*
@@ -36,12 +36,13 @@ static inline ulong8 lane_sum_rest(const struct lane_sum *sum)
 
 /* Adds so many rows, stride apart, to the sums of their columns. Here the upper halves are signed,
  * so sums[i].high is in [-2^61, 2^61). */
-INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from,
-                            long stride, uint rows)
+INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long stride,
+                     uint rows)
 {
     for (ulong i = 0; i < columns; i++) {
         struct lane_sum sum = sums[i];
-        UNROLL for (uint row = 0; row < rows; row++) {
+        UNROLL for (uint row = 0; row < rows; row++)
+        {
             if (rows > 1)
                 PREFETCH(from + (row + FETCH) * stride + i * LANES);
             long8 x = load_lanes(from + row * stride + i * LANES);
@@ -58,7 +59,7 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
     long8 high = as_long8(sum->high);
     ulong8 rest = lane_reduce(lane_magnitude(high), p);
     rest = select(rest, p.q - rest, as_ulong8(high < 0));
-    return lane_reduce(lane_append(rest, lane_sum_rest(sum), p), p);
+    return lane_reduce(lane_append(rest, 32, lane_sum_rest(sum), p), p);
 }
 
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
@@ -92,8 +93,8 @@ KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
 
 /*
  * The same where a's last two axes are [count,k], the first of them is summed, and they lie in one
- * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space is
- * out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
+ * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space
+ * is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
  */
 KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
                         global const struct modulus *q, ulong moduli, long count, ulong k,
@@ -130,36 +131,49 @@ KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
 
 /* ---- sums of products ---- */
 
-/* Sums of products of numbers in [0, 2^62): the products of upper halves, of an upper and a lower
- * one, of lower halves. */
+enum {
+    HALF = 31,            /* bits of the halves of a factor */
+    TERMS = 2,            /* that are added up at once, so rows that are read at a time */
+    PRODUCT_COLUMNS = 64, /* as COLUMNS. With more streams or longer parts, lines of rows that are
+                             a power of two apart drive each other out of the first cache. */
+    PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
+    PACKED = 32                /* rows of b that are kept packed, in 128 KiB: else they share few
+                                  cache sets */
+};
+
+/* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
+ * word[3] * 2^93. Words are below 2^63, word[0] is below 2^61. */
 struct lane_products {
-    struct lane_sum high, middle, low;
+    ulong8 word[4];
 };
 
 static inline void lane_products_clear(struct lane_products *sums)
 {
-    sums->high.low = sums->high.high = 0;
-    sums->middle.low = sums->middle.high = 0;
-    sums->low.low = sums->low.high = 0;
+    UNROLL for (int i = 0; i < 4; i++) sums->word[i] = 0;
 }
 
-/* sums += a[0]*b[0] + ...; all in [0, 2^62), 4 terms at most. Upper halves are below 2^30: the sum
- * of the products of upper halves is below 2^62, that of the middle ones of two terms below 2^64. */
+/* sums += a[0]*b[0] + ...; all in [0, 2^62), TERMS at most. Four products of halves are below
+ * 2^64 - 2^33, so that no sum overflows; words grow by less than 2^31, word[3] by less than 2^32
+ * for each term. */
 INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const ulong8 *b,
-                                     uint terms)
+                              uint terms)
 {
-    ulong8 high = 0, middle = 0;
-    UNROLL for (uint i = 0; i < terms; i++) {
-        ulong8 a_high = a[i] >> 32, b_high = b[i] >> 32;
+    const ulong8 mask = (1UL << HALF) - 1;
+    ulong8 high = 0, middle = 0, low = 0;
+    UNROLL for (uint i = 0; i < terms; i++)
+    {
+        ulong8 a_high = a[i] >> HALF, b_high = b[i] >> HALF, a_low = a[i] & mask,
+               b_low = b[i] & mask;
         high += multiply_halves(a_high, b_high);
-        middle += multiply_halves(a_high, b[i]) + multiply_halves(a[i], b_high);
-        lane_sum_add(&sums->low, multiply_halves(a[i], b[i]));
-        if (i % 2 == 1 || i + 1 == terms) {
-            lane_sum_add(&sums->middle, middle);
-            middle = 0;
-        }
+        middle += multiply_halves(a_high, b_low) + multiply_halves(a_low, b_high);
+        low += multiply_halves(a_low, b_low);
     }
-    lane_sum_add(&sums->high, high);
+    middle += low >> HALF;
+    high += middle >> HALF;
+    sums->word[0] += low & mask;
+    sums->word[1] += middle & mask;
+    sums->word[2] += high & mask;
+    sums->word[3] += high >> HALF;
 }
 
 /* sums + x mod q in [0, q); x in [0, 2^62). What is below q + q/2^8 + 2^17 is shrunk to less than
@@ -167,10 +181,10 @@ INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const
 static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulong8 x,
                                           struct lane_divisor p)
 {
-    ulong8 rest = lane_shrink(sums->high.high, p);
-    rest = lane_append(rest, lane_sum_rest(&sums->high) + sums->middle.high, p);
-    rest = lane_append(rest, lane_sum_rest(&sums->middle) + sums->low.high, p);
-    rest = lane_append(rest, lane_sum_rest(&sums->low) + x, p);
+    ulong8 rest = lane_shrink(sums->word[3], p);
+    rest = lane_append(rest, HALF, sums->word[2], p);
+    rest = lane_append(rest, HALF, sums->word[1], p);
+    rest = lane_append(rest, HALF, sums->word[0] + x, p);
     rest = lane_shrink(rest, p);
     return min(rest, rest - p.q);
 }
@@ -216,8 +230,8 @@ struct product_part {
     ulong columns;
 };
 
-/* Packs rows j to j + rows - 1 of b, COLUMNS vectors apart. Returns the bits that any element
- * has. */
+/* Packs rows j to j + rows - 1 of b, PRODUCT_COLUMNS vectors apart. Returns the bits that any
+ * element has. */
 static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
 {
     ulong8 bits = 0;
@@ -225,7 +239,7 @@ static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j,
         for (ulong i = 0; i < part.columns; i++) {
             ulong8 x = as_ulong8(load_row(part.b + (j + row) * part.b_stride, part.b_row,
                                           part.first + (long)i * LANES));
-            packed[(ulong)row * COLUMNS + i] = x;
+            packed[(ulong)row * PRODUCT_COLUMNS + i] = x;
             bits |= x;
         }
     return bits;
@@ -238,11 +252,12 @@ INLINE ulong8 add_products(struct lane_products *sums, ulong columns, global con
 {
     ulong8 bits = 0;
     for (ulong i = 0; i < columns; i++) {
-        ulong8 x[ROWS], y[ROWS];
-        UNROLL for (uint row = 0; row < rows; row++) {
-            PREFETCH(a + (row + FETCH) * a_stride + i * LANES);
+        ulong8 x[TERMS], y[TERMS];
+        UNROLL for (uint row = 0; row < rows; row++)
+        {
+            PREFETCH(a + (row + PRODUCT_FETCH) * a_stride + i * LANES);
             x[row] = as_ulong8(load_lanes(a + row * a_stride + i * LANES));
-            y[row] = packed[row * COLUMNS + i];
+            y[row] = packed[row * PRODUCT_COLUMNS + i];
             bits |= x[row];
         }
         struct lane_products sum = sums[i];
@@ -258,15 +273,15 @@ static inline ulong8 add_part(struct lane_products *sums, struct product_part pa
 {
     ulong8 bits = 0;
     global const ELEMENT *a = part.a + j * part.a_stride + part.first;
-    for (; rows >= ROWS; rows -= ROWS) {
-        bits |= add_products(sums, part.columns, a, part.a_stride, packed, ROWS);
-        a += ROWS * part.a_stride;
-        packed += ROWS * COLUMNS;
+    for (; rows >= TERMS; rows -= TERMS) {
+        bits |= add_products(sums, part.columns, a, part.a_stride, packed, TERMS);
+        a += TERMS * part.a_stride;
+        packed += TERMS * PRODUCT_COLUMNS;
     }
     for (; rows > 0; rows--) {
         bits |= add_products(sums, part.columns, a, part.a_stride, packed, 1);
         a += part.a_stride;
-        packed += COLUMNS;
+        packed += PRODUCT_COLUMNS;
     }
     return bits;
 }
@@ -291,18 +306,24 @@ static inline void add_to_out(const struct lane_products *sums, struct product_p
     }
 }
 
-/* The same for factors of any size and sign. */
+/* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
+ * sign. */
+static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
+                                global const ELEMENT *b, long b_stride, long count,
+                                struct modulus q)
+{
+    struct wide sum = wide_add(wide_zero(), *out);
+    for (long j = 0; j < count; j++)
+        sum = wide_add_product(sum, a[j * a_stride], b[j * b_stride]);
+    *out = (ELEMENT)wide_reduce(sum, q);
+}
+
+/* The same for each column of a part. */
 static inline void sum_part_slowly(struct product_part part, struct modulus q)
 {
-    for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++) {
-        global ELEMENT *out = part.out + row_position(part.out_row, l);
-        global const ELEMENT *a = part.a + l;
-        global const ELEMENT *b = part.b + row_position(part.b_row, l);
-        struct wide sum = wide_add(wide_zero(), *out);
-        for (long j = 0; j < part.count; j++)
-            sum = wide_add_product(sum, a[j * part.a_stride], b[j * part.b_stride]);
-        *out = (ELEMENT)wide_reduce(sum, q);
-    }
+    for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++)
+        sum_products(part.out + row_position(part.out_row, l), part.a + l, part.a_stride,
+                     part.b + row_position(part.b_row, l), part.b_stride, part.count, q);
 }
 
 /*
@@ -317,8 +338,8 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
 {
     TAKE_SPACE;
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
-    struct lane_products sums[COLUMNS];
-    ulong8 packed[PACKED * COLUMNS], packed_bits = 0;
+    struct lane_products sums[PRODUCT_COLUMNS];
+    ulong8 packed[PACKED * PRODUCT_COLUMNS], packed_bits = 0;
     struct product_part part;
     part.out_row.stride = space.operand[0].stride[AXIS_N];
     part.b_row.stride = space.operand[2].stride[AXIS_N];
@@ -331,8 +352,9 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
         struct lane_divisor p;
         p.q = modulus.value;
         p.inverse = make_inverse(modulus.value);
-        part.first = run.index[1] * COLUMNS * LANES;
-        part.columns = min((ulong)COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
+        part.first = run.index[1] * PRODUCT_COLUMNS * LANES;
+        part.columns =
+            min((ulong)PRODUCT_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
         part.b = b + run.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
         for (ulong r = 0; r < run.length; r++) {

@@ -1,7 +1,7 @@
 /* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
 #include "run/launch.h"
 
-enum { LANES = 8, COLUMNS = 16 }; /* as in cl/vector_sums.cl */
+enum { LANES = 8, PRODUCT_COLUMNS = 64, ROWS_OF_PART = 64 }; /* as in cl/vectors.cl */
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
@@ -156,7 +156,7 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
-    const int64_t part = (int64_t)LANES * COLUMNS;
+    const int64_t part = (int64_t)LANES * PRODUCT_COLUMNS;
     struct job job;
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
@@ -177,11 +177,48 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     return job_launch(&job, error);
 }
 
+/* The same in HEAL's layout: see modmul_axis_sum_rows. */
+MUST_CHECK static enum healcl_status launch_product_rows(struct device_executor *self,
+                                                         const struct step *step, bool *done,
+                                                         struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2], count = a->shape[1];
+    struct layout parts = {.rank = 2, .shape = {(n + ROWS_OF_PART - 1) / ROWS_OF_PART, reps}};
+    struct periodic_moduli moduli;
+    struct job job;
+    job_init(&job, self, step, "vectors", "modmul_axis_sum_rows");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    TRY(add_product_arguments(&job, self, step, error));
+    *done = k > 0 && LANES % k == 0 && suits_vectors(&job, count, n) && a->stride[2] == 1 &&
+            b->stride[1] == 1 && a->stride[1] == k && b->stride[0] == k && count * k >= LANES;
+    if (*done)
+        TRY(derive_periodic_moduli(self, step, 2, &moduli, done, error));
+    if (!*done)
+        return HEALCL_OK;
+    job_set_space(&job, &parts);
+    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
+    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
+    job.space.operand[2] = (struct operand){.offset = b->offset};
+    job_add_table(&job, moduli.lanes);
+    job_add_long(&job, n);
+    job_add_long(&job, count);
+    job_add_long(&job, k);
+    job_add_long(&job, a->stride[3]);
+    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, out->stride[2]);
+    job_add_long(&job, out->stride[1]);
+    return job_launch(&job, error);
+}
+
 enum healcl_status launch_modmul_axis_sum(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
     bool done;
     TRY(launch_product_vectors(self, step, &done, error));
+    if (!done)
+        TRY(launch_product_rows(self, step, &done, error));
     if (done)
         return HEALCL_OK;
     /* The space is [reps,k,n]; out and b go along n by m, a by l. */

@@ -152,16 +152,18 @@ static void check_lazy(ulong q, ulong x, ulong factor)
     CHECK(reduce_lazy(wide, m), wide % q);
 }
 
-/* x times 2^32 and a word more, for x that has been shrunk as little as that may be. */
+/* x times 2^31 or 2^32 and a word more, for x that has been shrunk as little as that may be. */
 static void check_append(struct lane_divisor p, ulong x, ulong word)
 {
     ulong q = p.q, a = x, b = word;
     ulong most = q + q / 256 + (1 << 17);
     x = x % most;
     word = word > (ulong)1 << 63 ? word >> 1 : word;
-    ulong rest = lane_append(x, word, p);
-    assert_true(rest < most);
-    CHECK(rest % q, (((uint128)x << 32) + word) % q);
+    for (uint shift = 31; shift <= 32; shift++) {
+        ulong rest = lane_append(x, shift, word, p);
+        assert_true(rest < most);
+        CHECK(rest % q, (((uint128)x << shift) + word) % q);
+    }
 }
 
 static void check_operations(struct lane_divisor p, long a, long b)
@@ -280,10 +282,10 @@ static void sums(void **state)
             int128 exact = 0;
             lane_products_clear(&products);
             for (int times = 0; times < 50; times++) {
-                ulong x[ROWS], y[ROWS];
-                long numbers[ROWS];
+                ulong x[TERMS], y[TERMS];
+                long numbers[TERMS];
                 bool largest = round % 4 == 0;
-                uint terms = times % 3 == 0 ? 1 : ROWS;
+                uint terms = times % 3 == 0 ? 1 : TERMS;
                 for (uint i = 0; i < terms; i++) {
                     x[i] = largest ? most : random_word(&random) & most;
                     y[i] = largest ? most : random_word(&random) & most;
