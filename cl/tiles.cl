@@ -10,6 +10,8 @@
 #error "tiles need CHUNKS=1"
 #endif
 
+#include "past_caches.cl"
+
 #define UNROLL _Pragma("unroll")
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -105,19 +107,6 @@ struct __attribute__((packed)) stored_row {
 
 #define STORE_ROW(value, out) (((global struct stored_row *)(out))->row = (value))
 
-/* A row that is a whole line of the cache, past the cache: memory that nobody reads soon need not
- * be read before it is written. Where the compiler knows no way, as any row. */
-#ifdef __has_builtin
-#if __has_builtin(__builtin_nontemporal_store)
-#define STORE_PAST(value, out) __builtin_nontemporal_store(value, (global tile_row *)(out))
-#define FENCE_PAST() __sync_synchronize() /* such stores are in no order */
-#endif
-#endif
-#ifndef STORE_PAST
-#define STORE_PAST(value, out) STORE_ROW(value, out)
-#define FENCE_PAST() (void)0
-#endif
-
 /* A block of width elements along x and height along y. out has stride 1 along x. */
 struct block {
     ulong width, height;
@@ -151,7 +140,7 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
                 global ELEMENT *to = out + (long)(y + i) * block.out_y + (long)x;
                 if (y + i < block.height) {
                     if (past)
-                        STORE_PAST(tile[i], to);
+                        STORE_PAST(tile_row, tile[i], to);
                     else
                         STORE_ROW(tile[i], to);
                 }

@@ -12,6 +12,11 @@ static inline bool prefers(const struct device_executor *self, enum kernel_famil
     return self->device->tuning.variants[family] == variant;
 }
 
+/* Makes a job with so many operands of dtype, of a kernel that cl/lines.cl has too, one of
+ * cl/lines.cl where it suits that: an output that is too large for caches, and long runs. */
+void job_prefer_lines(struct job *job, enum kernel_family family, enum dtype dtype,
+                      uint32_t operands);
+
 MUST_CHECK enum healcl_status launch_fill(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error);
 

@@ -152,5 +152,6 @@ enum healcl_status launch_absolute(struct device_executor *self, const struct st
     job_add_space(&job);
     TRY(job_add_tensor(&job, step->out, error));
     TRY(job_add_tensor(&job, step->in[0], error));
+    job_prefer_lines(&job, FAMILY_elementwise, step->out->storage->dtype, 2);
     return job_launch(&job, error);
 }

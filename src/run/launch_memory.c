@@ -1,5 +1,31 @@
-/* Copies and fills: cl/memory.cl, cl/tiles.cl. */
+/* Copies and fills: cl/memory.cl, cl/lines.cl, cl/tiles.cl. */
 #include "run/launch.h"
+
+enum {
+    PAST_CACHES_MIN = 16 << 20, /* bytes of out: too many for caches to keep them */
+    LINES_RUN_MIN = 512         /* elements */
+};
+
+/* Whether a job's output, elements of dtype, is too large for caches. */
+static bool passes_caches(const struct job *job, enum dtype dtype)
+{
+    return job->space.end >= PAST_CACHES_MIN / dtype_size(dtype);
+}
+
+void job_prefer_lines(struct job *job, enum kernel_family family, enum dtype dtype,
+                      uint32_t operands)
+{
+    const struct space *space = &job->space;
+    uint32_t last = space->rank - 1;
+    bool suits = prefers(job->executor, family, VARIANT_VECTORS) && !job_has_chunks(job) &&
+                 passes_caches(job, dtype) && space->shape[last] >= LINES_RUN_MIN;
+    for (uint32_t i = 0; i < operands; i++)
+        suits = suits && space->operand[i].stride[last] == 1;
+    if (!suits)
+        return;
+    job->launch.program = "lines";
+    job->granule = 1 << 15;
+}
 
 enum healcl_status launch_fill(struct device_executor *self, const struct step *step,
                                struct healcl_error *error)
@@ -13,6 +39,7 @@ enum healcl_status launch_fill(struct device_executor *self, const struct step *
     job_add_space(&job);
     TRY(job_add_tensor(&job, step->out, error));
     job_add_long(&job, step->value[0]);
+    job_prefer_lines(&job, FAMILY_copy, step->out->storage->dtype, 1);
     return job_launch(&job, error);
 }
 
@@ -25,7 +52,6 @@ enum {
     LINE_BYTES = 64,              /* of caches */
     STRIP_BYTES = 4 * LINE_BYTES, /* of in, in a row */
     LONG_RUN = 64,                /* elements: enough for the general kernel */
-    PAST_CACHES_MIN = 32 << 20,   /* bytes of out: too many for caches to keep them */
     TILES_MIN = 4096              /* elements that are worth another program */
 };
 
@@ -103,7 +129,7 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     job_add_long(job, space->operand[COPY_OUT].stride[y]);
     job_add_long(job, space->operand[COPY_IN].stride[y]);
     job_add_long(job, space->operand[COPY_IN].stride[x]);
-    job_add_uint(job, space->end >= PAST_CACHES_MIN / dtype_size(in->storage->dtype));
+    job_add_uint(job, passes_caches(job, in->storage->dtype));
     divide_axis(space, y, height);
     divide_axis(space, x, width);
     space->end = 1;
@@ -130,7 +156,8 @@ enum healcl_status launch_copy(struct device_executor *self, const struct step *
         job.launch.program = "tiles";
         job.launch.kernel = "copy_blocks";
         divide_into_blocks(&job, in);
-    }
+    } else
+        job_prefer_lines(&job, FAMILY_copy, in->storage->dtype, 2);
     return job_launch(&job, error);
 }
 

@@ -125,7 +125,7 @@ void script_plan(struct script *script)
     text_put(&script->text, "]");
     script->source = (struct source){script->text.bytes, script->text.length, false};
     if (plan_create(&script->source, INT64_MAX, &script->plan, &error) != HEALCL_OK) {
-        printf("%s\n", error.message);
+        fprintf(stderr, "%s\n", error.message);
         abort();
     }
 }

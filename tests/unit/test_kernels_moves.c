@@ -182,6 +182,38 @@ static void large_outputs(void **state)
         }
 }
 
+/* The same of long rows: copies, absolute values and fills, which begin and end within lines. */
+static void large_rows(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 3; d++)
+        for (int64_t odd = 0; odd < 2; odd++) {
+            struct script script = {0};
+            int64_t n = 1024 + odd,
+                    repeats = ((int64_t)20 << 20) / (int64_t)dtype_size(dtypes[d]) / n;
+            upload(&script, "a", dtypes[d], 2, VALUES(1, n));
+            call(&script, "wide", "expand", "a 0 %d", (int)repeats);
+            call(&script, "out", "contiguous", "wide");
+            call(&script, "some", "get_slice", "out [0:%d:97,0:%d:1]", (int)repeats, (int)n);
+            script_download(&script, "some");
+            if (dtypes[d] != DTYPE_INT8) { /* of which there is no abs */
+                call(&script, "sizes", "contiguous", "wide");
+                call(&script, NULL, "abs", "out sizes");
+                call(&script, "some", "get_slice", "sizes [0:%d:97,0:%d:1]", (int)repeats, (int)n);
+                script_download(&script, "some");
+            }
+            upload(&script, "column", dtypes[d], 2, VALUES(repeats, 1));
+            call(&script, "wide", "expand", "column 1 %d", (int)n);
+            call(&script, "out", "contiguous", "wide");
+            call(&script, "inner", "get_slice", "out [0:%d:1,%d:%d:1]", (int)repeats, (int)odd + 3,
+                 (int)n - 2);
+            call(&script, "inner", "set_const_val", "inner %d", d == 0 ? -101 : -70001);
+            call(&script, "some", "get_slice", "out [0:%d:97,0:%d:1]", (int)repeats, (int)n);
+            script_download(&script, "some");
+            expect_same(&script, "large rows");
+        }
+}
+
 /* ---------------------------------------------------------------- digits */
 
 static void check_digits(enum dtype from, enum dtype to, int64_t count, int64_t base_bits)
@@ -331,8 +363,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes),        cmocka_unit_test(parts_of_outputs),
-        cmocka_unit_test(large_outputs), cmocka_unit_test(digits),
-        cmocka_unit_test(digits_full_q), cmocka_unit_test(gathers),
+        cmocka_unit_test(large_outputs), cmocka_unit_test(large_rows),
+        cmocka_unit_test(digits),        cmocka_unit_test(digits_full_q),
+        cmocka_unit_test(gathers),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
