@@ -62,6 +62,19 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
     return lane_reduce(lane_append(rest, 32, lane_sum_rest(sum), p), p);
 }
 
+/* The sums of so many columns, of count rows that are stride apart. */
+INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long count,
+                     long stride)
+{
+    long j = 0;
+    for (ulong i = 0; i < columns; i++)
+        sums[i].low = sums[i].high = 0;
+    for (; j + ROWS <= count; j += ROWS)
+        add_rows(sums, columns, from + j * stride, stride, ROWS);
+    for (; j < count; j++)
+        add_rows(sums, columns, from + j * stride, stride, 1);
+}
+
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
  * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
  * in turn. */
@@ -74,16 +87,9 @@ KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong first = 0; first < run.length; first += COLUMNS * LANES) {
             ulong columns = min((ulong)COLUMNS, (run.length - first) / LANES);
-            global const ELEMENT *from = a + run.position[1] + first;
             global ELEMENT *to = out + run.position[0] + first;
             ulong place = ((ulong)run.index[space.rank - 1] + first) / LANES % period;
-            long j = 0;
-            for (ulong i = 0; i < columns; i++)
-                sums[i].low = sums[i].high = 0;
-            for (; j + ROWS <= count; j += ROWS)
-                add_rows(sums, columns, from + j * stride, stride, ROWS);
-            for (; j < count; j++)
-                add_rows(sums, columns, from + j * stride, stride, 1);
+            sum_rows(sums, columns, a + run.position[1] + first, count, stride);
             for (ulong i = 0; i < columns; i++) {
                 store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
                 place = place + 1 == period ? 0 : place + 1;

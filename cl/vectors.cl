@@ -185,4 +185,5 @@ VECTORS(modneg, 1)
 #include "vector_sums.cl"
 #ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
 #include "vector_row_sums.cl"
+#include "vector_runs.cl"
 #endif

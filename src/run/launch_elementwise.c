@@ -3,18 +3,19 @@
 
 struct elementwise_kernel {
     const char *table, *tensor; /* for moduli in a table, and in a tensor */
-    const char *vectors;        /* in cl/vectors.cl */
+    const char *vectors, *runs; /* in cl/vectors.cl */
 };
+
+#define KERNELS(name) \
+    ((struct elementwise_kernel){name "_table", name, name "_vectors", name "_runs"})
 
 static struct elementwise_kernel elementwise_kernel(enum step_kind kind)
 {
     switch (kind) {
-    case STEP_MODMUL:
-        return (struct elementwise_kernel){"modmul_table", "modmul", "modmul_vectors"};
-    case STEP_MODSUM:
-        return (struct elementwise_kernel){"modsum_table", "modsum", "modsum_vectors"};
-    case STEP_MOD: return (struct elementwise_kernel){"mod_table", "mod", "mod_vectors"};
-    default: return (struct elementwise_kernel){"modneg_table", "modneg", "modneg_vectors"};
+    case STEP_MODMUL: return KERNELS("modmul");
+    case STEP_MODSUM: return KERNELS("modsum");
+    case STEP_MOD: return KERNELS("mod");
+    default: return KERNELS("modneg");
     }
 }
 
@@ -113,6 +114,84 @@ MUST_CHECK static enum healcl_status launch_vectors(struct device_executor *self
     return job_launch(&job, error);
 }
 
+/* ---------------------------------------------------------------- short runs */
+
+enum {
+    OPERAND_Q = 3,
+    RUNS_MIN = 2048,  /* elements that are worth another kernel */
+    ROWS_MIN = 16,    /* in a row of rows */
+    ROWS_OF_RUN = 512 /* as in cl/vector_runs.cl */
+};
+
+/* Whether out and the operands that are tensors have their elements side by side along an axis. */
+static bool lies_together(const struct space *space, uint32_t axis, uint32_t scalars)
+{
+    for (uint32_t i = 0; i < OPERAND_Q; i++)
+        if (space->operand[i].stride[axis] != 1 && !(i > 0 && scalars & 1u << (i - 1)))
+            return false;
+    return true;
+}
+
+/* The longest axis before `end` along which moduli are the same; `end` where there is none. */
+static uint32_t longest_axis(const struct space *space, uint32_t end)
+{
+    uint32_t longest = end;
+    for (uint32_t axis = 0; axis < end; axis++)
+        if (space->operand[OPERAND_Q].stride[axis] == 0 &&
+            (longest == end || space->shape[axis] >= space->shape[longest]))
+            longest = axis;
+    return longest;
+}
+
+/* Axis `to` of a space becomes axis `from` of another one. */
+static void space_move_axis(struct space *space, uint32_t to, const struct space *other,
+                            uint32_t from)
+{
+    space->shape[to] = other->shape[from];
+    for (int i = 0; i < SPACE_OPERANDS; i++)
+        space->operand[i].stride[to] = other->operand[i].stride[from];
+}
+
+/* Makes a simplified job of a general kernel, whose arguments are the space, tensors and table, one
+ * of cl/vector_runs.cl, where that suits it. */
+static void prefer_runs(struct job *job, const char *kernel, const struct scalars *scalars)
+{
+    struct space *space = &job->space;
+    uint32_t last = space->rank - 1;
+    int64_t k = space->shape[last];
+    bool together = (k == 2 || k == 4) && lies_together(space, last, scalars->mask);
+    uint32_t rows = longest_axis(space, together ? last : space->rank);
+    if (!together)
+        k = 1;
+    if (!prefers(job->executor, FAMILY_elementwise, VARIANT_VECTORS) ||
+        job->executor->device->info.double_width == 0 || job_has_chunks(job) ||
+        space->end < RUNS_MIN || rows == (together ? last : space->rank) ||
+        space->shape[rows] < ROWS_MIN)
+        return;
+    int64_t q_stride = together ? space->operand[OPERAND_Q].stride[last] : 0;
+    if (together)
+        space->rank--;
+    /* The parts of the rows' axis go last, that axis behind them. */
+    struct space old = *space;
+    uint32_t parts = space->rank - 1;
+    for (uint32_t axis = rows; axis < parts; axis++)
+        space_move_axis(space, axis, &old, axis + 1);
+    space_move_axis(space, parts, &old, rows);
+    space_move_axis(space, parts + 1, &old, rows);
+    space->shape[parts] = (old.shape[rows] + ROWS_OF_RUN - 1) / ROWS_OF_RUN;
+    for (int i = 0; i < SPACE_OPERANDS; i++)
+        space->operand[i].stride[parts] *= ROWS_OF_RUN;
+    space->end = 1;
+    for (uint32_t axis = 0; axis <= parts; axis++)
+        space->end *= (uint64_t)space->shape[axis];
+    job->launch.program = "vectors";
+    job->launch.kernel = kernel;
+    job->granule = (uint64_t)(VECTORS_GRANULE / (ROWS_OF_RUN * k));
+    job_add_long(job, k);
+    job_add_long(job, old.shape[rows]);
+    job_add_long(job, q_stride);
+}
+
 enum healcl_status launch_elementwise(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
@@ -127,13 +206,14 @@ enum healcl_status launch_elementwise(struct device_executor *self, const struct
     TRY(derive_moduli(self, step, 2, &table, &moduli, error));
     struct job job;
     begin_elementwise(&job, self, step, "core", table ? kernel.table : kernel.tensor, &scalars);
-    job_set_operand(&job, 3, &moduli);
+    job_set_operand(&job, OPERAND_Q, &moduli);
     job_simplify_space(&job);
     job_add_space(&job);
     TRY(add_elementwise_tensors(&job, step, &scalars, error));
-    if (table)
+    if (table) {
         job_add_table(&job, table);
-    else
+        prefer_runs(&job, kernel.runs, &scalars);
+    } else
         TRY(job_add_tensor(&job, step->in[2], error));
     add_scalars(&job, &scalars);
     return job_launch(&job, error);

@@ -67,6 +67,44 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_vectors(struct device_ex
     return job_launch(&job, error);
 }
 
+/* The same where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only
+ * k by k or one by one: see axis_modsum_runs. */
+MUST_CHECK static enum healcl_status launch_axis_modsum_runs(struct device_executor *self,
+                                                             const struct step *step, bool *done,
+                                                             struct healcl_error *error)
+{
+    struct job job;
+    struct periodic_moduli moduli;
+    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_runs", error));
+    job_simplify_space(&job);
+    struct space *space = &job.space;
+    uint32_t last = space->rank - 1;
+    int64_t k = space->shape[last];
+    bool together = last > 0 && (k == 2 || k == 4) && space->operand[0].stride[last] == 1 &&
+                    space->operand[1].stride[last] == 1 && space->operand[1].stride[last - 1] == k;
+    if (together) {
+        space->rank = last--;
+        space->shape[last] *= k;
+        space->operand[1].stride[last] = 1;
+    } else
+        k = 1;
+    int64_t out_stride = space->operand[0].stride[last];
+    space->operand[0].stride[last] = 0;
+    *done = suits_vectors(&job, step->in[0]->layout.shape[step->value[0]], space->shape[last]) &&
+            space->operand[1].stride[last] == 1;
+    if (*done)
+        TRY(derive_periodic_moduli(self, step, 1, &moduli, done, error));
+    *done = *done && (moduli.k == 1 || (together && moduli.k == k));
+    if (!*done)
+        return HEALCL_OK;
+    job_add_table(&job, moduli.lanes);
+    add_summed_axis(&job, step);
+    job_add_long(&job, k);
+    job_add_long(&job, out_stride);
+    job.granule = LANES;
+    return job_launch(&job, error);
+}
+
 /* The same for the axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
 MUST_CHECK static enum healcl_status launch_axis_modsum_rows(struct device_executor *self,
                                                              const struct step *step, bool *done,
@@ -109,6 +147,8 @@ enum healcl_status launch_axis_modsum(struct device_executor *self, const struct
     TRY(launch_axis_modsum_vectors(self, step, &done, error));
     if (!done)
         TRY(launch_axis_modsum_rows(self, step, &done, error));
+    if (!done)
+        TRY(launch_axis_modsum_runs(self, step, &done, error));
     if (done)
         return HEALCL_OK;
     const struct buffer *q;
