@@ -201,7 +201,9 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     TRY(add_product_arguments(&job, self, step, error));
-    *done = suits_vectors(&job, a->shape[1], n) && a->stride[3] == 1;
+    /* Its private arrays, 150 KB, are for work-groups of one. */
+    *done = suits_vectors(&job, a->shape[1], n) && a->stride[3] == 1 &&
+            self->device->tuning.local_size == 1;
     if (!*done)
         return HEALCL_OK;
     struct layout parts = {.rank = 3, .shape = {k, (n + part - 1) / part, reps}};

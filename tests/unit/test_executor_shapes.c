@@ -162,6 +162,13 @@ static void wide_transforms(void **state)
     verify_all("general,local_size=1,elements_per_item=1000000,transform_local_size=256");
 }
 
+/* Fat work-items in groups, whose private memory adds up. */
+static void fat_groups(void **state)
+{
+    (void)state;
+    verify_all("vectors,local_size=64,elements_per_item=1024,transform_local_size=1");
+}
+
 #define SHAPE_TEST(function) cmocka_unit_test_teardown(function, reset_environment)
 
 int main(void)
@@ -171,6 +178,7 @@ int main(void)
         SHAPE_TEST(many_work_items),
         SHAPE_TEST(odd_work_items),
         SHAPE_TEST(wide_transforms),
+        SHAPE_TEST(fat_groups),
     };
     return cmocka_run_group_tests(tests, open_transcripts, close_transcripts);
 }
