@@ -143,8 +143,8 @@ enum {
     PRODUCT_COLUMNS = 64, /* as COLUMNS. With more streams or longer parts, lines of rows that are
                              a power of two apart drive each other out of the first cache. */
     PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
-    PACKED = 32                /* rows of b that are kept packed, in 128 KiB: else they share few
-                                  cache sets */
+    PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
+    REPS_MIN = 3 /* that share b: enough to pack it */
 };
 
 /* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
@@ -251,20 +251,24 @@ static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j,
     return bits;
 }
 
-/* Adds the products of so many rows of a and packed rows of b to the sums of their columns. Returns
- * the bits that any element of a has. */
-INLINE ulong8 add_products(struct lane_products *sums, ulong columns, global const ELEMENT *a,
-                           long a_stride, const ulong8 *packed, uint rows)
+/* Adds the products of so many rows of a and of b, from row j of a part on, to the sums of their
+ * columns. b's rows are packed, or, where packed is NULL, read with stride 1. Returns the bits that
+ * any element has that was not packed. */
+INLINE ulong8 add_products(struct lane_products *sums, struct product_part part, long j,
+                           const ulong8 *packed, uint rows)
 {
     ulong8 bits = 0;
-    for (ulong i = 0; i < columns; i++) {
+    global const ELEMENT *a = part.a + j * part.a_stride + part.first;
+    global const ELEMENT *b = part.b + j * part.b_stride + part.first;
+    for (ulong i = 0; i < part.columns; i++) {
         ulong8 x[TERMS], y[TERMS];
         UNROLL for (uint row = 0; row < rows; row++)
         {
-            PREFETCH(a + (row + PRODUCT_FETCH) * a_stride + i * LANES);
-            x[row] = as_ulong8(load_lanes(a + row * a_stride + i * LANES));
-            y[row] = packed[row * PRODUCT_COLUMNS + i];
-            bits |= x[row];
+            PREFETCH(a + (row + PRODUCT_FETCH) * part.a_stride + i * LANES);
+            x[row] = as_ulong8(load_lanes(a + row * part.a_stride + i * LANES));
+            y[row] = packed ? packed[row * PRODUCT_COLUMNS + i]
+                            : as_ulong8(load_lanes(b + row * part.b_stride + i * LANES));
+            bits |= packed ? x[row] : x[row] | y[row];
         }
         struct lane_products sum = sums[i];
         lane_products_add(&sum, x, y, rows);
@@ -273,22 +277,17 @@ INLINE ulong8 add_products(struct lane_products *sums, ulong columns, global con
     return bits;
 }
 
-/* The same for rows j to j + rows - 1 of a part. */
-static inline ulong8 add_part(struct lane_products *sums, struct product_part part, long j,
-                              const ulong8 *packed, long rows)
+/* The same for any number of rows. */
+INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, long j,
+                       const ulong8 *packed, long rows)
 {
     ulong8 bits = 0;
-    global const ELEMENT *a = part.a + j * part.a_stride + part.first;
-    for (; rows >= TERMS; rows -= TERMS) {
-        bits |= add_products(sums, part.columns, a, part.a_stride, packed, TERMS);
-        a += TERMS * part.a_stride;
-        packed += TERMS * PRODUCT_COLUMNS;
-    }
-    for (; rows > 0; rows--) {
-        bits |= add_products(sums, part.columns, a, part.a_stride, packed, 1);
-        a += part.a_stride;
-        packed += PRODUCT_COLUMNS;
-    }
+    long row = 0;
+    for (; row + TERMS <= rows; row += TERMS)
+        bits |= add_products(sums, part, j + row, packed ? packed + row * PRODUCT_COLUMNS : 0,
+                             TERMS);
+    for (; row < rows; row++)
+        bits |= add_products(sums, part, j + row, packed ? packed + row * PRODUCT_COLUMNS : 0, 1);
     return bits;
 }
 
@@ -363,13 +362,16 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
             min((ulong)PRODUCT_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
         part.b = b + run.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
+        bool packs = run.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;
         for (ulong r = 0; r < run.length; r++) {
             part.out = out + POSITION(space, run, 0, r);
             part.a = a + POSITION(space, run, 1, r);
             ulong8 bits = out_bits(part);
             for (ulong i = 0; i < part.columns; i++)
                 lane_products_clear(&sums[i]);
-            for (long j = 0; j < part.count; j += PACKED) {
+            if (!packs)
+                bits |= add_part(sums, part, 0, 0, part.count);
+            for (long j = 0; packs && j < part.count; j += PACKED) {
                 long rows = min((long)PACKED, part.count - j);
                 if (packed_first != j)
                     packed_bits = pack_rows(packed, part, j, rows);
