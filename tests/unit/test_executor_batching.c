@@ -285,7 +285,7 @@ static void segment_is_one_batch(void **state)
             kernels += trace.notes[j] == 'k';
         print_message("%d rounds: %d kernels, %d waits within, %d behind\n", lengths[i], kernels,
                       within, behind);
-        assert_true(kernels > kernels_before + 10 * lengths[i]);
+        assert_true(kernels > kernels_before + 7 * lengths[i]); /* some variants need few */
         assert_int_equal(within, 0);
         assert_int_equal(behind, 1); /* for the status */
         kernels_before = kernels;
@@ -318,15 +318,16 @@ static void results_come_last(void **state)
 static void tables_are_kept(void **state)
 {
     (void)state;
-    size_t kernels[2];
-    for (int i = 0; i < 2; i++) {
+    static const int uses[] = {1, 2, 50};
+    size_t kernels[3];
+    for (int i = 0; i < 3; i++) {
         struct script script = {0};
         script_segment_start(&script, "s");
         script_upload(&script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
         script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(2, 4), VALUES(1, 2, 3, 4, 5, 6, 7, 8));
         script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(4), VALUES(0, 2, 1, 3));
         script_call(&script, "a", "zeros", "(1,4,1,2) :int64");
-        for (int uses = 0; uses < (i ? 50 : 1); uses++)
+        for (int use = 0; use < uses[i]; use++)
             script_call(&script, "a", "ntt", "a perm none q psi a 0 0");
         script_segment_end(&script);
         run_traced(&script);
@@ -335,7 +336,8 @@ static void tables_are_kept(void **state)
             kernels[i] += trace.notes[j] == 'k';
         script_release(&script);
     }
-    assert_int_equal(kernels[1] - kernels[0], 49 * 3); /* load, forward, store */
+    assert_true(kernels[1] - kernels[0] <= 3); /* load, forward, store */
+    assert_int_equal(kernels[2] - kernels[0], 49 * (kernels[1] - kernels[0]));
 }
 
 int main(void)
