@@ -75,10 +75,11 @@ struct scale {
 #define FOR_EACH_STEP(R)                                                                           \
     ulong step = size / R;                                                                         \
     for (ulong j = 0; j < step; j += WIDTH)
-#define LOAD_STEPS(R, from)                                                                        \
+#define LOAD_STEPS(R, LOAD, from)                                                                  \
     words a[R];                                                                                    \
-    UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);
-#define STORE_STEPS(R, x) UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);
+    UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD(from + i * step + j);
+#define STORE_STEPS(R, STORE, x)                                                                   \
+    UNROLL for (uint i = 0; i < R; i++) STORE(a[i], x + i * step + j);
 
 /* Passes of radix R: divide takes block number `number`, of size elements, from `from` to x, which
  * may be the same; middle takes the size words of WIDTH blocks in lanes. */
@@ -91,23 +92,23 @@ struct scale {
         words seen = (words)(0);                                                                   \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, from)                                                                    \
+            LOAD_STEPS(R, LOAD_WORDS, from)                                                                   \
             UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
             FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, x)                                                                      \
+            STORE_STEPS(R, STORE_WORDS, x)                                                                     \
         }                                                                                          \
         return seen;                                                                               \
     }                                                                                              \
-    static inline void forward_middle_##R(global word *x, ulong size,                              \
+    static inline void forward_middle_##R(word *x, ulong size,                              \
                                           global const word *lane_twiddles,                        \
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, x)                                                                       \
+            LOAD_STEPS(R, LOAD_LANES, x)                                                                      \
             FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, x)                                                                      \
+            STORE_STEPS(R, STORE_LANES, x)                                                                     \
         }                                                                                          \
     }                                                                                              \
     static inline void inverse_divide_##R(global word *x, ulong size,                              \
@@ -118,22 +119,22 @@ struct scale {
         SCALE_FIRST                                                                                \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, x)                                                                       \
+            LOAD_STEPS(R, LOAD_WORDS, x)                                                                      \
             INVERSE_BUTTERFLIES(R)                                                                 \
             SCALE(R)                                                                               \
-            STORE_STEPS(R, x)                                                                      \
+            STORE_STEPS(R, STORE_WORDS, x)                                                                     \
         }                                                                                          \
     }                                                                                              \
-    static inline void inverse_middle_##R(global word *x, ulong size,                              \
+    static inline void inverse_middle_##R(word *x, ulong size,                              \
                                           global const word *lane_twiddles,                        \
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, x)                                                                       \
+            LOAD_STEPS(R, LOAD_LANES, x)                                                                      \
             INVERSE_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, x)                                                                      \
+            STORE_STEPS(R, STORE_LANES, x)                                                                     \
         }                                                                                          \
     }
 
@@ -147,7 +148,7 @@ PASSES(16)
 /* Element e of block b of a part, with blocks of step elements, lies in vector
  * (b / WIDTH * step + e) of the part in lanes, in lane b % WIDTH. */
 
-static inline words forward_spread(global word *lanes, global const word *from, ulong size,
+static inline words forward_spread(word *lanes, global const word *from, ulong size,
                                   global const struct twiddle *twiddles, ulong number,
                                   struct word_modulus modulus)
 {
@@ -155,19 +156,19 @@ static inline words forward_spread(global word *lanes, global const word *from, 
     ulong step = size / RADIX;
     words seen = (words)(0);
     for (ulong j = 0; j < step; j += WIDTH) {
-        LOAD_STEPS(RADIX, from)
+        LOAD_STEPS(RADIX, LOAD_WORDS, from)
         UNROLL for (uint i = 0; i < RADIX; i++) seen |= a[i];
         FORWARD_BUTTERFLIES(RADIX)
         UNROLL for (uint i = 0; i < RADIX; i += WIDTH) {
             transpose_words(a + i);
             UNROLL for (uint t = 0; t < WIDTH; t++)
-                STORE_WORDS(a[i + t], lanes + (i / WIDTH * step + j + t) * WIDTH);
+                STORE_LANES(a[i + t], lanes + (i / WIDTH * step + j + t) * WIDTH);
         }
     }
     return seen;
 }
 
-static inline void inverse_spread(global word *x, global const word *lanes, ulong size,
+static inline void inverse_spread(global word *x, const word *lanes, ulong size,
                                   global const struct twiddle *twiddles, ulong number,
                                   struct word_modulus modulus, const struct scale *scale)
 {
@@ -178,23 +179,23 @@ static inline void inverse_spread(global word *x, global const word *lanes, ulon
         words a[RADIX];
         UNROLL for (uint i = 0; i < RADIX; i += WIDTH) {
             UNROLL for (uint t = 0; t < WIDTH; t++)
-                a[i + t] = LOAD_WORDS(lanes + (i / WIDTH * step + j + t) * WIDTH);
+                a[i + t] = LOAD_LANES(lanes + (i / WIDTH * step + j + t) * WIDTH);
             transpose_words(a + i);
         }
         INVERSE_BUTTERFLIES(RADIX)
         SCALE(RADIX)
-        STORE_STEPS(RADIX, x)
+        STORE_STEPS(RADIX, STORE_WORDS, x)
     }
 }
 
 /* WIDTH blocks of step elements, from lanes to x. */
-static inline void forward_last(global word *x, global const word *lanes, ulong step,
+static inline void forward_last(global word *x, const word *lanes, ulong step,
                                 global const word *lane_twiddles, struct word_modulus modulus)
 {
     for (ulong e = 0; e < step; e += RADIX) {
         words a[RADIX];
         LOAD_LANE_TWIDDLES(RADIX)
-        UNROLL for (uint t = 0; t < RADIX; t++) a[t] = LOAD_WORDS(lanes + (e + t) * WIDTH);
+        UNROLL for (uint t = 0; t < RADIX; t++) a[t] = LOAD_LANES(lanes + (e + t) * WIDTH);
         FORWARD_BUTTERFLIES(RADIX)
         UNROLL for (uint t = 0; t < RADIX; t++) a[t] = reduce_words(a[t], modulus);
         UNROLL for (uint t = 0; t < RADIX; t += WIDTH) {
@@ -207,7 +208,7 @@ static inline void forward_last(global word *x, global const word *lanes, ulong 
 
 /* The first pass of the inverse: WIDTH blocks of step elements in [0, 2 BOUND) for words of 32
  * bits, in [0, BOUND] for 64, from `from` to lanes. */
-static inline words inverse_last(global word *lanes, global const word *from, ulong step,
+static inline words inverse_last(word *lanes, global const word *from, ulong step,
                                 global const word *lane_twiddles, struct word_modulus modulus)
 {
     words seen = (words)(0);
@@ -223,7 +224,7 @@ static inline words inverse_last(global word *lanes, global const word *from, ul
         if (WORD_BITS == 32)
             UNROLL for (uint t = 0; t < RADIX; t++) a[t] = halve_words(a[t], modulus);
         INVERSE_BUTTERFLIES(RADIX)
-        UNROLL for (uint t = 0; t < RADIX; t++) STORE_WORDS(a[t], lanes + (e + t) * WIDTH);
+        UNROLL for (uint t = 0; t < RADIX; t++) STORE_LANES(a[t], lanes + (e + t) * WIDTH);
         lane_twiddles += LANE_TWIDDLES(RADIX);
     }
     return seen;
@@ -276,7 +277,7 @@ static inline ulong lane_twiddles_of(ulong n)
  * Inputs are to be below limit, a power of two that is at most 2 BOUND: where they are not, this
  * returns false, and x has been written if n > PART.
  */
-static bool forward_row(global word *x, global const word *from, global word *lanes, ulong n,
+static bool forward_row(global word *x, global const word *from, word *lanes, ulong n,
                         global const struct twiddle *twiddles, global const word *lane_twiddles,
                         struct word_modulus modulus, word limit)
 {
@@ -320,7 +321,7 @@ static bool forward_row(global word *x, global const word *from, global word *la
 }
 
 /* The inverse in the same way; for words of 64 bits limit is at most BOUND. */
-static bool inverse_row(global word *x, global const word *from, global word *lanes, ulong n,
+static bool inverse_row(global word *x, global const word *from, word *lanes, ulong n,
                                global const struct twiddle *twiddles,
                                global const word *lane_twiddles, struct word_modulus modulus,
                                const struct scale *scale, word limit)

@@ -112,6 +112,8 @@ static inline void transpose_words(words *a)
 /* At multiples of 64 bytes. (Some compilers make two stores of a vstore8.) */
 #define LOAD_WORDS(from) (*(global const words *)(from))
 #define STORE_WORDS(value, to) (*(global words *)(to) = (value))
+#define LOAD_LANES(from) (*(const words *)(from))
+#define STORE_LANES(value, to) (*(words *)(to) = (value))
 
 /* [0, 2 BOUND) to [0, BOUND), and 2 BOUND to BOUND */
 static inline words halve_words(words x, struct word_modulus m)

@@ -50,7 +50,7 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
  * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
  * in_size bytes. Work-items take turns with batches of `together` rows, at most TOGETHER, of one l;
  * neighbours says in which tensors the elements of one number of these rows lie side by side: bit 0
- * for out, bit 1 for in. scratch: PART + together * (n + ROW_PADDING) words for each work-item.
+ * for out, bit 1 for in. scratch: together * (n + ROW_PADDING) words for each work-item.
  * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k] (inverse only). perm [n] is used
  * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *
@@ -122,8 +122,9 @@ NOINLINE static void transform_exactly(global ulong *x, struct row out, struct r
     ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2], pitch = n + ROW_PADDING;           \
     ulong rows_of_l = (ulong)space.shape[1] * k, batches = (rows_of_l + together - 1) / together;  \
     enum order order = order_of(perm, use_perm, n);                                                \
-    global word *lanes = scratch + get_group_id(0) * (PART + together * pitch);                    \
-    global word *rows = lanes + PART;                                                              \
+    global word *rows = scratch + get_group_id(0) * together * pitch;                              \
+    words lane_vectors[PART / WIDTH]; /* private: in the cache of whoever runs the work-item */    \
+    word *lanes = (word *)lane_vectors;                                                            \
     for (ulong batch = get_group_id(0); batch < (ulong)space.shape[0] * batches;                   \
          batch += get_num_groups(0))
 

@@ -2,11 +2,11 @@
 #include "run/launch_transform.h"
 
 /* As in cl/rows.cl. */
-enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16, PART = 4096 };
+enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16 };
 
 /* Scratch memory of all work-items together takes about this much, if those of every compute unit
  * do not take more. */
-enum { SCRATCH_BYTES = 64 << 20 };
+enum { SCRATCH_BYTES = 32 << 20 };
 
 enum healcl_status can_run_vectors(struct device_executor *self, const struct transform *transform,
                                    bool *can, struct healcl_error *error)
@@ -36,11 +36,12 @@ static int word_bits(const struct step *step)
                : 64;
 }
 
-/* Several work-items for every compute unit, but no more than batches, nor than have room. */
+/* So many work-items for every compute unit that one which starts late, for its thread has to wake,
+ * does fewer of them; but no more than batches, nor than have room. */
 static int64_t count_work_items(const struct device_executor *self, int64_t batches,
                                 int64_t scratch_bytes)
 {
-    int64_t units = self->device->info.compute_units, count = 8 * units;
+    int64_t units = self->device->info.compute_units, count = 32 * units;
     if (count > SCRATCH_BYTES / scratch_bytes)
         count = SCRATCH_BYTES / scratch_bytes;
     if (count < units)
@@ -72,7 +73,7 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     if (out_neighbours || in_neighbours)
         together = rows < TOGETHER ? rows : TOGETHER;
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    int64_t scratch_bytes = (PART + together * (transform->n + ROW_PADDING)) * bits / 8;
+    int64_t scratch_bytes = together * (transform->n + ROW_PADDING) * bits / 8;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
                               &transform->rows, error));
