@@ -108,7 +108,7 @@ struct healcl_observer {
 
 struct healcl_run_options {
     bool no_verify;       /* run, download, compare nothing */
-    bool profile;         /* take the time of every operation on the device */
+    bool profile;         /* take the times of operations, on a device in further repetitions */
     uint32_t repeat;      /* 0 and 1: once */
     const char *dump_dir; /* write results as .npy files there, or NULL */
     struct healcl_observer observer;
@@ -123,7 +123,7 @@ enum healcl_verdict {
 struct healcl_operation_profile {
     const char *name;     /* of the operation, as in docs/OPS.md */
     uint64_t count;       /* how often it ran in one repetition */
-    uint64_t nanoseconds; /* on the device, the median repetition; 0 without profile */
+    uint64_t nanoseconds; /* the median repetition's; 0 without profile */
 };
 
 struct healcl_segment_profile {
@@ -144,6 +144,14 @@ struct healcl_report {
     uint64_t verify_nanoseconds;  /* comparing results and writing them, in all repetitions */
     uint64_t *run_nanoseconds; /* run_count times of a repetition, without verifying and building */
     size_t run_count;
+    /* The same of the further repetitions, behind those, in which a device took the times of
+     * operations: 5 of them, or run_count if that is less. There are none on the reference. */
+    uint64_t *profiled_nanoseconds;
+    size_t profiled_count;
+    /* Whether operations are timed by the host's clock: on the reference, and on a device whose
+     * driver takes no times. There each command was waited for, and its time holds what that costs.
+     */
+    bool operations_by_host;
     struct healcl_segment_profile *segments;
     size_t segment_count;
 };

@@ -84,7 +84,9 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
     struct session *session = context;
     session->repetition += segment == 0 && step == 0;
     char repetition[48] = "", share[16] = "";
-    if (session->repeat > 1)
+    if (session->repetition > session->repeat)
+        strcpy(repetition, "timing operations, ");
+    else if (session->repeat > 1)
         snprintf(repetition, sizeof repetition, "run %" PRIu32 " of %" PRIu32 ", ",
                  session->repetition, session->repeat);
     if (step > 0 && step_count > 0)

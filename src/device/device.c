@@ -211,6 +211,8 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
         return HEALCL_OK;
     TRY(device_finish(device, error));
     TRY(device_renew_queue(device, &device->compute, profiling, error));
+    if (profiling)
+        TRY(device_takes_event_times(device, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
 }

@@ -90,6 +90,7 @@ struct healcl_device {
     cl_context context;
     cl_command_queue compute, transfer;
     bool profiling;       /* the compute queue takes times */
+    bool event_times;     /* while profiling: the driver does; else the host's clock counts */
     uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes; the environment's
                              HEALCL_CHUNK_BYTES makes it smaller */
     uint64_t bytes_live;  /* allocated: in buffers and in the pool */
@@ -110,7 +111,6 @@ struct healcl_device {
     struct command_log transfers;  /* on the transfer queue, while tracing */
     struct trace *trace;           /* or NULL: trace.c */
     struct clock_pair trace_clock; /* when tracing began */
-    bool event_times;              /* while tracing: the driver takes them */
 };
 
 /* cl outlives the device. Otherwise as healcl_device_open, but without the self-test. */
@@ -118,13 +118,14 @@ MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *s
                                           struct healcl_device **device,
                                           struct healcl_error *error);
 
-/* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. */
+/* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. A
+ * driver that takes none (rusticl's do not advance) is waited for before and after each command
+ * then, and the host's clock counts. */
 MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                                    struct healcl_error *error);
 
 /* Records in a trace, which may be NULL, what the device does from now on, until device_trace_end.
- * Makes the queues take times. A driver that takes none (rusticl's do not advance) is waited for
- * after each command, and the host's clock counts. */
+ * Makes the queues take times, as device_set_profiling. */
 MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
                                                  struct healcl_error *error);
 
@@ -232,8 +233,7 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             struct healcl_error *error);
 
 /* Hands out the times of all profiled launches since the last call: add(context, tag, nanoseconds)
- * for each, in their order. A driver that takes no times gives 0. Waits for the last of them. Where
- * it fails, the times are lost. */
+ * for each, in their order. Waits for the last of them. Where it fails, the times are lost. */
 MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
                                                 void (*add)(void *context, uint32_t tag,
                                                             uint64_t nanoseconds),

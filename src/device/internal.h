@@ -133,12 +133,17 @@ struct command {
     cl_event event; /* NULL once nanoseconds are known */
     int64_t tag;    /* of a launch, or NOT_A_LAUNCH */
     uint64_t nanoseconds;
-    size_t span; /* in the trace */
+    uint64_t enqueued; /* by the host's clock; only where that counts */
+    size_t span;       /* in the trace */
 };
 
 /* Makes room for one command more. */
 MUST_CHECK enum healcl_status command_log_reserve(struct command_log *log,
                                                   struct healcl_error *error);
+
+/* To be called before a command is enqueued: where the host's clock counts, nothing that was
+ * enqueued before is to be part of its time. */
+void command_begin(struct healcl_device *device, struct command *command);
 
 /* Adds a command that was enqueued, and reads the times of those that have ended. There is room.
  * The log owns the event. */
@@ -150,6 +155,11 @@ MUST_CHECK enum healcl_status command_log_add(struct healcl_device *device, stru
 void command_log_clear(struct healcl_device *device, struct command_log *log);
 
 /* ---------------------------------------------------------------- trace.c */
+
+/* Whether the driver takes times of commands that go on with the host's: rusticl's do not. The
+ * compute queue takes times. */
+MUST_CHECK enum healcl_status device_takes_event_times(struct healcl_device *device, bool *takes,
+                                                       struct healcl_error *error);
 
 /* What transfers do around an enqueued command of theirs, where it is traced: */
 struct traced_command {

@@ -72,8 +72,9 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kern
 {
     struct command command = {.tag = launch->tag};
     if (device->profiling) {
-        command.span = trace_kernel(device->trace, launch);
         TRY(command_log_reserve(&device->launches, error));
+        command.span = trace_kernel(device->trace, launch);
+        command_begin(device, &command);
     }
     cl_event *wanted = device->profiling ? &command.event : NULL;
     cl_int code = enqueue(device, kernel, launch, wanted);

@@ -21,7 +21,7 @@ enum healcl_status command_log_reserve(struct command_log *log, struct healcl_er
 
 static bool is_timed_by_host(const struct healcl_device *device)
 {
-    return device->trace && !device->event_times;
+    return device->profiling && !device->event_times;
 }
 
 static cl_int read_time(struct healcl_device *device, struct command *command)
@@ -64,17 +64,22 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
     return HEALCL_OK;
 }
 
+void command_begin(struct healcl_device *device, struct command *command)
+{
+    if (!is_timed_by_host(device))
+        return;
+    (void)device->cl->clFinish(device->compute); /* if that fails, so does what follows */
+    command->enqueued = monotonic_nanoseconds();
+}
+
 /* The command's time by the host's clock, where the driver takes none. */
 static enum healcl_status time_on_host(struct healcl_device *device, struct command *command,
                                        struct healcl_error *error)
 {
     TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &command->event));
-    const struct trace_span *span = trace_span(device->trace, command->span);
-    if (!span)
-        return HEALCL_OK;
     uint64_t now = monotonic_nanoseconds();
-    command->nanoseconds = now - span->enqueued;
-    trace_place(device->trace, command->span, CLOCK_HOST, span->enqueued, now);
+    command->nanoseconds = now - command->enqueued;
+    trace_place(device->trace, command->span, CLOCK_HOST, command->enqueued, now);
     return HEALCL_OK;
 }
 

@@ -68,6 +68,16 @@ static enum healcl_status read_clocks(struct healcl_device *device, struct clock
     return HEALCL_OK;
 }
 
+enum healcl_status device_takes_event_times(struct healcl_device *device, bool *takes,
+                                            struct healcl_error *error)
+{
+    struct clock_pair first, last;
+    TRY(read_clocks_once(device, &first, error));
+    TRY(read_clocks_once(device, &last, error));
+    *takes = last.device > first.device;
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- begin and end */
 
 enum healcl_status device_trace_begin(struct healcl_device *device, struct trace *trace,
@@ -78,10 +88,7 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
     TRY(device_set_profiling(device, true, error));
     TRY(device_finish(device, error));
     TRY(device_renew_queue(device, &device->transfer, true, error));
-    struct clock_pair earlier;
-    TRY(read_clocks_once(device, &earlier, error));
     TRY(read_clocks(device, &device->trace_clock, error));
-    device->event_times = device->trace_clock.device > earlier.device;
     device->trace = trace;
     return HEALCL_OK;
 }
@@ -110,6 +117,7 @@ enum healcl_status traced_command_init(struct traced_command *traced, struct hea
     traced->log = track == TRACE_TRANSFER ? &device->transfers : &device->launches;
     TRY(command_log_reserve(traced->log, error));
     traced->command.span = trace_command(device->trace, track, "transfer", name, bytes);
+    command_begin(device, &traced->command);
     traced->event = &traced->command.event;
     return HEALCL_OK;
 }

@@ -84,13 +84,12 @@ static int shorter_first(const void *a, const void *b)
 }
 
 /* Quartiles are samples: the smallest that a quarter, or three, do not exceed. */
-bool compare_times_of(const struct compare_run *run, struct compare_times *times)
+static bool times_of(const uint64_t *samples, size_t count, struct compare_times *times)
 {
-    size_t count = run->sample_count;
     uint64_t *sorted = count > 0 ? malloc(count * sizeof *sorted) : NULL;
     if (!sorted)
         return false;
-    memcpy(sorted, run->samples, count * sizeof *sorted);
+    memcpy(sorted, samples, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, shorter_first);
     uint64_t below = sorted[(count - 1) / 2], above = sorted[count / 2];
     *times = (struct compare_times){.median = below + (above - below) / 2,
@@ -100,6 +99,11 @@ bool compare_times_of(const struct compare_run *run, struct compare_times *times
                                     .most = sorted[count - 1]};
     free(sorted);
     return true;
+}
+
+bool compare_times_of(const struct compare_run *run, struct compare_times *times)
+{
+    return times_of(run->samples, run->sample_count, times);
 }
 
 double compare_spread(const struct compare_times *times)
@@ -153,12 +157,14 @@ bool compare_speedup_of(const struct comparison *comparison, const struct compar
     return true;
 }
 
-uint64_t compare_operations_time(const struct compare_run *run)
+bool compare_overhead_of(const struct compare_run *run, double *factor)
 {
-    uint64_t sum = 0;
-    for (size_t i = 0; i < run->operation_count; i++)
-        sum += run->operations[i].nanoseconds;
-    return sum;
+    struct compare_times without, with;
+    if (run->sample_count < OVERHEAD_SAMPLES || run->profiled_count < OVERHEAD_SAMPLES ||
+        !compare_times_of(run, &without) || !times_of(run->profiled, run->profiled_count, &with))
+        return false;
+    *factor = ratio(with.median, without.median);
+    return true;
 }
 
 /* ---------------------------------------------------------------- outcomes */

@@ -70,6 +70,9 @@ struct compare_run {
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
     uint64_t process_nanoseconds;      /* from before the process started to after its end */
     uint64_t device_bytes, host_bytes; /* most at one time */
+    uint64_t *profiled; /* time of each further repetition, in which operations were timed */
+    size_t profiled_count;
+    bool operations_by_host; /* their times are of the host's clock: docs/COMPARE.md */
     struct compare_part *segments, *operations;
     size_t segment_count, operation_count;
     const char **differences; /* the first few lines that told of them */
@@ -160,8 +163,10 @@ const struct compare_run *compare_reference(const struct comparison *comparison,
 const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
                                        size_t device);
 
-/* The total time of a run's operations on the device; 0 where the driver takes no times. */
-uint64_t compare_operations_time(const struct compare_run *run);
+/* What it costs to time operations: *factor is the median of the repetitions that do over that of
+ * those that do not. Returns false where one of them is of fewer than OVERHEAD_SAMPLES. */
+enum { OVERHEAD_SAMPLES = 3 };
+bool compare_overhead_of(const struct compare_run *run, double *factor);
 
 /* Whether a run's results can be relied on. */
 bool compare_is_right(const struct compare_run *run);

@@ -99,6 +99,16 @@ static void add_times(struct json *json, cJSON *object, const struct comparison 
         json_decimal(json, about, "low", speedup.low);
         json_decimal(json, about, "high", speedup.high);
     }
+    if (run->sample_count > 0) {
+        double overhead;
+        cJSON *profile = json_object(json, object, "profile");
+        json_string(json, profile, "clock", run->operations_by_host ? "host" : "device");
+        cJSON *profiled = json_array(json, profile, "runs_ns");
+        for (size_t i = 0; i < run->profiled_count; i++)
+            json_number(json, profiled, NULL, run->profiled[i]);
+        if (compare_overhead_of(run, &overhead))
+            json_decimal(json, profile, "overhead", overhead);
+    }
     json_number(json, object, "open_device_ns", run->open_device_nanoseconds);
     json_number(json, object, "open_transcript_ns", run->open_transcript_nanoseconds);
     json_number(json, object, "compile_ns", run->compile_nanoseconds);

@@ -128,6 +128,20 @@ static double bandwidth_share(const struct compare_device *device, const struct 
     return whole * (double)part->bytes / seconds / (double)device->copied_bytes;
 }
 
+/* A column for each device, which ends the head of a table. */
+static void put_device_columns(const struct page *page, const struct parts *parts)
+{
+    FOR_EACH_RUN(page, run)
+    {
+        fputs("<th scope=\"col\" class=\"n\">", page->stream);
+        page_device(page, run->device);
+        if (!parts->segments && run->operations_by_host)
+            fputs("<small>host&#39;s clock</small>", page->stream);
+        fputs("</th>", page->stream);
+    }
+    fputs("</tr></thead><tbody>\n", page->stream);
+}
+
 static void put_part_table(const struct page *page, const struct parts *parts)
 {
     FILE *stream = page->stream;
@@ -136,13 +150,7 @@ static void put_part_table(const struct page *page, const struct parts *parts)
             "<thead><tr><th scope=\"col\">%s</th><th scope=\"col\" class=\"n\">"
             "Operations</th>",
             parts->segments ? "Segment" : "Operation");
-    FOR_EACH_RUN(page, run)
-    {
-        fputs("<th scope=\"col\" class=\"n\">", stream);
-        page_device(page, run->device);
-        fputs("</th>", stream);
-    }
-    fputs("</tr></thead><tbody>\n", stream);
+    put_device_columns(page, parts);
     for (size_t i = 0; i < parts->count; i++) {
         const struct part_row *row = &parts->rows[i];
         uint64_t count = 0;
@@ -164,6 +172,29 @@ static void put_part_table(const struct page *page, const struct parts *parts)
     page_table_end(page);
 }
 
+/* By which clock each device's operations were timed, and what that cost. */
+static void put_clocks(const struct page *page)
+{
+    fputs("<ul class=\"note clocks\">", page->stream);
+    FOR_EACH_RUN(page, run)
+    {
+        double overhead;
+        if (run->operation_count == 0)
+            continue;
+        fputs("<li>", page->stream);
+        page_device(page, run->device);
+        fprintf(page->stream, ": %s",
+                !run->operations_by_host   ? "by the driver&#39;s clock"
+                : run->profiled_count == 0 ? "by the host&#39;s clock"
+                                           : "by the host&#39;s clock, each command waited for: "
+                                             "the driver takes no times");
+        if (compare_overhead_of(run, &overhead))
+            fprintf(page->stream, "; a run took %.3g times as long", overhead);
+        fputs("</li>", page->stream);
+    }
+    fputs("</ul>\n", page->stream);
+}
+
 static void put_part_chart(const struct page *page, struct parts *parts)
 {
     bool bars = page_timed_runs(page) == 1;
@@ -178,6 +209,8 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     fputs("</p>", page->stream);
     if (parts->segments)
         qsort(parts->rows, shown, sizeof *parts->rows, earlier_first);
+    else
+        put_clocks(page);
     for (size_t i = 0; i < shown; i++) {
         FOR_EACH_RUN(page, run)
         {
@@ -229,13 +262,7 @@ static void put_bandwidth_table(const struct page *page, const struct parts *par
     FILE *stream = page->stream;
     page_table_begin(page);
     fputs("<thead><tr><th scope=\"col\">Operation</th>", stream);
-    FOR_EACH_RUN(page, run)
-    {
-        fputs("<th scope=\"col\" class=\"n\">", stream);
-        page_device(page, run->device);
-        fputs("</th>", stream);
-    }
-    fputs("</tr></thead><tbody>\n", stream);
+    put_device_columns(page, parts);
     for (size_t i = 0; i < parts->count; i++) {
         fputs("<tr><th scope=\"row\">", stream);
         html_text(stream, part_name(&parts->rows[i]));
@@ -314,7 +341,8 @@ enum healcl_status page_parts(const struct page *page)
         .description = "For each kind of operation a point for each device, or a bar where there "
                        "is one. The table below has the figures.",
         .heading = "By kind of operation",
-        .note = "Time on the device as its driver takes it, all operations of a kind in one run."};
+        .note = "All operations of a kind in one run; medians of up to 5 runs behind the others, "
+                "which alone take these times."};
     enum healcl_status status = collect(page, &segments);
     if (status == HEALCL_OK)
         status = collect(page, &kinds);

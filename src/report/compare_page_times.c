@@ -121,15 +121,17 @@ void page_times(const struct page *page)
 
 /* ---------------------------------------------------------------- what a process spends */
 
-static const char *const phase_names[CHART_PHASES] = {"start-up of the driver", "reading the file",
-                                                      "building kernels", "runs",
-                                                      "comparing results, and the rest"};
+static const char *const phase_names[CHART_PHASES] = {
+    "start-up of the driver", "reading the file", "building kernels",
+    "runs, with those that time operations", "comparing results, and the rest"};
 
 static void phases_of(const struct compare_run *run, uint64_t phases[CHART_PHASES])
 {
     uint64_t runs = 0;
     for (size_t i = 0; i < run->sample_count; i++)
         runs += run->samples[i];
+    for (size_t i = 0; i < run->profiled_count; i++)
+        runs += run->profiled[i];
     phases[0] = run->open_device_nanoseconds;
     phases[1] = run->open_transcript_nanoseconds;
     phases[2] = run->compile_nanoseconds;

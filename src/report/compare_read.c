@@ -129,15 +129,25 @@ void compare_read_rates(struct compare_device *device, const char *text)
 /* ---------------------------------------------------------------- runs */
 
 MUST_CHECK static enum healcl_status read_samples(struct comparison *comparison, const cJSON *list,
-                                                  struct compare_run *run,
+                                                  uint64_t **samples, size_t *count,
                                                   struct healcl_error *error)
 {
     void *array;
-    TRY(room_for(comparison, list, sizeof *run->samples, &array, &run->sample_count, error));
-    run->samples = array;
+    TRY(room_for(comparison, list, sizeof **samples, &array, count, error));
+    *samples = array;
     const cJSON *item;
-    cJSON_ArrayForEach(item, list) run->samples[run->sample_count++] = number_of(item);
+    cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = number_of(item);
     return HEALCL_OK;
+}
+
+/* How operations were timed. */
+MUST_CHECK static enum healcl_status read_profile(struct comparison *comparison,
+                                                  const cJSON *profile, struct compare_run *run,
+                                                  struct healcl_error *error)
+{
+    run->operations_by_host = strcmp(text_of(profile, "clock"), "host") == 0;
+    return read_samples(comparison, get(profile, "runs_ns"), &run->profiled, &run->profiled_count,
+                        error);
 }
 
 MUST_CHECK static enum healcl_status read_differences(struct comparison *comparison,
@@ -241,7 +251,8 @@ MUST_CHECK static enum healcl_status read_report(struct comparison *comparison, 
     run->open_transcript_nanoseconds = number(top, "open_transcript_ns");
     run->compile_nanoseconds = number(top, "compile_ns");
     run->device_bytes = number(top, "device_memory_peak");
-    TRY(read_samples(comparison, get(top, "runs_ns"), run, error));
+    TRY(read_samples(comparison, get(top, "runs_ns"), &run->samples, &run->sample_count, error));
+    TRY(read_profile(comparison, get(top, "profile"), run, error));
     TRY(read_differences(comparison, get(top, "differences"), run, error));
     return read_segments(comparison, get(top, "segments"), run, error);
 }
@@ -326,7 +337,9 @@ MUST_CHECK static enum healcl_status read_saved_run(struct comparison *compariso
     run->process_nanoseconds = number(object, "process_ns");
     run->device_bytes = number(object, "device_memory_peak");
     run->host_bytes = number(object, "host_memory_peak");
-    TRY(read_samples(comparison, get(object, "samples_ns"), run, error));
+    TRY(read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count,
+                     error));
+    TRY(read_profile(comparison, get(object, "profile"), run, error));
     TRY(read_differences(comparison, get(object, "differences"), run, error));
     TRY(read_parts(comparison, get(object, "segments"), "operations", &run->segments,
                    &run->segment_count, error));

@@ -217,6 +217,14 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
+static void print_clock(const struct run_facts *facts, const struct style *style)
+{
+    if (facts->device && facts->report->operations_by_host)
+        fprintf(style->stream,
+                "(by the host's clock, each command waited for: this driver takes no "
+                "times)\n");
+}
+
 /* ---------------------------------------------------------------- the whole */
 
 static int sooner_first(const void *a, const void *b)
@@ -266,6 +274,7 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
     if (verbose && report->segment_count > 0) {
         putc('\n', style->stream);
         TRY(print_operations(report, style));
+        print_clock(facts, style);
     }
     putc('\n', style->stream);
     print_verdict(facts, style);

@@ -76,6 +76,11 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *runs = json_array(&json, json.top, "runs_ns");
     for (size_t i = 0; i < report->run_count; i++)
         json_number(&json, runs, NULL, report->run_nanoseconds[i]);
+    cJSON *profile = json_object(&json, json.top, "profile");
+    json_string(&json, profile, "clock", report->operations_by_host ? "host" : "device");
+    cJSON *profiled = json_array(&json, profile, "runs_ns");
+    for (size_t i = 0; i < report->profiled_count; i++)
+        json_number(&json, profiled, NULL, report->profiled_nanoseconds[i]);
     json_number(&json, json.top, "open_device_ns", facts->open_device_nanoseconds);
     json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);

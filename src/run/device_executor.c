@@ -405,7 +405,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     enum healcl_status status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
     result->sink_nanoseconds = self->sink_nanoseconds;
-    if (self->profile) { /* after an error too: else the next run would be given these times */
+    if (self->device
+            ->profiling) { /* after an error too: else the next run would be given these times */
         enum healcl_status taken =
             device_take_times(self->device, add_time, self, status == HEALCL_OK ? error : NULL);
         if (status == HEALCL_OK)
@@ -466,7 +467,6 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     self->base.class = &class;
     self->device = device;
     self->plan = plan;
-    self->profile = profile;
     self->storages = calloc(plan->storage_count, sizeof *self->storages);
     enum healcl_status status =
         self->storages ? HEALCL_OK : ERROR(error, HEALCL_NO_MEMORY, "out of memory");

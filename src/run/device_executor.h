@@ -49,7 +49,6 @@ struct device_executor {
     struct segment_result *result; /* of the segment in hand */
     const struct result_sink *sink;
     uint64_t sink_nanoseconds;
-    bool profile;
 };
 
 /* ---------------------------------------------------------------- device_executor.c */

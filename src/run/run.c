@@ -37,17 +37,25 @@ struct run {
     struct results *results;
     struct healcl_report *report;
     struct arena *arena; /* the report's */
-    uint32_t repeat;
+    uint32_t repeat;     /* repetitions whose times are those of the segments */
+    uint32_t profiled;   /* behind them: those whose times are the operations'. 0: there are none */
     /* Times: a row for each segment, behind it one for each profile of the segment; a row has a
-     * column for each repetition. */
+     * column for each repetition, the profiled ones last. */
     uint64_t *times;
 };
 
+enum { PROFILED_MOST = 5 }; /* enough for a median */
+
 /* ---------------------------------------------------------------- times */
+
+static size_t columns(const struct run *run)
+{
+    return (size_t)run->repeat + run->profiled;
+}
 
 static uint64_t *row(const struct run *run, size_t index)
 {
-    return run->times + index * run->repeat;
+    return run->times + index * columns(run);
 }
 
 static int compare_times(const void *a, const void *b)
@@ -57,7 +65,7 @@ static int compare_times(const void *a, const void *b)
 }
 
 /* Sorts the times. */
-static uint64_t median(uint64_t *times, uint32_t count)
+static uint64_t median(uint64_t *times, size_t count)
 {
     qsort(times, count, sizeof *times, compare_times);
     uint64_t low = times[(count - 1) / 2], high = times[count / 2];
@@ -84,7 +92,9 @@ static void report_medians(struct run *run)
         struct healcl_segment_profile *segment = &run->report->segments[i];
         segment->nanoseconds = median(row(run, next++), run->repeat);
         for (size_t j = 0; j < segment->profile_count; j++) {
-            uint64_t nanoseconds = median(row(run, next++), run->repeat);
+            uint64_t *times = row(run, next++);
+            uint64_t nanoseconds = run->profiled > 0 ? median(times + run->repeat, run->profiled)
+                                                     : median(times, run->repeat);
             segment->profiles[j].nanoseconds = run->options->profile ? nanoseconds : 0;
         }
     }
@@ -120,19 +130,21 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
     struct healcl_report *report = run->report;
     const struct plan *plan = run->plan;
     report->run_count = run->repeat;
+    report->profiled_count = run->profiled;
     report->segment_count = plan->segment_count;
     report->run_nanoseconds =
-        arena_alloc(run->arena, run->repeat * sizeof *report->run_nanoseconds);
+        arena_alloc(run->arena, columns(run) * sizeof *report->run_nanoseconds);
     report->segments =
         arena_alloc(run->arena, (plan->segment_count + 1) * sizeof *report->segments);
     if (!report->run_nanoseconds || !report->segments)
         NO_MEMORY(error);
+    report->profiled_nanoseconds = report->run_nanoseconds + run->repeat;
     size_t rows = 1;
     for (size_t i = 0; i < plan->segment_count; i++) {
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
         rows += 1 + report->segments[i].profile_count;
     }
-    run->times = calloc(rows, run->repeat * sizeof *run->times);
+    run->times = calloc(rows, columns(run) * sizeof *run->times);
     if (!run->times)
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -219,10 +231,10 @@ static void warn_of_dropped_digits(const struct run *run)
 MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {
-        bool profile = run->options->profile || run->trace;
         TRY(check_device_holds(run, error));
         TRY(device_trace_begin(run->device, run->trace, error));
-        TRY(device_executor_create(run->device, run->plan, profile, &run->executor, error));
+        TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
+                                   error));
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
@@ -238,6 +250,8 @@ MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition
     enum healcl_status status = HEALCL_OK;
     if (repetition > 0)
         status = run->executor->class->reset(run->executor, error);
+    if (status == HEALCL_OK && repetition == run->repeat)
+        status = device_set_profiling(run->device, true, error);
     if (status == HEALCL_OK)
         status = run_once(run, repetition, error);
     trace_end(run->trace, span);
@@ -248,13 +262,14 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
 {
     uint64_t compiled_before = compile_time(run);
     TRY(create_executor(run, error));
-    for (uint32_t i = 0; i < run->repeat; i++) {
+    for (uint32_t i = 0; i < columns(run); i++) {
         TRY(repeat(run, i, error));
         run->report->dropped_digits = run->executor->dropped_digits;
         if (i == 0)
             warn_of_dropped_digits(run);
     }
     report_medians(run);
+    run->report->operations_by_host = !run->device || !run->device->event_times;
     results_report(run->results, run->report);
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
@@ -281,6 +296,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                       .trace = trace,
                       .arena = arena_create()};
     run.repeat = run.options->repeat ? run.options->repeat : 1;
+    if (device && run.options->profile && !trace) /* a trace has the commands of all repetitions */
+        run.profiled = run.repeat < PROFILED_MOST ? run.repeat : PROFILED_MOST;
     struct owned_report *owned = run.arena ? arena_alloc(run.arena, sizeof *owned) : NULL;
     if (!owned) {
         arena_free(run.arena);

@@ -24,7 +24,7 @@ struct result_sink {
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
     uint64_t sink_nanoseconds; /* comparing and dumping */
-    uint64_t operation_nanoseconds[OPERATION_COUNT]; /* on the device; 0 where not profiled */
+    uint64_t operation_nanoseconds[OPERATION_COUNT]; /* on the device, while it is profiling */
 };
 
 struct executor;
@@ -45,7 +45,8 @@ struct executor {
     struct trace *trace;     /* or NULL */
 };
 
-/* Both refer to the plan as long as they live. */
+/* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
+ * be made to stop it or to take it up between segments (device_set_profiling). */
 MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *device,
                                                      const struct plan *plan, bool profile,
                                                      struct executor **executor,

@@ -26,7 +26,7 @@ def measure(healcl, device, report):
                    cwd=ROOT, stdout=subprocess.DEVNULL, check=True, timeout=500)
     outside = time.monotonic_ns() - begin
     run, = json.loads(Path(report).read_text())["runs"]
-    parts = sum(run["samples_ns"]) + sum(run[f"{part}_ns"] for part in
+    parts = sum(run["samples_ns"]) + sum(run["profile"]["runs_ns"]) + sum(run[f"{part}_ns"] for part in
                                          ("open_device", "open_transcript", "compile"))
     print(f"{run['device']}: outside {outside / 1e9:.3f} s, process {run['process_ns'] / 1e9:.3f} s,"
           f" parts {parts / 1e9:.3f} s")

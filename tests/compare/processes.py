@@ -5,7 +5,7 @@ become a row that says so, the others must go on, and no process may be left beh
 
     processes.py HEALCL FAULTY_DRIVER.so
 
-PoCL is made to show two devices. Exits with 77, skipped, where there is no PoCL.
+A driver without event times must be timed by the host's clock. PoCL is made to show two devices. Exits with 77, skipped, where there is no PoCL.
 """
 import json
 import os
@@ -87,6 +87,26 @@ def test_faults(compare):
         print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
 
 
+def test_times_of_operations(compare):
+    """A driver without times of its own: operations are timed by the host's clock, and the report
+    says so. On both devices that is done in runs of their own."""
+    page = Path(f"{compare.folder}/out.html")
+    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE="basic",
+                                  FAULTY_HOW="timeless")
+    assert code == 0, code
+    for run, clock in zip(report["runs"], ("host", "device")):
+        profile = run["profile"]
+        assert profile["clock"] == clock, run
+        assert len(run["samples_ns"]) == len(profile["runs_ns"]) == 5, run
+        assert profile["overhead"] > 0, run
+        times = {part["name"]: part["time_ns"] for part in run["ops"]}
+        assert times["ntt"] > 0 and times["modmul"] > 0 and times["reshape"] == 0, times
+        # Each command is part of a run; medians of kinds may come from different ones.
+        assert sum(times.values()) < 1.5 * max(profile["runs_ns"]), (times, profile)
+    assert page.read_text().count("<small>host&#39;s clock</small>") == 1
+    assert page.read_text().count("the driver takes no times") == 1
+
+
 def children_of(process):
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True,
                            text=True).stdout
@@ -149,7 +169,8 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_interrupts, test_killed_child):
+        for test in (test_all_right, test_faults, test_times_of_operations, test_interrupts,
+                     test_killed_child):
             print(test.__name__, flush=True)
             test(compare)
     return 0

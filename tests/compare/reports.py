@@ -89,7 +89,7 @@ def check_json(report, files):
         if samples:
             assert run["median_ns"] == median(samples), run
             assert min(samples) <= run["low_ns"] <= run["median_ns"] <= run["high_ns"], run
-            known = sum(samples) + sum(run[f"{part}_ns"] for part in
+            known = sum(samples) + sum(run["profile"]["runs_ns"]) + sum(run[f"{part}_ns"] for part in
                                        ("open_device", "open_transcript", "compile"))
             assert known <= run["process_ns"], run
             # Segments' medians add up to about a run's; each operation belongs to one.

@@ -28,6 +28,9 @@ struct helper_opencl {
 extern struct helper_opencl helper;
 extern const struct opencl helper_opencl;
 
+/* The same, but event times do not advance, as rusticl's. */
+struct opencl helper_opencl_without_times(void);
+
 /* Forgets everything; nothing fails. */
 void helper_reset(void);
 

@@ -1,6 +1,7 @@
 /* Uploads, writes, launches, times and downloads, with one chunk and with several. */
 #include <string.h>
 
+#include "core/clock.h"
 #include "helper_scenario.h"
 
 static struct healcl_device *open_device(void)
@@ -169,6 +170,30 @@ static void takes_times(void **state)
     healcl_device_close(device);
 }
 
+/* The host's clock counts: all times together are less than what passed. */
+static void takes_times_by_the_host(void **state)
+{
+    (void)state;
+    const struct opencl cl = helper_opencl_without_times();
+    struct scenario scenario = {.count = 10000, .local_size = 8};
+    struct sum sum = {0, 0};
+    struct healcl_device *device = NULL;
+    bool right = false;
+    OK(device_open(&cl, "", &device, &error));
+    OK(device_add_program(device, "scenario", scenario_source, &error));
+    OK(device_set_profiling(device, true, &error));
+    assert_false(device->event_times);
+    uint64_t start = monotonic_nanoseconds();
+    OK(scenario_run(device, &scenario, &right, &error));
+    for (int i = 0; i < 10; i++)
+        OK(scenario_launch(device, &scenario, &error));
+    OK(device_take_times(device, add_time, &sum, &error));
+    assert_true(right && sum.count == 11);
+    assert_true(sum.nanoseconds > 0 && sum.nanoseconds < monotonic_nanoseconds() - start);
+    scenario_release(device, &scenario);
+    healcl_device_close(device);
+}
+
 static void flushes_now_and_then(void **state)
 {
     (void)state;
@@ -195,6 +220,7 @@ int main(void)
         DEVICE_TEST(refuses_chunked_tables),
         DEVICE_TEST(writes_across_chunks),
         DEVICE_TEST(takes_times),
+        DEVICE_TEST(takes_times_by_the_host),
         DEVICE_TEST(flushes_now_and_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

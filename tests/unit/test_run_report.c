@@ -248,6 +248,8 @@ static void test_repeated(void **state)
     }
     assert_true(report->segments[0].nanoseconds + report->segments[1].nanoseconds <= sum);
     assert_true(report->segments[0].profiles[0].nanoseconds > 0);
+    assert_true(report->operations_by_host); /* the reference takes them on the way */
+    assert_int_equal(report->profiled_count, 0);
     healcl_report_free(report);
 }
 
