@@ -164,6 +164,7 @@ static void check_placed(const struct check *check, const struct coverage_cell *
         check->row->passed[cell->arrangement]++;
     else
         fail_cell(check, cell, &error);
+    check->row->unsupported[cell->arrangement] += error.status == HEALCL_REFUSED;
     healcl_error_clear(&error);
 }
 

@@ -35,10 +35,11 @@ struct coverage_row {
     const struct form *form;
     struct problem_dtypes dtypes;
     bool refused; /* so it should be, and is */
-    /* For each arrangement: the cells that applied, and those that were right. */
-    int applied[ARRANGEMENT_COUNT], passed[ARRANGEMENT_COUNT];
+    /* For each arrangement: the cells that applied, those that were right, and those that the
+     * device refused: HEALCL_REFUSED, for what is beyond it. */
+    int applied[ARRANGEMENT_COUNT], passed[ARRANGEMENT_COUNT], unsupported[ARRANGEMENT_COUNT];
     const char *excluded[ARRANGEMENT_COUNT]; /* why none applied; a literal */
-    int failures;
+    int failures; /* cells that were not right, and dtypes that were not refused */
 };
 
 /* Lists all rows; returns how many. Each form has one for every dtype of its values, and every

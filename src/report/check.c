@@ -18,6 +18,8 @@ static void add(struct check_totals *totals, const struct coverage_row *row)
     for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
         totals->cells += (uint64_t)row->applied[i];
         totals->passed += (uint64_t)row->passed[i];
+        totals->unsupported += (uint64_t)row->unsupported[i];
+        totals->failures -= (uint64_t)row->unsupported[i];
     }
     totals->refused += row->refused;
     totals->failures += (uint64_t)row->failures;
@@ -33,47 +35,100 @@ struct check_totals check_totals_of(const struct coverage_row *rows, size_t coun
 
 /* ---------------------------------------------------------------- text */
 
-static void add_cell(struct table *table, const struct check_facts *facts,
-                     enum operation_id operation, enum dtype dtype)
+/* A mark for each layout, in the order of enum arrangement. */
+enum { RIGHT = '+', WRONG = 'X', UNSUPPORTED = 'u', INAPPLICABLE = '.' };
+
+/* The rows of an operation with values of that dtype, or with DTYPE_COUNT of any. */
+static struct check_totals totals_of(const struct check_facts *facts, enum operation_id operation,
+                                     int dtype)
 {
     struct check_totals totals = {0};
     for (size_t i = 0; i < facts->row_count; i++)
-        if (facts->rows[i].form->operation == operation && facts->rows[i].dtypes.value == dtype)
+        if (facts->rows[i].form->operation == operation &&
+            (dtype == DTYPE_COUNT || (int)facts->rows[i].dtypes.value == dtype))
             add(&totals, &facts->rows[i]);
-    if (totals.failures > 0)
-        table_cell(table, "FAILED %" PRIu64 "/%" PRIu64, totals.failures, totals.cells);
-    else if (totals.cells > 0)
-        table_cell(table, "%" PRIu64 "/%" PRIu64, totals.passed, totals.cells);
-    else
-        table_cell(table, "-");
+    return totals;
 }
 
-static bool has_operation(const struct check_facts *facts, enum operation_id operation)
+static char mark_of(const struct check_facts *facts, enum operation_id operation, int dtype,
+                    int layout)
 {
-    for (size_t i = 0; i < facts->row_count; i++)
-        if (facts->rows[i].form->operation == operation)
-            return true;
-    return false;
+    int applied = 0, passed = 0, unsupported = 0;
+    for (size_t i = 0; i < facts->row_count; i++) {
+        const struct coverage_row *row = &facts->rows[i];
+        if (row->form->operation != operation || (int)row->dtypes.value != dtype)
+            continue;
+        applied += row->applied[layout];
+        passed += row->passed[layout];
+        unsupported += row->unsupported[layout];
+    }
+    if (applied == 0)
+        return INAPPLICABLE;
+    return passed == applied ? RIGHT : passed + unsupported == applied ? UNSUPPORTED : WRONG;
+}
+
+static void add_marks(struct table *table, const struct check_facts *facts,
+                      enum operation_id operation, int dtype)
+{
+    const struct check_totals totals = totals_of(facts, operation, dtype);
+    char marks[ARRANGEMENT_COUNT + 1] = "";
+    if (totals.cells == 0) {
+        table_cell(table, totals.failures > 0 ? "FAILED" : "refused");
+        return;
+    }
+    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
+        marks[layout] = mark_of(facts, operation, dtype, layout);
+    table_cell(table, "%s", marks);
+}
+
+static void add_layout_numbers(struct table *table)
+{
+    char numbers[ARRANGEMENT_COUNT + 1] = "";
+    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
+        numbers[layout] = (char)('1' + layout);
+    table_cell(table, "  layout");
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        table_cell(table, "%s", numbers);
+    table_cell(table, "%s", "");
+}
+
+static void print_legend(const struct style *style)
+{
+    fputs("\nlayouts: ", style->stream);
+    for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
+        fprintf(style->stream, "%s%d %s",
+                layout == 0       ? ""
+                : layout % 4 == 0 ? ",\n         "
+                                  : ", ",
+                layout + 1, arrangement_name((enum arrangement)layout));
+    fprintf(style->stream,
+            "\n%c right, %c wrong or failed, %c beyond this device, %c not for this operation\n",
+            RIGHT, WRONG, UNSUPPORTED, INAPPLICABLE);
 }
 
 MUST_CHECK static enum healcl_status print_table(const struct check_facts *facts,
                                                  const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"operation", TABLE_LEFT, false},
-        {"int8", TABLE_RIGHT, false},
-        {"int32", TABLE_RIGHT, false},
-        {"int64", TABLE_RIGHT, false},
+        {"operation", TABLE_LEFT, false}, {"int8", TABLE_LEFT, false},
+        {"int32", TABLE_LEFT, false},     {"int64", TABLE_LEFT, false},
+        {"right", TABLE_RIGHT, false},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    add_layout_numbers(table);
     for (int i = 0; i < OPERATION_COUNT; i++) {
-        if (!has_operation(facts, (enum operation_id)i))
+        const struct check_totals totals = totals_of(facts, (enum operation_id)i, DTYPE_COUNT);
+        if (totals.cells + totals.refused + totals.failures == 0)
             continue;
         table_cell(table, "%s", operations[i].name);
         for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-            add_cell(table, facts, (enum operation_id)i, (enum dtype)dtype);
+            add_marks(table, facts, (enum operation_id)i, dtype);
+        table_cell(table, "%" PRIu64 "/%" PRIu64, totals.passed, totals.cells);
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    if (!table_print(table, style->stream, style->width))
+        return HEALCL_NO_MEMORY;
+    print_legend(style);
+    return HEALCL_OK;
 }
 
 void report_check_failure(const struct check_failure *failure, const struct device_info *device,
@@ -123,9 +178,14 @@ enum healcl_status report_check(const struct check_facts *facts, const struct st
         fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
                 totals.cells);
     else
-        fprintf(style->stream, "all %" PRIu64 " calls are right", totals.cells);
-    fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be (-)\n",
-            totals.refused);
+        fprintf(style->stream, "%s %" PRIu64 " calls are right",
+                totals.unsupported > 0 ? "the other" : "all", totals.passed);
+    if (totals.unsupported > 0)
+        fprintf(style->stream, "; %" PRIu64 " are beyond this device", totals.unsupported);
+    if (totals.refused > 0)
+        fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be",
+                totals.refused);
+    putc('\n', style->stream);
     return HEALCL_OK;
 }
 
@@ -145,6 +205,7 @@ static void add_row(struct json *json, cJSON *object, const struct coverage_row 
         cJSON *layout = json_object(json, layouts, arrangement_name((enum arrangement)i));
         json_number(json, layout, "calls", (uint64_t)row->applied[i]);
         json_number(json, layout, "passed", (uint64_t)row->passed[i]);
+        json_number(json, layout, "unsupported", (uint64_t)row->unsupported[i]);
     }
 }
 
@@ -172,9 +233,11 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     json_string(&json, json.top, "self_test", facts->self_test_failure ? "failed" : "passed");
     if (facts->self_test_failure)
         json_string(&json, json.top, "self_test_failure", facts->self_test_failure);
-    json_bool(&json, json.top, "verified", totals.failures == 0 && !facts->self_test_failure);
+    json_bool(&json, json.top, "verified",
+              totals.failures + totals.unsupported == 0 && !facts->self_test_failure);
     json_number(&json, json.top, "calls", totals.cells);
     json_number(&json, json.top, "failed", totals.failures);
+    json_number(&json, json.top, "unsupported", totals.unsupported);
     cJSON *rows = json_array(&json, json.top, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);

@@ -20,14 +20,15 @@ struct check_facts {
     size_t failure_count;
 };
 
-/* Cells that were checked, and failures. */
+/* Cells that were checked; combinations of dtypes that are refused as they must be; what failed;
+ * cells that the device does not support. */
 struct check_totals {
-    uint64_t cells, passed, refused, failures;
+    uint64_t cells, passed, refused, failures, unsupported;
 };
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* A row for each operation, a column for each dtype of its values, and the first failure of each of
- * these with the command that repeats it. */
+/* A row for each operation, a column for each dtype of its values, in it a mark for each layout;
+ * and the first failure of each dtype with the command that repeats it. */
 MUST_CHECK enum healcl_status report_check(const struct check_facts *facts,
                                            const struct style *style);
 MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);

@@ -72,8 +72,11 @@ def check_check():
     assert report["failures"][0]["message"] in again, again
     assert " right" in expect(run(NO_FAULT, "check", "--case", case), 0)
     text = expect(run(NEGATION, "check", "--quick", "--op", "modneg"), 1)
-    assert "FAILED " in text and "--case " in text, text
+    assert "FAILED: " in text and "--case " in text, text
     expect(run(NEGATION, "check", "--quick", "--op", "abs"), 0)
+    # A fault of strided layouts shows there alone: strided, transposed, in place.
+    text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
+    assert "modneg     refused  ++XX+X+  ++XX+X+  240/336" in text, text
 
 
 def check_diagnosis(fault, transcript, operation, folder):
