@@ -13,6 +13,7 @@ ANSWER("shift_right", "ab", a >> (b & 63), a >> (b & 63))
 ANSWER("shift_right_signed", "ab", (long)a >> (b & 63), (int64_t)a >> (b & 63))
 ANSWER("clz", "q", clz(q), __builtin_clzll(q))
 ANSWER("less_signed", "ab", (long)a < (long)b, (int64_t)a < (int64_t)b)
+ANSWER("sign_of_int32", "a", WIDEN((int)a) < 0, (int32_t)a < 0)
 ANSWER("min", "ab", min(a, b), a < b ? a : b)
 
 /* 64-bit division */

@@ -1,18 +1,20 @@
 /* Sums modulo q. */
 
-/* out = sum of a over count elements, stride apart, mod q. Operands: out, a, q. */
+/* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
+ * out, a, q. */
 KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
-                   global const struct modulus *q, long count, long stride)
+                   global const struct modulus *q, long count, long stride, uint add)
 {
     TAKE_SPACE;
     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
         for (ulong i = 0; i < run.length; i++) {
-            long at = POSITION(space, run, 1, i);
+            long at = POSITION(space, run, 1, i), out_at = POSITION(space, run, 0, i);
             struct wide sum = wide_zero();
+            if (add)
+                sum = wide_add(sum, WIDEN(AT(out, out_at)));
             for (long j = 0; j < count; j++, at += stride)
                 sum = wide_add(sum, WIDEN(AT(a, at)));
-            AT(out, POSITION(space, run, 0, i)) =
-                (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
         }
 }
 

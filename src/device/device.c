@@ -51,6 +51,15 @@ static enum healcl_status read_tuning(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
+enum healcl_status device_set_loop_limit(struct healcl_device *device, uint64_t limit,
+                                         struct healcl_error *error)
+{
+    if (limit == device->info.loop_limit)
+        return HEALCL_OK;
+    device->info.loop_limit = limit;
+    return read_tuning(device, error);
+}
+
 static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
 {
     uint64_t most = power_of_two_below(device->info.max_allocation_bytes);

@@ -38,6 +38,9 @@ struct device_info {
     uint32_t double_width; /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
+    /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
+     * self-test has met no such limit, or has not run yet. */
+    uint64_t loop_limit;
 };
 
 /* "cpu", "gpu", "accelerator" or "other" */
@@ -55,8 +58,9 @@ MUST_CHECK enum healcl_status device_select(const struct device_info *list, size
                                             const char *selector, size_t *index,
                                             struct healcl_error *error);
 
-/* Whether a compiler made for GPUs compiles for the host, which then has no doubles: Mesa's
- * llvmpipe. It is shaped for as a GPU is; docs/PORTING.md has what else there is to it. */
+/* Whether a compiler made for GPUs compiles for the host, where there are no doubles then, or loops
+ * end early: Mesa's llvmpipe. It is shaped for as a GPU is; docs/PORTING.md has what else there is
+ * to it. */
 bool device_emulates_gpu(const struct device_info *info);
 
 /* NULL where the device can be used, else why not: "it has no compiler". */

@@ -14,6 +14,10 @@ MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
                                                  cl_command_queue *queue, bool profiling,
                                                  struct healcl_error *error);
 
+/* Notes what the self-test has found, and shapes kernels for it. */
+MUST_CHECK enum healcl_status device_set_loop_limit(struct healcl_device *device, uint64_t limit,
+                                                    struct healcl_error *error);
+
 /* ---------------------------------------------------------------- buffer.c */
 
 struct pooled {

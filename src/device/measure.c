@@ -7,7 +7,7 @@ enum {
     GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */
     PRODUCTS_PER_ROUND = 8,
     ROUNDS_FIRST = 256,
-    ROUNDS_MOST = 1 << 24,
+    ROUNDS_MOST = 1 << 24, /* unless loops end before */
     COPY_BYTES = 64 << 20, /* more than caches hold, of most devices */
     COPIES_MOST = 200,
     SAMPLE_NANOSECONDS = 60000000,
@@ -40,6 +40,8 @@ MUST_CHECK static enum healcl_status measure_products(struct healcl_device *devi
 {
     size_t local_size = device->tuning.local_size;
     size_t groups = (size_t)device->info.compute_units * GROUPS_PER_UNIT;
+    uint64_t limit = device->info.loop_limit;
+    uint32_t most = limit > 0 && limit < ROUNDS_MOST ? (uint32_t)limit : ROUNDS_MOST;
     uint32_t rounds = ROUNDS_FIRST;
     struct launch launch = {
         .program = "measure",
@@ -53,7 +55,7 @@ MUST_CHECK static enum healcl_status measure_products(struct healcl_device *devi
     TRY(time_launch(device, &launch, 1, &nanoseconds, error)); /* builds */
     for (;; rounds *= 2) {
         TRY(time_launch(device, &launch, 1, &nanoseconds, error));
-        if (nanoseconds >= SAMPLE_NANOSECONDS || rounds >= ROUNDS_MOST)
+        if (nanoseconds >= SAMPLE_NANOSECONDS || rounds > most / 2)
             break;
     }
     *products =

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "device/device.h"
+#include "device/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
 
@@ -198,6 +198,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
         info->platform_id = platform;
         info->device_id = ids[i];
         info->fault = query_device(cl, info);
+        info->loop_limit = self_test_kept_loop_limit(info);
     }
     free(ids);
     return HEALCL_OK;
@@ -259,7 +260,8 @@ static bool has_opencl_1_2(const struct device_info *info)
 
 bool device_emulates_gpu(const struct device_info *info)
 {
-    return kind_of(info->type) == CL_DEVICE_TYPE_CPU && info->double_width == 0;
+    return kind_of(info->type) == CL_DEVICE_TYPE_CPU &&
+           (info->double_width == 0 || info->loop_limit > 0);
 }
 
 const char *device_unusable(const struct device_info *info)

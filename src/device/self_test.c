@@ -57,6 +57,8 @@ enum {
     MODULI = sizeof moduli / sizeof *moduli,
     /* Every pair of values twice, with two moduli. */
     CASES = 2 * VALUES * VALUES,
+    ROUNDS = 70000,      /* of a loop, in one work-item: above 2^16 */
+    ROUNDS_LEAST = 4096, /* that a device must be able to do */
 #define ANSWER(name, operands, on_device, on_host) +1
     ANSWERS = 0
 #include "cl/self_test_answers.cl"
@@ -127,10 +129,11 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 /* As in cl/self_test.cl. */
 struct counters {
     uint32_t count, sum, least, common, first;
+    uint32_t rounds, mixed;
 };
 
 /* Begins as cl/self_test.cl needs it. */
-static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0};
+static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
 
 /* What a device gave, or should give. */
 struct outputs {
@@ -207,6 +210,32 @@ MUST_CHECK static enum healcl_status compare_counters(const struct device_info *
     return HEALCL_OK;
 }
 
+/* What so many rounds of the loop come to; G. Marsaglia, "Xorshift RNGs", 2003. */
+static uint32_t mix(uint32_t rounds)
+{
+    uint32_t mixed = 1;
+    for (uint32_t i = 0; i < rounds; i++) {
+        mixed ^= mixed << 13;
+        mixed ^= mixed >> 17;
+        mixed ^= mixed << 5;
+    }
+    return mixed;
+}
+
+/* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
+MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *info,
+                                                    const struct counters *counters,
+                                                    struct healcl_error *error)
+{
+    uint32_t rounds = counters->rounds;
+    if (rounds < ROUNDS_LEAST || rounds > ROUNDS)
+        FAIL_TEST(error, info, "a loop of %d rounds ends after %" PRIu32, ROUNDS, rounds);
+    if (counters->mixed != mix(rounds))
+        FAIL_TEST(error, info, "%" PRIu32 " rounds of a loop come to 0x%" PRIx32 ", not 0x%" PRIx32,
+                  rounds, counters->mixed, mix(rounds));
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *info,
                                                      const struct operands cases[CASES],
                                                      const struct outputs *outputs,
@@ -222,7 +251,8 @@ MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *i
             FAIL_TEST(error, info, "int32 %" PRId32 " stored in element %zu is %" PRId32,
                       known->words[i], i, outputs->words[i]);
     }
-    return compare_counters(info, &outputs->counters, &known->counters, error);
+    TRY(compare_counters(info, &outputs->counters, &known->counters, error));
+    return compare_rounds(info, &outputs->counters, error);
 }
 
 /* ---------------------------------------------------------------- running */
@@ -266,7 +296,7 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
                                    sizeof outputs->bytes, sizeof outputs->words,
                                    sizeof outputs->counters};
     struct launch launch = {.program = "self_test", .kernel = "self_test"};
-    snprintf(launch.options, sizeof launch.options, "-D ANSWERS=%d", ANSWERS);
+    snprintf(launch.options, sizeof launch.options, "-D ANSWERS=%d -D ROUNDS=%d", ANSWERS, ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++) {
         TRY(device_buffer_acquire(device, bytes[i], true, &buffers[i], error));
         launch.arguments[launch.argument_count++].table = &buffers[i];
@@ -298,7 +328,9 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
     for (uint32_t i = 0; i < BUFFERS; i++)
         device_buffer_release(device, &buffers[i]);
     TRY(status);
-    return compare_outputs(&device->info, cases, outputs, known, error);
+    TRY(compare_outputs(&device->info, cases, outputs, known, error));
+    uint32_t rounds = outputs->counters.rounds;
+    return device_set_loop_limit(device, rounds < ROUNDS ? rounds : 0, error);
 }
 
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
@@ -320,7 +352,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 1"
+#define SELF_TEST_ABI "healcl self-test 2"
 
 extern const char healcl_cl_arithmetic_h[], healcl_cl_self_test[];
 
@@ -344,21 +376,39 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
     return names[outcome];
 }
 
-/* A file of one line: "passed", or the message of the failure. */
-enum self_test_outcome self_test_read_kept(const struct device_info *info,
-                                           char reason[SELF_TEST_REASON_SIZE])
+#define PASSED "passed"
+
+/* A file of one line: "passed", "passed, loops end after 65535 rounds", or the message of the
+ * failure. */
+static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
     char name[NAME_SIZE];
     char *directory = cache_directory();
     name_of(info, name);
     char *path = directory ? cache_path(directory, name) : NULL;
-    bool read = path && cache_read_line(path, SELF_TEST_REASON_SIZE, reason);
+    bool read = path && cache_read_line(path, SELF_TEST_REASON_SIZE, line);
     free(path);
     free(directory);
-    if (read && strcmp(reason, "passed") != 0)
+    return read;
+}
+
+enum self_test_outcome self_test_read_kept(const struct device_info *info,
+                                           char reason[SELF_TEST_REASON_SIZE])
+{
+    bool read = read_kept(info, reason);
+    if (read && strncmp(reason, PASSED, strlen(PASSED)) != 0)
         return SELF_TEST_FAILED;
     reason[0] = 0;
     return read ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
+}
+
+uint64_t self_test_kept_loop_limit(const struct device_info *info)
+{
+    char line[SELF_TEST_REASON_SIZE];
+    uint64_t limit = 0;
+    return read_kept(info, line) && sscanf(line, PASSED ", loops end after %" SCNu64, &limit) == 1
+               ? limit
+               : 0;
 }
 
 /* Where it cannot be kept, the test runs again. */
@@ -376,8 +426,12 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
 {
     struct healcl_error failure = {.status = HEALCL_OK};
     enum healcl_status status = self_test_run(device, &failure);
+    char line[64] = PASSED;
+    if (device->info.loop_limit > 0)
+        snprintf(line, sizeof line, PASSED ", loops end after %" PRIu64 " rounds",
+                 device->info.loop_limit);
     if (status == HEALCL_OK)
-        keep(device, "passed");
+        keep(device, line);
     else if (status == HEALCL_DEVICE)
         keep(device, failure.message);
     /* What is told of a device's memory later is not about this. */

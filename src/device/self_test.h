@@ -8,8 +8,9 @@
 
 #include "device/device.h"
 
-/* Runs the self-test, whatever is kept. Errors: HEALCL_DEVICE, also where an answer is wrong:
- *     device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
+/* Runs the self-test, whatever is kept, and notes what it finds of the device's loops. Errors:
+ * HEALCL_DEVICE, also where an answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…,
+ * 0x…) is 0x…, not 0x… */
 MUST_CHECK enum healcl_status self_test_run(struct healcl_device *device,
                                             struct healcl_error *error);
 
@@ -28,5 +29,8 @@ const char *self_test_outcome_name(enum self_test_outcome outcome);
 enum { SELF_TEST_REASON_SIZE = 640 };
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE]);
+
+/* What is kept of a device's loops: struct device_info, loop_limit. */
+uint64_t self_test_kept_loop_limit(const struct device_info *info);
 
 #endif

@@ -73,6 +73,8 @@ struct job {
     struct launch launch;
     struct space space;
     uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
+    uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
+                         may be more than a few; 0 where they are not */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
@@ -109,7 +111,11 @@ void job_add_uint(struct job *job, uint32_t value);
 /* Whether any buffer among the arguments is made of several chunks. */
 bool job_has_chunks(const struct job *job);
 
-/* Launches over the elements [first, end) of the space. */
+/* Rounds of loops that a work-item can be charged with for one element, at most. */
+int64_t job_rounds_max(const struct device_executor *self);
+
+/* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
+ * loops as often as that takes; also of job_launch_groups. */
 MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
 /* Launches that many work-groups of local_size work-items. */

@@ -157,6 +157,29 @@ void job_add_uint(struct job *job, uint32_t value)
     argument->size = sizeof value;
 }
 
+enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */
+
+int64_t job_rounds_max(const struct device_executor *self)
+{
+    uint64_t limit = self->device->info.loop_limit;
+    return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
+}
+
+/* rounds: of loops, in one work-item. */
+MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
+                                            uint64_t rounds, struct healcl_error *error)
+{
+    uint64_t limit = job->executor->device->info.loop_limit;
+    if (limit > 0 && rounds > limit)
+        REFUSE(error,
+               "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
+               "%" PRIu64,
+               rounds, limit);
+    job->launch.groups = groups;
+    job->launch.local_size = local_size;
+    return device_launch(job->executor->device, &job->launch, error);
+}
+
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 {
     const struct healcl_device *device = job->executor->device;
@@ -167,19 +190,21 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error)
     uint64_t per_item = elements / (8 * local_size * (uint64_t)device->info.compute_units);
     if (per_item > device->tuning.elements_per_item)
         per_item = device->tuning.elements_per_item;
+    uint64_t rounds = job->rounds + FEW_ROUNDS, limit = device->info.loop_limit;
+    if (limit > 0 && per_item > limit / rounds)
+        per_item = limit / rounds;
     if (per_item < (elements >> 31) + 1)
         per_item = (elements >> 31) + 1;
     if (job->granule > 0)
         per_item = (per_item + job->granule - 1) / job->granule * job->granule;
     job->space.elements_per_item = per_item;
     uint64_t per_group = per_item * local_size;
-    return job_launch_groups(job, (elements + per_group - 1) / per_group, local_size, error);
+    return launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
+                  error);
 }
 
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                      struct healcl_error *error)
 {
-    job->launch.groups = groups;
-    job->launch.local_size = local_size;
-    return device_launch(job->executor->device, &job->launch, error);
+    return launch(job, groups, local_size, job->rounds, error);
 }

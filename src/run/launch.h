@@ -5,11 +5,14 @@
 
 #include "run/device_executor.h"
 
-/* Whether a device is to run a family's kernels as that variant, where that variant can. */
+/* Whether a device is to run a family's kernels as that variant, where that variant can. Those of
+ * fat work-items are not for a device on which loops end early. */
 static inline bool prefers(const struct device_executor *self, enum kernel_family family,
                            enum kernel_variant variant)
 {
-    return self->device->tuning.variants[family] == variant;
+    bool is_fat = variant == VARIANT_VECTORS || variant == VARIANT_SINGLE;
+    return self->device->tuning.variants[family] == variant &&
+           !(is_fat && self->device->info.loop_limit > 0);
 }
 
 /* Makes a job with so many operands of dtype, of a kernel that cl/lines.cl has too, one of

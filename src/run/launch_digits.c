@@ -33,6 +33,7 @@ enum healcl_status launch_digits(struct device_executor *self, const struct step
     struct layout out_view = layout_drop_axis(out, digit_axis);
     struct job job;
     begin_digits(&job, self, step, "digits");
+    job.rounds = (uint64_t)count;
     job_set_space(&job, &step->in[0]->layout);
     job_set_operand(&job, 0, &out_view);
     job_set_operand(&job, 1, &step->in[0]->layout);
@@ -63,6 +64,7 @@ enum healcl_status launch_digits_full_q(struct device_executor *self, const stru
     struct job job;
     begin_digits(&job, self, step, "digits_full_q");
     job_define(&job, "LIMBS", limbs);
+    job.rounds = (uint64_t)(out->shape[1] + a->shape[1] * (a->shape[1] + 4));
     job_set_space(&job, &a_view);
     job_set_operand(&job, 0, &out_view);
     job_set_operand(&job, 1, &a_view);

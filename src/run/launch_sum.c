@@ -17,6 +17,14 @@ static bool suits_vectors(const struct job *job, int64_t count, int64_t n)
            !job_has_chunks(job) && count < TERMS_MAX && n % LANES == 0;
 }
 
+/* Of so many terms, those that one launch adds up: work-items of some devices cannot go round a
+ * loop as often as they like. */
+static int64_t terms_at_once(const struct device_executor *self, int64_t terms)
+{
+    int64_t most = job_rounds_max(self);
+    return terms < most ? terms : most;
+}
+
 /* A job over the output's elements, with operands out and a at the axis's first element. */
 MUST_CHECK static enum healcl_status begin_axis_modsum(struct job *job,
                                                        struct device_executor *self,
@@ -140,6 +148,32 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_rows(struct device_execu
     return job_launch(&job, error);
 }
 
+/* Terms [first, first + count) of the sum; added to out where they are not the first. */
+MUST_CHECK static enum healcl_status launch_axis_modsum_part(struct device_executor *self,
+                                                             const struct step *step,
+                                                             const struct buffer *q, int64_t first,
+                                                             int64_t count,
+                                                             struct healcl_error *error)
+{
+    int64_t stride = step->in[0]->layout.stride[step->value[0]];
+    /* q varies along the last axis only: there the vector has its elements in order. */
+    struct layout q_view = layout_packed(&step->out->layout);
+    for (uint32_t i = 0; i < q_view.rank; i++)
+        q_view.stride[i] = i + 1 == q_view.rank;
+
+    struct job job;
+    TRY(begin_axis_modsum(&job, self, step, "core", "axis_modsum", error));
+    job.rounds = (uint64_t)count;
+    job.space.operand[1].offset += first * stride;
+    job_set_operand(&job, 2, &q_view);
+    job_simplify_space(&job);
+    job_add_table(&job, q);
+    job_add_long(&job, count);
+    job_add_long(&job, stride);
+    job_add_uint(&job, first > 0);
+    return job_launch(&job, error);
+}
+
 enum healcl_status launch_axis_modsum(struct device_executor *self, const struct step *step,
                                       struct healcl_error *error)
 {
@@ -153,18 +187,13 @@ enum healcl_status launch_axis_modsum(struct device_executor *self, const struct
         return HEALCL_OK;
     const struct buffer *q;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
-    /* q varies along the last axis only: there the vector has its elements in order. */
-    struct layout q_view = layout_packed(&step->out->layout);
-    for (uint32_t i = 0; i < q_view.rank; i++)
-        q_view.stride[i] = i + 1 == q_view.rank;
-
-    struct job job;
-    TRY(begin_axis_modsum(&job, self, step, "core", "axis_modsum", error));
-    job_set_operand(&job, 2, &q_view);
-    job_simplify_space(&job);
-    job_add_table(&job, q);
-    add_summed_axis(&job, step);
-    return job_launch(&job, error);
+    int64_t count = step->in[0]->layout.shape[step->value[0]], first = 0;
+    do {
+        int64_t part = terms_at_once(self, count - first);
+        TRY(launch_axis_modsum_part(self, step, q, first, part, error));
+        first += part;
+    } while (first < count);
+    return HEALCL_OK;
 }
 
 /* What both kernels of modmul_axis_sum take after the space: the tensors, q and the permutation. */
@@ -254,6 +283,40 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct device_executor 
     return job_launch(&job, error);
 }
 
+/* Adds the products [first, first + count) to out. */
+MUST_CHECK static enum healcl_status launch_product_part(struct device_executor *self,
+                                                         const struct step *step, int64_t first,
+                                                         int64_t count, struct healcl_error *error)
+{
+    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
+    struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
+    struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
+    out_view.stride[2] = 0;
+    b_view.stride[2] = 0;
+    a_view.offset += first * a->stride[1];
+    b_view.offset += first * b->stride[0];
+
+    struct job job;
+    job_init(&job, self, step, "core", "modmul_axis_sum");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job.rounds = (uint64_t)count;
+    TRY(add_product_arguments(&job, self, step, error));
+    job_set_space(&job, out);
+    job_set_operand(&job, 0, &out_view);
+    job_set_operand(&job, 1, &a_view);
+    job_set_operand(&job, 2, &b_view);
+    job_set_operand(&job, 3, &q_view);
+    job_add_long(&job, count);
+    job_add_long(&job, a->stride[1]);
+    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, out->stride[2]);
+    job_add_long(&job, b->stride[2]);
+    return job_launch(&job, error);
+}
+
 enum healcl_status launch_modmul_axis_sum(struct device_executor *self, const struct step *step,
                                           struct healcl_error *error)
 {
@@ -263,28 +326,11 @@ enum healcl_status launch_modmul_axis_sum(struct device_executor *self, const st
         TRY(launch_product_rows(self, step, &done, error));
     if (done)
         return HEALCL_OK;
-    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
-    const struct layout *out = &step->out->layout;
-    struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
-    struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
-    struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
-    out_view.stride[2] = 0;
-    b_view.stride[2] = 0;
-
-    struct job job;
-    job_init(&job, self, step, "core", "modmul_axis_sum");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    TRY(add_product_arguments(&job, self, step, error));
-    job_set_space(&job, out);
-    job_set_operand(&job, 0, &out_view);
-    job_set_operand(&job, 1, &a_view);
-    job_set_operand(&job, 2, &b_view);
-    job_set_operand(&job, 3, &q_view);
-    job_add_long(&job, a->shape[1]);
-    job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[0]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b->stride[2]);
-    return job_launch(&job, error);
+    int64_t count = step->in[0]->layout.shape[1], first = 0;
+    do {
+        int64_t part = terms_at_once(self, count - first);
+        TRY(launch_product_part(self, step, first, part, error));
+        first += part;
+    } while (first < count);
+    return HEALCL_OK;
 }

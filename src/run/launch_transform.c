@@ -34,7 +34,10 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     job_add_uint(&job, (uint32_t)(first % transform->k));
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
-    TRY(job_launch_groups(&job, (uint64_t)count, self->device->tuning.transform_local_size, error));
+    uint32_t local_size = self->device->tuning.transform_local_size;
+    for (uint64_t m = 1; m < n; m *= 2)
+        job.rounds += n / 2 / local_size + 2;
+    TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
 
     job_init(&job, self, step, "core", "store");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "device/device.h"
+#include "device/self_test.h"
 #include "helper_opencl.h"
 
 static struct healcl_error error;

@@ -74,6 +74,8 @@ static void passes(void **state)
 #define INSTEAD_OF(name, functions) functions "\n#undef " name "\n#define " name " wrong\n"
 #define OVERLOADED "__attribute__((overloadable)) wrong"
 
+#define LOOPS_END(rounds) "#undef ROUNDS\n#define ROUNDS " #rounds "\n"
+
 static void finds_faults(void **state)
 {
     (void)state;
@@ -95,6 +97,8 @@ static void finds_faults(void **state)
                                       "{ return *p = from; }"),
          "atomic_cmpxchg of 512 work-items is 0, not one of 1 to 512"},
         {"#define char uchar\n", "load_int8(0xffffffffffffffff) is 0xff, not 0xffffffffffffffff"},
+        {LOOPS_END(100), "a loop of 70000 rounds ends after 100"},
+        {LOOPS_END((mixed += rounds == 5, 70000)), "70000 rounds of a loop come to 0x"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         struct healcl_device *device = NULL;
@@ -130,6 +134,27 @@ static void runs_once(void **state)
     assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
     healcl_device_close(device);
     unsetenv("OPENCL_LAYERS");
+}
+
+/* Where loops end early is found out once, and kernels are shaped for it. */
+static void notes_where_loops_end(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    OK(device_open_tested(faulty(LOOPS_END(65000)), NULL, &device, &error));
+    assert_int_equal(device->info.loop_limit, 65000);
+    bool is_cpu = device->info.type & CL_DEVICE_TYPE_CPU;
+    assert_true(!is_cpu || device->tuning.elements_per_item == 1);
+    healcl_device_close(device);
+    helper_reset();
+    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(helper.count[CALL_clBuildProgram], 0);
+    assert_int_equal(device->info.loop_limit, 65000);
+    assert_true(!is_cpu || device->tuning.elements_per_item == 1);
+    OK(self_test_run(device, &error));
+    assert_int_equal(device->info.loop_limit, 0);
+    assert_true(!is_cpu || device->tuning.elements_per_item > 1);
+    healcl_device_close(device);
 }
 
 /* A failure is kept for `healcl devices`, but the test runs again. */
@@ -175,6 +200,7 @@ int main(void)
         DEVICE_TEST(passes),
         DEVICE_TEST(finds_faults),
         cmocka_unit_test_setup_teardown(runs_once, set_up_cache, tear_down_cache),
+        cmocka_unit_test_setup_teardown(notes_where_loops_end, set_up_cache, tear_down_cache),
         cmocka_unit_test_setup_teardown(keeps_failures, set_up_cache, tear_down_cache),
         DEVICE_TEST(survives_faulty_calls),
     };

@@ -98,6 +98,10 @@ static void shapes_emulated_gpus_as_gpus(void **state)
     assert_int_equal(tuning.elements_per_item, 1);
     assert_int_equal(tuning.variants[FAMILY_elementwise], VARIANT_GENERAL);
     assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_LOCAL);
+    info.double_width = 8;
+    assert_false(device_emulates_gpu(&info));
+    info.loop_limit = 65535;
+    assert_true(device_emulates_gpu(&info));
     info.type = CL_DEVICE_TYPE_GPU;
     assert_false(device_emulates_gpu(&info));
 }

@@ -322,6 +322,46 @@ static void reset_after_an_error(void **state)
     script_results_release(&results);
 }
 
+/* ---------------------------------------------------------------- loops that end */
+
+static void expect_loops_to_end(struct script *script, const char *message)
+{
+    struct script_results results = {0};
+    struct healcl_error refusal = {0};
+    script_plan(script);
+    OK(script_run_on(script, device, &results, &refusal));
+    script_results_release(&results);
+    device->info.loop_limit = 5000;
+    assert_int_equal(script_run_on(script, device, &results, &refusal), HEALCL_REFUSED);
+    device->info.loop_limit = 0;
+    assert_string_equal(refusal.message, message);
+    healcl_error_clear(&refusal);
+    script_results_release(&results);
+    script_release(script);
+}
+
+/* What a work-item would have to go round a loop too often for is refused. */
+static void loops_end(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(2,3) :int64");
+    script_call(&script, "out", "zeros", "(2,3,5000) :int64");
+    script_call(&script, "out", "apply_g_decomp", "a 5000 1 out");
+    expect_loops_to_end(&script, "entry 2 (apply_g_decomp): 5128 rounds of loops in one work-item, "
+                                 "but on this device loops end after 5000");
+    struct device_tuning tuning = device->tuning;
+    device->tuning.variants[FAMILY_transform] = VARIANT_GENERAL;
+    device->tuning.transform_local_size = 1;
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
+    script_call(&script, "a", "zeros", "(1,1024,1,1) :int64");
+    script_call(&script, "psi", "zeros", "(1,1024) :int64");
+    script_call(&script, "a", "ntt", "a none none q psi a 0 1");
+    expect_loops_to_end(&script, "entry 3 (ntt): 5140 rounds of loops in one work-item, but on "
+                                 "this device loops end after 5000");
+    device->tuning = tuning;
+}
+
 /* ---------------------------------------------------------------- sinks */
 
 static enum healcl_status failing_take(void *context, const struct step *step, const void *data,
@@ -377,6 +417,7 @@ int main(void)
         cmocka_unit_test(host_errors_in_order),
         cmocka_unit_test(results_before_an_error),
         cmocka_unit_test(reset_after_an_error),
+        cmocka_unit_test(loops_end),
         cmocka_unit_test(sinks_fail),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
