@@ -5,6 +5,7 @@
 
 #include "report/compare_page.h"
 #include "report/html.h"
+#include "report/text.h"
 
 enum { ROWS_MAX = 16 }; /* of a chart: the longest; all are in its table */
 
@@ -172,27 +173,38 @@ static void put_part_table(const struct page *page, const struct parts *parts)
     page_table_end(page);
 }
 
-/* By which clock each device's operations were timed, and what that cost. */
+static void put_name(const struct page *page, const struct compare_run *run, const char *before)
+{
+    char label[LABEL_SIZE];
+    fputs(before, page->stream);
+    html_text(page->stream, page_device_label(page, run->device, label));
+}
+
+/* What it cost to time the operations, and where the host's clock did it. */
 static void put_clocks(const struct page *page)
 {
-    fputs("<ul class=\"note clocks\">", page->stream);
+    const char *before = " They take longer by a factor, noise included, of ";
     FOR_EACH_RUN(page, run)
     {
         double overhead;
-        if (run->operation_count == 0)
+        char text[UNIT_TEXT_SIZE];
+        if (!compare_overhead_of(run, &overhead))
             continue;
-        fputs("<li>", page->stream);
-        page_device(page, run->device);
-        fprintf(page->stream, ": %s",
-                !run->operations_by_host   ? "by the driver&#39;s clock"
-                : run->profiled_count == 0 ? "by the host&#39;s clock"
-                                           : "by the host&#39;s clock, each command waited for: "
-                                             "the driver takes no times");
-        if (compare_overhead_of(run, &overhead))
-            fprintf(page->stream, "; a run took %.3g times as long", overhead);
-        fputs("</li>", page->stream);
+        fprintf(page->stream, "%s%s on ", before, text_factor(overhead, text));
+        put_name(page, run, "");
+        before = ", ";
     }
-    fputs("</ul>\n", page->stream);
+    fputs(*before == ',' ? "." : "", page->stream);
+    before = " By the host&#39;s clock, since the driver takes no times, and waiting for each "
+             "command: ";
+    FOR_EACH_RUN(page, run)
+    {
+        if (!run->operations_by_host || run->profiled_count == 0)
+            continue;
+        put_name(page, run, before);
+        before = ", ";
+    }
+    fputs(*before == ',' ? "." : "", page->stream);
 }
 
 static void put_part_chart(const struct page *page, struct parts *parts)
@@ -202,15 +214,15 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     struct chart chart = page_chart(page, CHART_TIME, parts->title, parts->description);
     chart.logarithmic = !bars;
     chart.rows = (unsigned)shown;
-    fprintf(page->stream, "<h3>%s</h3><p class=\"note\">%s%s", parts->heading, parts->note,
-            bars ? "" : " The axis is logarithmic.");
+    fprintf(page->stream, "<div class=\"part\"><h3>%s</h3><p class=\"note\">%s%s", parts->heading,
+            parts->note, bars ? "" : " The axis is logarithmic.");
+    if (!parts->segments)
+        put_clocks(page);
     if (shown < parts->count)
         fprintf(page->stream, " The %zu longest of %zu.", shown, parts->count);
     fputs("</p>", page->stream);
     if (parts->segments)
         qsort(parts->rows, shown, sizeof *parts->rows, earlier_first);
-    else
-        put_clocks(page);
     for (size_t i = 0; i < shown; i++) {
         FOR_EACH_RUN(page, run)
         {
@@ -225,7 +237,7 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     for (size_t i = 0; i < shown; i++)
         draw_part(page, &chart, parts, &parts->rows[i], bars);
     chart_end(&chart);
-    fputs("</figure>\n", page->stream);
+    fputs("</figure></div>\n", page->stream);
     if (parts->segments)
         qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
     put_part_table(page, parts);
@@ -299,7 +311,8 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     const double whole = 100; /* percent: an axis that makes much of little misleads */
     chart_reach(&chart, whole);
     chart.rows = (unsigned)(parts->count < ROWS_MAX ? parts->count : ROWS_MAX);
-    fputs("<h3>Share of the bandwidth</h3><p class=\"note\">What operations read and write in a "
+    fputs("<div class=\"part\"><h3>Share of the bandwidth</h3><p class=\"note\">What operations "
+          "read and write in a "
           "second, in percent of what the device copies in a second (",
           page->stream);
     bool first = true;
@@ -323,7 +336,7 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     for (size_t i = 0; i < chart.rows; i++)
         draw_bandwidth(page, &chart, parts, &parts->rows[i]);
     chart_end(&chart);
-    fputs("</figure>\n", page->stream);
+    fputs("</figure></div>\n", page->stream);
     put_bandwidth_table(page, parts);
 }
 

@@ -64,14 +64,15 @@ static void put_time_chart(const struct page *page)
     if (chart.rows == 0)
         return;
     fprintf(page->stream,
-            "<h3>Time of a run</h3><p class=\"note\">%s are medians, lines over them join the "
+            "<div class=\"part\"><h3>Time of a run</h3><p class=\"note\">%s are medians, lines "
+            "over them join the "
             "quartiles, ticks below are the single runs.%s</p><figure>",
             chart.logarithmic ? "Points" : "Bars",
             chart.logarithmic ? " The axis is logarithmic." : "");
     chart_begin(&chart);
     FOR_EACH_RUN(page, run) draw_times(page, &chart, run);
     chart_end(&chart);
-    fputs("</figure>\n", page->stream);
+    fputs("</figure></div>\n", page->stream);
 }
 
 static void put_speedup_chart(const struct page *page)
@@ -93,7 +94,8 @@ static void put_speedup_chart(const struct page *page)
     }
     if (chart.rows == 0)
         return;
-    fputs("<h3>Speed-up</h3><p class=\"note\">How many times as fast as ", page->stream);
+    fputs("<div class=\"part\"><h3>Speed-up</h3><p class=\"note\">How many times as fast as ",
+          page->stream);
     html_text(page->stream, page_device_name(&page->comparison->devices[reference->device]));
     fputs("; right of 1 is faster. Lines are the range of opposite quartiles.</p><figure>",
           page->stream);
@@ -110,7 +112,7 @@ static void put_speedup_chart(const struct page *page)
         chart_mark(&chart, (unsigned)run->device, speedup.factor, name);
     }
     chart_end(&chart);
-    fputs("</figure>\n", page->stream);
+    fputs("</figure></div>\n", page->stream);
 }
 
 void page_times(const struct page *page)
@@ -162,8 +164,8 @@ static void put_process_chart(const struct page *page)
         chart.rows++;
     }
     fprintf(page->stream,
-            "<h3>The whole process</h3><p class=\"note\">From its start to its end, with %" PRIu32
-            " run%s, by the comparing process's clock.</p>",
+            "<div class=\"part\"><h3>The whole process</h3><p class=\"note\">From its start to its "
+            "end, with %" PRIu32 " run%s, by the comparing process's clock.</p>",
             page->comparison->repeat, page->comparison->repeat == 1 ? "" : "s");
     put_phase_legend(page);
     fputs("<figure>", page->stream);
@@ -182,7 +184,7 @@ static void put_process_chart(const struct page *page)
         }
     }
     chart_end(&chart);
-    fputs("</figure>\n", page->stream);
+    fputs("</figure></div>\n", page->stream);
 }
 
 static void put_process_table(const struct page *page)
