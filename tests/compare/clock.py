@@ -21,7 +21,7 @@ TOLERANCE = 0.05
 
 def measure(healcl, device, report):
     begin = time.monotonic_ns()
-    subprocess.run([healcl, "compare", "--no-measure", "-d", device, "--repeat", "1500", "--json",
+    subprocess.run([healcl, "compare", "--no-measure", "-d", device, "--repeat", "4000", "--json",
                     report, "transcripts/recognizer.json"],
                    cwd=ROOT, stdout=subprocess.DEVNULL, check=True, timeout=500)
     outside = time.monotonic_ns() - begin
