@@ -425,6 +425,8 @@ const struct command command_run = {
         "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"
         "\n"
+        "Times of operations, for -v and --json, are taken in up to 5 further runs.\n"
+        "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
     .run = run,
