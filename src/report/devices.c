@@ -135,6 +135,9 @@ static void add_self_test(struct json *json, cJSON *object, const struct device_
     json_string(json, object, "self_test", self_test_outcome_name(outcome));
     if (outcome == SELF_TEST_FAILED)
         json_string(json, object, "self_test_failure", reason);
+    uint64_t loop_limit = self_test_kept_loop_limit(info);
+    if (loop_limit > 0)
+        json_number(json, object, "loop_limit", loop_limit);
 }
 
 static void add_device(struct json *json, cJSON *object, const struct devices_facts *facts,

@@ -27,6 +27,7 @@ ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
+LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
 
@@ -59,6 +60,22 @@ def check_self_test(folder):
     expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
     devices = json.loads(expect(run(NO_FAULT, "devices", "--json", cache=folder), 0))["devices"]
     assert "passed" in [device.get("self_test") for device in devices], devices
+
+
+def check_loops(folder):
+    """Where loops end early that is found out once; long sums are right, and what would go round a
+    loop too often is refused."""
+    cache = f"{folder}/loops"
+    expect(run(LOOPS_END, "run", "-q", "transcripts/memory.json", cache=cache), 0)
+    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", cache=cache), 0))["devices"]
+    assert 4100 in [device.get("loop_limit") for device in devices], devices
+    bench = ("bench", "--n", "16", "--batch", "1", "--repeat", "1", "--op")
+    expect(run(NO_FAULT, *bench, "axis_modsum", "--s", "30000", cache=cache), 0)
+    digits = (*bench, "apply_g_decomp", "--digits", "4090")
+    expect(run(NO_FAULT, *digits), 0)
+    refused = run(NO_FAULT, *digits, cache=cache)
+    expect(refused, 3)
+    assert "on this device loops end after 4100" in refused.stderr, refused.stderr
 
 
 def check_check():
@@ -100,6 +117,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         check_self_test(folder)
+        check_loops(folder)
         check_check()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
         assert re.search(r"smallest .*a int\d+ \[1(, 1)*\]", told), told
