@@ -1,6 +1,10 @@
 /* The pool of buffers: what is used again, when, and what is let go. */
 #include "helper_device.h"
 
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 enum { MIB = 1 << 20 };
 
 static struct healcl_device *open_device(void)
@@ -154,6 +158,47 @@ static void empties_the_pool_for_room(void **state)
     healcl_device_close(device);
 }
 
+/* Whether the mapping of an address has been advised so: "hg" among its VmFlags. */
+static bool has_huge_pages(const void *address)
+{
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool inside = false, found = false;
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long first, end;
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            inside = (uintptr_t)address >= first && (uintptr_t)address < end;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            found = strstr(line, " hg") != NULL;
+    }
+    fclose(maps);
+    return found;
+}
+
+/* Only on CPUs, and only large ones; what has been mapped can be used. */
+static void asks_for_huge_pages(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    struct buffer buffers[2] = {acquire(device, MIB, true), acquire(device, 32 * MIB, true)};
+    bool expected[2] = {false, (device->info.type & CL_DEVICE_TYPE_CPU) != 0};
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0 ||
+        strcmp(device->info.platform, "Portable Computing Language") != 0)
+        print_message("skipped: no huge pages, or a driver that keeps buffers elsewhere\n");
+    else
+        for (int i = 0; i < 2; i++) {
+            char *memory;
+            OK(device_upload_map(device, &buffers[i], 0, (void **)&memory, &error));
+            assert_int_equal(has_huge_pages(memory + buffers[i].bytes / 2), expected[i]);
+            OK(device_upload_end(device, &buffers[i], 0, memory, &error));
+        }
+    OK(device_finish(device, &error));
+    for (int i = 0; i < 2; i++)
+        device_buffer_release(device, &buffers[i]);
+    healcl_device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +209,7 @@ int main(void)
         DEVICE_TEST(counts_bytes),
         DEVICE_TEST(does_not_hoard),
         DEVICE_TEST(empties_the_pool_for_room),
+        DEVICE_TEST(asks_for_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
