@@ -3,17 +3,82 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "core/process.h"
 #include "device/measure.h"
 #include "device/self_test.h"
+
+enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
+
+static const char *selector_of(const struct device_info *info, char selector[SELECTOR_SIZE])
+{
+    snprintf(selector, SELECTOR_SIZE, "%u:%u", info->platform_index, info->device_index);
+    return selector;
+}
+
+/* Opens a device, which runs its self-test and keeps what comes out. */
+static int test_device(const char *selector)
+{
+    struct healcl_device *device = NULL;
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = device_open_tested(&opencl_loader, selector, &device, &error);
+    healcl_device_close(device);
+    int code = status == HEALCL_OK ? EXIT_VERIFIED : print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+/* Runs a device's self-test in a process of its own: a driver may crash or hang there. Returns
+ * false where the user wants no more. */
+static bool test_in_child(const struct device_info *info)
+{
+    char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
+    const char *arguments[] = {
+        "healcl", "devices", "--self-test", "--device", selector_of(info, selector), NULL};
+    struct process_result result = {.text = NULL};
+    struct healcl_error error = {.status = HEALCL_OK};
+    bool goes_on = true;
+    if (process_run(arguments, PROCESS_STANDARD_OUTPUT, SELF_TEST_SECONDS, &result, &error) ==
+        HEALCL_OK) {
+        goes_on = result.end != PROCESS_INTERRUPTED;
+        if (result.end == PROCESS_KILLED)
+            fprintf(stderr, "healcl: device %s %s: its driver crashed in the self-test: %s\n",
+                    selector, info->name, process_signal_name(result.code, signal));
+        else if (result.end == PROCESS_TIMED_OUT)
+            fprintf(stderr, "healcl: device %s %s: no end of the self-test after %d s\n", selector,
+                    info->name, SELF_TEST_SECONDS);
+        else if (result.code != EXIT_VERIFIED && result.code != EXIT_DEVICE)
+            fprintf(stderr, "healcl: device %s %s: the self-test ended with exit code %d\n",
+                    selector, info->name, result.code);
+    }
+    process_result_release(&result);
+    healcl_error_clear(&error);
+    return goes_on;
+}
+
+/* The self-tests of all devices that can be used and have not run theirs with their driver yet. */
+static void test_all(const struct device_info *list, size_t count)
+{
+    char reason[SELF_TEST_REASON_SIZE];
+    struct progress progress;
+    progress_start(&progress, true);
+    for (size_t i = 0; i < count; i++)
+        if (!device_unusable(&list[i]) &&
+            self_test_read_kept(&list[i], reason) == SELF_TEST_NOT_RUN) {
+            progress_say(&progress, "testing %s", list[i].name);
+            if (!test_in_child(&list[i]))
+                break;
+        }
+    progress_end(&progress);
+}
 
 /* Measures one device, after its self-test. What fails is told, and leaves its rates at 0. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
-    char selector[24];
+    char selector[SELECTOR_SIZE];
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
-    snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
-    enum healcl_status status = device_open_tested(&opencl_loader, selector, &device, &error);
+    enum healcl_status status =
+        device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
         status = device_measure(device, rates, &error);
     healcl_device_close(device);
@@ -56,6 +121,8 @@ static int print_devices(const char *selector, bool json, bool measures)
         healcl_error_clear(&error);
         best = count;
     }
+    if (!json && !measures)
+        test_all(list, count);
     struct device_rates *rates = NULL;
     if (measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
@@ -73,25 +140,27 @@ static int print_devices(const char *selector, bool json, bool measures)
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {{"device", required_argument, NULL, 'd'},
-                                            {"json", no_argument, NULL, 'j'},
-                                            {"measure", no_argument, NULL, 'm'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"device", required_argument, NULL, 'd'}, {"json", no_argument, NULL, 'j'},
+        {"measure", no_argument, NULL, 'm'},      {"self-test", no_argument, NULL, 's'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     const char *selector = NULL;
-    bool json = false, measures = false;
+    bool json = false, measures = false, tests = false;
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
         switch (found) {
         case 'd': selector = optarg; break;
         case 'j': json = true; break;
         case 'm': measures = true; break;
+        case 's': tests = true; break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv, options);
         }
     }
     int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? print_devices(selector, json, measures) : code;
+    if (code != EXIT_VERIFIED)
+        return code;
+    return tests ? test_device(selector) : print_devices(selector, json, measures);
 }
 
 const struct command command_devices = {
@@ -99,16 +168,17 @@ const struct command command_devices = {
     .summary = "list the OpenCL devices and which of them can be used",
     .help =
         "Lists the OpenCL devices of this machine, whether or why not they can be used, and\n"
-        "whether they have passed the self-test that runs when they are first opened.\n"
+        "whether they pass the self-test, which runs once with each driver, in a process of\n"
+        "its own.\n"
         "\n"
         "Usage: healcl devices [OPTIONS]\n"
         "\n"
         "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
         "                    option\n"
-        "      --json        as JSON (docs/JSON.md)\n"
-        "      --measure     also run the self-test where it has not run, and measure how many\n"
-        "                    products of 64-bit integers and how many copied bytes a device\n"
-        "                    does\n"
+        "      --json        as JSON (docs/JSON.md); runs no self-test but with --measure\n"
+        "      --measure     also measure how many products of 64-bit integers and how many\n"
+        "                    copied bytes a device does\n"
+        "      --self-test   only open one device, which runs its self-test; prints nothing\n"
         "  -h, --help        this text\n"
         "\n"
         "The device that is marked runs where none is named: the one that the environment's\n"

@@ -87,6 +87,24 @@ def test_faults(compare):
         print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
 
 
+def test_listing(compare):
+    """healcl devices runs the self-tests that have not run, each in a process of its own."""
+    for how, words, outcomes in (
+            ("crash", "its driver crashed in the self-test: SIGSEGV", ["not run", "passed"]),
+            ("exit", "the self-test ended with exit code 42", ["not run", "passed"]),
+            ("wrong", "", ["failed", "passed"]),
+            ("timeless", "", ["passed", "passed"])):
+        environment = {**compare.environment, "FAULTY_DEVICE": "basic", "FAULTY_HOW": how,
+                       "HEALCL_CACHE_DIR": f"{compare.folder}/listing-{how}"}
+        table = subprocess.run([compare.healcl, "devices"], env=environment, capture_output=True,
+                               text=True)
+        assert table.returncode == 0 and words in table.stderr, (how, table)
+        assert bool(words) == bool(table.stderr), (how, table.stderr)
+        shown = {line.split()[0]: line for line in table.stdout.splitlines() if line}
+        for device, outcome in zip(compare.devices, outcomes):
+            assert f" {outcome} " in shown[device], (how, outcome, shown[device])
+
+
 def test_times_of_operations(compare):
     """A driver without times of its own: operations are timed by the host's clock, and the report
     says so. On both devices that is done in runs of their own."""
@@ -169,8 +187,8 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_times_of_operations, test_interrupts,
-                     test_killed_child):
+        for test in (test_all_right, test_faults, test_listing, test_times_of_operations,
+                     test_interrupts, test_killed_child):
             print(test.__name__, flush=True)
             test(compare)
     return 0
