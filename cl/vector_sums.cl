@@ -5,9 +5,10 @@
  */
 
 enum {
-    COLUMNS = 16,    /* vectors of columns in such a part of a row */
+    COLUMNS = 64,    /* vectors of columns in such a part of a row. In longer parts lines of rows that
+                        are a power of two apart drive each other out of the first cache. */
     ROWS = 4,        /* that are read at a time: memory is faster for several streams than one */
-    FETCH = 3 * ROWS /* how many rows ahead of those that are read others are fetched */
+    FETCH = 2 * ROWS /* how many rows ahead of those that are read others are fetched */
 };
 
 /* Functions whose last parameters are constants, so that each of their uses is a loop of its own.
@@ -138,10 +139,8 @@ KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
 /* ---- sums of products ---- */
 
 enum {
-    HALF = 31,            /* bits of the halves of a factor */
-    TERMS = 2,            /* that are added up at once, so rows that are read at a time */
-    PRODUCT_COLUMNS = 64, /* as COLUMNS. With more streams or longer parts, lines of rows that are
-                             a power of two apart drive each other out of the first cache. */
+    HALF = 31,                 /* bits of the halves of a factor */
+    TERMS = 2,                 /* that are added up at once, so rows that are read at a time */
     PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
     PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
     REPS_MIN = 3 /* that share b: enough to pack it */
@@ -236,7 +235,7 @@ struct product_part {
     ulong columns;
 };
 
-/* Packs rows j to j + rows - 1 of b, PRODUCT_COLUMNS vectors apart. Returns the bits that any
+/* Packs rows j to j + rows - 1 of b, COLUMNS vectors apart. Returns the bits that any
  * element has. */
 static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
 {
@@ -245,7 +244,7 @@ static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j,
         for (ulong i = 0; i < part.columns; i++) {
             ulong8 x = as_ulong8(load_row(part.b + (j + row) * part.b_stride, part.b_row,
                                           part.first + (long)i * LANES));
-            packed[(ulong)row * PRODUCT_COLUMNS + i] = x;
+            packed[(ulong)row * COLUMNS + i] = x;
             bits |= x;
         }
     return bits;
@@ -266,7 +265,7 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_part part,
         {
             PREFETCH(a + (row + PRODUCT_FETCH) * part.a_stride + i * LANES);
             x[row] = as_ulong8(load_lanes(a + row * part.a_stride + i * LANES));
-            y[row] = packed ? packed[row * PRODUCT_COLUMNS + i]
+            y[row] = packed ? packed[row * COLUMNS + i]
                             : as_ulong8(load_lanes(b + row * part.b_stride + i * LANES));
             bits |= packed ? x[row] : x[row] | y[row];
         }
@@ -284,10 +283,10 @@ INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, lon
     ulong8 bits = 0;
     long row = 0;
     for (; row + TERMS <= rows; row += TERMS)
-        bits |= add_products(sums, part, j + row, packed ? packed + row * PRODUCT_COLUMNS : 0,
+        bits |= add_products(sums, part, j + row, packed ? packed + row * COLUMNS : 0,
                              TERMS);
     for (; row < rows; row++)
-        bits |= add_products(sums, part, j + row, packed ? packed + row * PRODUCT_COLUMNS : 0, 1);
+        bits |= add_products(sums, part, j + row, packed ? packed + row * COLUMNS : 0, 1);
     return bits;
 }
 
@@ -343,8 +342,8 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
 {
     TAKE_SPACE;
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
-    struct lane_products sums[PRODUCT_COLUMNS];
-    ulong8 packed[PACKED * PRODUCT_COLUMNS], packed_bits = 0;
+    struct lane_products sums[COLUMNS];
+    ulong8 packed[PACKED * COLUMNS], packed_bits = 0;
     struct product_part part;
     part.out_row.stride = space.operand[0].stride[AXIS_N];
     part.b_row.stride = space.operand[2].stride[AXIS_N];
@@ -357,9 +356,8 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
         struct lane_divisor p;
         p.q = modulus.value;
         p.inverse = make_inverse(modulus.value);
-        part.first = run.index[1] * PRODUCT_COLUMNS * LANES;
-        part.columns =
-            min((ulong)PRODUCT_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
+        part.first = run.index[1] * COLUMNS * LANES;
+        part.columns = min((ulong)COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
         part.b = b + run.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
         bool packs = run.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;

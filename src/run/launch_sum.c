@@ -1,7 +1,7 @@
 /* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
 #include "run/launch.h"
 
-enum { LANES = 8, PRODUCT_COLUMNS = 64, ROWS_OF_PART = 64 }; /* as in cl/vectors.cl */
+enum { LANES = 8, COLUMNS = 64, ROWS_OF_PART = 64 }; /* as in cl/vectors.cl */
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
@@ -225,7 +225,7 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
-    const int64_t part = (int64_t)LANES * PRODUCT_COLUMNS;
+    const int64_t part = (int64_t)LANES * COLUMNS;
     struct job job;
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
