@@ -278,7 +278,9 @@ class Answers(unittest.TestCase):
             with open(workloads.side_path(path), encoding="utf-8") as file:
                 side = json.load(file)
             arrays = expected_results(workloads.read_text(path), side)
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as parent:
+                folder = os.path.join(parent, "results")  # side files are looked for beside it
+                os.mkdir(folder)
                 write_dump(folder, side, arrays)
                 status, said = self.check(folder)
                 self.assertEqual(status, 0, said)
