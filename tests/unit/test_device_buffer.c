@@ -176,26 +176,25 @@ static bool has_huge_pages(const void *address)
     return found;
 }
 
-/* Only on CPUs, and only large ones; what has been mapped can be used. */
+/* A large buffer of a CPU; what has been mapped can be used. (A small one may lie in memory that was
+ * advised so for another.) */
 static void asks_for_huge_pages(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    struct buffer buffers[2] = {acquire(device, MIB, true), acquire(device, 32 * MIB, true)};
-    bool expected[2] = {false, (device->info.type & CL_DEVICE_TYPE_CPU) != 0};
+    struct buffer buffer = acquire(device, 32 * MIB, true);
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0 ||
+        !(device->info.type & CL_DEVICE_TYPE_CPU) ||
         strcmp(device->info.platform, "Portable Computing Language") != 0)
         print_message("skipped: no huge pages, or a driver that keeps buffers elsewhere\n");
-    else
-        for (int i = 0; i < 2; i++) {
-            char *memory;
-            OK(device_upload_map(device, &buffers[i], 0, (void **)&memory, &error));
-            assert_int_equal(has_huge_pages(memory + buffers[i].bytes / 2), expected[i]);
-            OK(device_upload_end(device, &buffers[i], 0, memory, &error));
-        }
+    else {
+        char *memory;
+        OK(device_upload_map(device, &buffer, 0, (void **)&memory, &error));
+        assert_true(has_huge_pages(memory + buffer.bytes / 2));
+        OK(device_upload_end(device, &buffer, 0, memory, &error));
+    }
     OK(device_finish(device, &error));
-    for (int i = 0; i < 2; i++)
-        device_buffer_release(device, &buffers[i]);
+    device_buffer_release(device, &buffer);
     healcl_device_close(device);
 }
 
