@@ -176,8 +176,8 @@ static bool has_huge_pages(const void *address)
     return found;
 }
 
-/* A large buffer of a CPU; what has been mapped can be used. (A small one may lie in memory that was
- * advised so for another.) */
+/* A large buffer of a CPU; what has been mapped can be used. (A small one may lie in memory that
+ * was advised so for another.) */
 static void asks_for_huge_pages(void **state)
 {
     (void)state;
