@@ -1,4 +1,4 @@
-/* Elementwise modular operations: cl/elementwise.cl, cl/vectors.cl. */
+/* Elementwise operations: cl/elementwise.cl, cl/vectors.cl, cl/vector_runs.cl, cl/lines.cl. */
 #include "run/launch.h"
 
 struct elementwise_kernel {
@@ -160,17 +160,15 @@ static void prefer_runs(struct job *job, const char *kernel, const struct scalar
     uint32_t last = space->rank - 1;
     int64_t k = space->shape[last];
     bool together = (k == 2 || k == 4) && lies_together(space, last, scalars->mask);
-    uint32_t rows = longest_axis(space, together ? last : space->rank);
+    uint32_t axes = together ? last : space->rank, rows = longest_axis(space, axes);
     if (!together)
         k = 1;
     if (!prefers(job->executor, FAMILY_elementwise, VARIANT_VECTORS) ||
         job->executor->device->info.double_width == 0 || job_has_chunks(job) ||
-        space->end < RUNS_MIN || rows == (together ? last : space->rank) ||
-        space->shape[rows] < ROWS_MIN)
+        space->end < RUNS_MIN || rows == axes || space->shape[rows] < ROWS_MIN)
         return;
     int64_t q_stride = together ? space->operand[OPERAND_Q].stride[last] : 0;
-    if (together)
-        space->rank--;
+    space->rank = axes;
     /* The parts of the rows' axis go last, that axis behind them. */
     struct space old = *space;
     uint32_t parts = space->rank - 1;

@@ -1,4 +1,4 @@
-/* Sums modulo q: cl/sum.cl, cl/vector_sums.cl. */
+/* Sums modulo q: cl/sum.cl, cl/vector_sums.cl, cl/vector_row_sums.cl, cl/vector_runs.cl. */
 #include "run/launch.h"
 
 enum { LANES = 8, COLUMNS = 64, ROWS_OF_PART = 64 }; /* as in cl/vectors.cl */
