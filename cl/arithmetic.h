@@ -9,14 +9,21 @@
 #ifndef HEALCL_CL_ARITHMETIC_H
 #define HEALCL_CL_ARITHMETIC_H
 
+/* -D CALLED keeps functions from being inlined: they compile faster. */
+#ifdef CALLED
+#define FUNCTION __attribute__((noinline)) static
+#else
+#define FUNCTION static inline
+#endif
+
 /* |x|, in [0, 2^63] */
-static inline ulong magnitude(long x)
+FUNCTION ulong magnitude(long x)
 {
     return x < 0 ? 0 - (ulong)x : (ulong)x;
 }
 
 /* Quotient and remainder of high*2^64 + low, high < m.normalized, by m.normalized. */
-static inline ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remainder)
+FUNCTION ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remainder)
 {
     ulong product_low = m.reciprocal * high;
     ulong quotient = mul_hi(m.reciprocal, high) + high;
@@ -36,7 +43,7 @@ static inline ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *
 }
 
 /* high*2^64 + low mod q, high in [0, q) */
-static inline ulong reduce_wide_below(ulong high, ulong low, struct modulus m)
+FUNCTION ulong reduce_wide_below(ulong high, ulong low, struct modulus m)
 {
     ulong rest;
     divide_wide(high << m.shift | low >> (64 - m.shift), low << m.shift, m, &rest);
@@ -44,20 +51,20 @@ static inline ulong reduce_wide_below(ulong high, ulong low, struct modulus m)
 }
 
 /* x mod q, for any x */
-static inline ulong reduce(ulong x, struct modulus m)
+FUNCTION ulong reduce(ulong x, struct modulus m)
 {
     return reduce_wide_below(0, x, m);
 }
 
 /* x mod q in [0, q), for any x of either sign */
-static inline ulong reduce_signed(long x, struct modulus m)
+FUNCTION ulong reduce_signed(long x, struct modulus m)
 {
     ulong rest = reduce(magnitude(x), m);
     return x < 0 && rest != 0 ? m.value - rest : rest;
 }
 
 /* a*b mod q; a in [0, q), any b */
-static inline ulong multiply_mod(ulong a, ulong b, struct modulus m)
+FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 {
     ulong rest, scaled = a << m.shift;
     divide_wide(mul_hi(scaled, b), scaled * b, m, &rest);
@@ -65,20 +72,20 @@ static inline ulong multiply_mod(ulong a, ulong b, struct modulus m)
 }
 
 /* a+b mod q; a and b in [0, q) */
-static inline ulong add_mod(ulong a, ulong b, ulong q)
+FUNCTION ulong add_mod(ulong a, ulong b, ulong q)
 {
     ulong sum = a + b;
     return sum >= q ? sum - q : sum;
 }
 
 /* a-b mod q; a and b in [0, q) */
-static inline ulong subtract_mod(ulong a, ulong b, ulong q)
+FUNCTION ulong subtract_mod(ulong a, ulong b, ulong q)
 {
     return a >= b ? a - b : a - b + q;
 }
 
 /* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */
-static inline ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
+FUNCTION ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
 {
     ulong rest = x * w.factor - mul_hi(x, w.quotient) * q;
     return rest >= q ? rest - q : rest;
@@ -87,7 +94,7 @@ static inline ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
 /* Quotient of high*2^64 + low by divisor; high < divisor, divisor in [2^63, 2^64). Digit by digit
  * in base 2^32: D. Knuth, The Art of Computer Programming 2, 4.3.1, algorithm D. Slow; only for
  * what is worked out once. */
-static inline ulong divide_slowly(ulong high, ulong low, ulong divisor)
+FUNCTION ulong divide_slowly(ulong high, ulong low, ulong divisor)
 {
     ulong divisor_high = divisor >> 32, divisor_low = divisor & 0xffffffffUL;
     ulong digits[2];
@@ -108,7 +115,7 @@ static inline ulong divide_slowly(ulong high, ulong low, ulong divisor)
 }
 
 /* value in [1, 2^63) */
-static inline struct modulus make_modulus(ulong value)
+FUNCTION struct modulus make_modulus(ulong value)
 {
     struct modulus m;
     m.value = value;
@@ -119,7 +126,7 @@ static inline struct modulus make_modulus(ulong value)
 }
 
 /* factor in [0, q) */
-static inline struct twiddle make_twiddle(ulong factor, struct modulus m)
+FUNCTION struct twiddle make_twiddle(ulong factor, struct modulus m)
 {
     struct twiddle w;
     ulong rest;
@@ -134,7 +141,7 @@ struct wide {
     long high;
 };
 
-static inline struct wide wide_zero(void)
+FUNCTION struct wide wide_zero(void)
 {
     struct wide sum;
     sum.low = 0;
@@ -144,7 +151,7 @@ static inline struct wide wide_zero(void)
 }
 
 /* sum + a*b, exactly */
-static inline struct wide wide_add_product(struct wide sum, long a, long b)
+FUNCTION struct wide wide_add_product(struct wide sum, long a, long b)
 {
     ulong low = (ulong)a * (ulong)b;
     long middle = mul_hi(a, b);
@@ -160,13 +167,13 @@ static inline struct wide wide_add_product(struct wide sum, long a, long b)
 }
 
 /* sum + a, exactly */
-static inline struct wide wide_add(struct wide sum, long a)
+FUNCTION struct wide wide_add(struct wide sum, long a)
 {
     return wide_add_product(sum, a, 1);
 }
 
 /* sum mod q, in [0, q) */
-static inline ulong wide_reduce(struct wide sum, struct modulus m)
+FUNCTION ulong wide_reduce(struct wide sum, struct modulus m)
 {
     bool negative = sum.high < 0;
     if (negative) { /* 0 - sum */

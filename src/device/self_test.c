@@ -296,7 +296,8 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
                                    sizeof outputs->bytes, sizeof outputs->words,
                                    sizeof outputs->counters};
     struct launch launch = {.program = "self_test", .kernel = "self_test"};
-    snprintf(launch.options, sizeof launch.options, "-D ANSWERS=%d -D ROUNDS=%d", ANSWERS, ROUNDS);
+    snprintf(launch.options, sizeof launch.options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d", ANSWERS,
+             ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++) {
         TRY(device_buffer_acquire(device, bytes[i], true, &buffers[i], error));
         launch.arguments[launch.argument_count++].table = &buffers[i];
