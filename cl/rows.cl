@@ -50,7 +50,8 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
  * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
  * in_size bytes. Work-items take turns with batches of `together` rows, at most TOGETHER, of one l;
  * neighbours says in which tensors the elements of one number of these rows lie side by side: bit 0
- * for out, bit 1 for in. scratch: together * (n + ROW_PADDING) words for each work-item.
+ * for out, bit 1 for in. scratch: together * (n + ROW_PADDING) words for each work-item; or, where use_scratch is 0, nothing:
+ * then rows of out are direct, apart from the input, and in plain order.
  * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k] (inverse only). perm [n] is used
  * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *
@@ -61,7 +62,7 @@ enum { TOGETHER = 8, ROW_PADDING = 16 }; /* rows a power of two apart would shar
 
 #define ROWS_PARAMETERS                                                                            \
     SPACE, global char *out_memory, global char *in_memory, uint out_size, uint in_size,           \
-        global word *scratch, global const struct modulus *q,                                      \
+        global word *scratch, uint use_scratch, global const struct modulus *q,                    \
         global const struct twiddle *twiddles, global const word *lane_twiddles,                   \
         global const uint *perm, uint use_perm, uint together, uint neighbours
 
@@ -152,7 +153,7 @@ NOINLINE static void transform_exactly(global ulong *x, struct row out, struct r
     struct word_modulus vector = make_word_modulus(modulus.value);                                 \
     global const struct twiddle *row_twiddles = twiddles + j * n;                                  \
     global const word *row_lane_twiddles = lane_twiddles + j * lane_twiddles_of(n);                \
-    global word *x = rows + g * pitch;
+    global word *x = use_scratch ? rows + g * pitch : (global word *)out.memory;
 
 KERNEL forward_rows(ROWS_PARAMETERS)
 {

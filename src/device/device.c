@@ -80,16 +80,26 @@ static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct 
 
 /* ---------------------------------------------------------------- open and close */
 
-static enum healcl_status create_queue(struct healcl_device *device, bool profiling,
+static enum healcl_status create_queue(struct healcl_device *device,
+                                       cl_command_queue_properties properties,
                                        cl_command_queue *queue, struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id,
-                                              profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    *queue = device->cl->clCreateCommandQueue(device->context, device->info.device_id, properties,
+                                              &code);
     if (code != CL_SUCCESS)
         *queue = NULL;
     TRY_CL(error, "clCreateCommandQueue", code);
     return HEALCL_OK;
+}
+
+/* Launches that are timed run one after the other. */
+static cl_command_queue_properties compute_properties(const struct healcl_device *device,
+                                                      bool profiling)
+{
+    if (profiling)
+        return CL_QUEUE_PROFILING_ENABLE;
+    return device->tuning.launches_at_once > 1 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0;
 }
 
 static enum healcl_status open_context(struct healcl_device *device, struct healcl_error *error)
@@ -102,9 +112,9 @@ static enum healcl_status open_context(struct healcl_device *device, struct heal
     if (code != CL_SUCCESS)
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
-    TRY(create_queue(device, false, &device->compute, error));
-    TRY(create_queue(device, false, &device->transfer, error));
-    return HEALCL_OK;
+    TRY(create_queue(device, compute_properties(device, false), &device->compute, error));
+    TRY(create_queue(device, 0, &device->transfer, error));
+    return overlap_init(device, error);
 }
 
 static enum healcl_status choose(const struct opencl *cl, const char *selector,
@@ -175,6 +185,8 @@ void healcl_device_close(struct healcl_device *device)
         (void)cl->clReleaseEvent(device->upload);
     device_pool_empty(device);
     free(device->pool);
+    overlap_forget(device);
+    free(device->recent);
     device_programs_save(device);
     device_programs_free(device);
     if (device->transfer)
@@ -191,6 +203,7 @@ void healcl_device_close(struct healcl_device *device)
 
 void device_note_idle(struct healcl_device *device)
 {
+    overlap_forget(device);
     device->epoch++;
     device->unflushed = 0;
 }
@@ -204,13 +217,32 @@ enum healcl_status device_finish(struct healcl_device *device, struct healcl_err
 }
 
 enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_queue *queue,
-                                      bool profiling, struct healcl_error *error)
+                                      cl_command_queue_properties properties,
+                                      struct healcl_error *error)
 {
     cl_command_queue renewed = NULL;
-    TRY(create_queue(device, profiling, &renewed, error));
+    TRY(create_queue(device, properties, &renewed, error));
     (void)device->cl->clReleaseCommandQueue(*queue);
     *queue = renewed;
     return HEALCL_OK;
+}
+
+static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
+                                        struct healcl_error *error)
+{
+    cl_command_queue_properties properties = compute_properties(device, profiling);
+    TRY(device_finish(device, error));
+    TRY(device_renew_queue(device, &device->compute, properties, error));
+    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_set_tuning(struct healcl_device *device,
+                                     const struct device_tuning *tuning, struct healcl_error *error)
+{
+    device->tuning = *tuning;
+    bool can_stay = device->profiling || device->overlaps == (tuning->launches_at_once > 1);
+    return can_stay ? HEALCL_OK : renew_compute(device, false, error);
 }
 
 enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
@@ -218,8 +250,7 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
 {
     if (profiling == device->profiling)
         return HEALCL_OK;
-    TRY(device_finish(device, error));
-    TRY(device_renew_queue(device, &device->compute, profiling, error));
+    TRY(renew_compute(device, profiling, error));
     if (profiling)
         TRY(device_takes_event_times(device, &device->event_times, error));
     device->profiling = profiling;

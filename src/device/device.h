@@ -1,7 +1,8 @@
 /*
  * An opened OpenCL device: context, queues, programs, buffers. Knows nothing of tensors and steps.
  *
- * Two in-order command queues: compute runs kernels and hands out results; transfer fills fresh
+ * Two command queues: compute runs kernels and hands out results, to its callers in order, though
+ * launches may overlap where none of them can tell (overlap.c); transfer, in order, fills fresh
  * buffers, so that the host never waits for computation when it uploads. (A small upload is copied
  * aside and enqueued on compute.) Work on the compute queue that is enqueued after
  * device_upload_end waits, on the device, for that upload.
@@ -37,6 +38,7 @@ struct device_info {
     size_t max_parameter_bytes;
     uint32_t double_width; /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
+    bool out_of_order;   /* queues can be */
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
@@ -93,6 +95,8 @@ struct healcl_device {
     struct device_tuning tuning;
     cl_context context;
     cl_command_queue compute, transfer;
+    bool overlaps; /* the compute queue is out of order: overlap.c */
+    struct recent_commands *recent;
     bool profiling;       /* the compute queue takes times */
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
     uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes; the environment's
@@ -127,6 +131,11 @@ MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *s
  * then, and the host's clock counts. */
 MUST_CHECK enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,
                                                    struct healcl_error *error);
+
+/* Shapes what is launched from now on. Waits for the queue if its kind changes. */
+MUST_CHECK enum healcl_status device_set_tuning(struct healcl_device *device,
+                                                const struct device_tuning *tuning,
+                                                struct healcl_error *error);
 
 /* Records in a trace, which may be NULL, what the device does from now on, until device_trace_end.
  * Makes the queues take times, as device_set_profiling. */
@@ -201,6 +210,7 @@ struct launch_argument {
     const struct buffer *table;  /* not chunked: one kernel argument; or NULL */
     const void *value;           /* of size bytes, by value */
     size_t size;
+    bool read_only; /* a buffer or table that the kernel does not write */
 };
 
 /* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of
@@ -213,7 +223,6 @@ MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, c
  * One kernel launch. The program is cl/<program>.cl behind cl/base.h and cl/arithmetic.h, built
  * with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer has
  * several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D LOCAL_SIZE=<local_size>.
- * LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;

@@ -11,7 +11,8 @@ void device_note_idle(struct healcl_device *device);
 
 /* Puts a new queue in the place of one that has nothing left to do. */
 MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
-                                                 cl_command_queue *queue, bool profiling,
+                                                 cl_command_queue *queue,
+                                                 cl_command_queue_properties properties,
                                                  struct healcl_error *error);
 
 /* Notes what the self-test has found, and shapes kernels for it. */
@@ -41,6 +42,34 @@ void device_make_room(struct healcl_device *device);
 /* Makes later work on the compute queue wait for the uploads so far. */
 MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
                                                    struct healcl_error *error);
+
+/* ---------------------------------------------------------------- overlap.c */
+
+/* Once the compute queue is there. */
+MUST_CHECK enum healcl_status overlap_init(struct healcl_device *device,
+                                           struct healcl_error *error);
+
+struct awaited_events {
+    cl_event events[LAUNCHES_AT_ONCE_MAX];
+    cl_uint count;
+};
+
+/* To be called before a command is put on the compute queue: finds the events that it waits for,
+ * those of recent commands that write what it uses, or use what it writes: the memory among its
+ * arguments. A command without any waits for all that is there, and all that comes later waits for
+ * it. In a queue that is in order there are no events. */
+void overlap_begin(struct healcl_device *device, uint32_t count,
+                   const struct launch_argument *arguments, struct awaited_events *awaited);
+
+/* What overlap_begin was called for was enqueued. Takes over its event, which is not NULL where
+ * device->overlaps. */
+void overlap_end(struct healcl_device *device, cl_event event);
+
+/* All commands have ended. */
+void overlap_forget(struct healcl_device *device);
+
+/* The list of events as clEnqueue... wants it. */
+#define AWAITED(awaited) (awaited).count, ((awaited).count > 0 ? (awaited).events : NULL)
 
 /* ---------------------------------------------------------------- cache.c */
 

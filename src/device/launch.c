@@ -48,11 +48,11 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
 /* ---------------------------------------------------------------- launches */
 
 static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const struct launch *launch,
-                      cl_event *event)
+                      const struct awaited_events *awaited, cl_event *event)
 {
     size_t work_items = launch->groups * launch->local_size;
     return device->cl->clEnqueueNDRangeKernel(device->compute, kernel, 1, NULL, &work_items,
-                                              &launch->local_size, 0, NULL, event);
+                                              &launch->local_size, AWAITED(*awaited), event);
 }
 
 static size_t trace_kernel(struct trace *trace, const struct launch *launch)
@@ -76,11 +76,14 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kern
         command.span = trace_kernel(device->trace, launch);
         command_begin(device, &command);
     }
-    cl_event *wanted = device->profiling ? &command.event : NULL;
-    cl_int code = enqueue(device, kernel, launch, wanted);
+    struct awaited_events awaited;
+    overlap_begin(device, launch->argument_count, launch->arguments, &awaited);
+    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
+    cl_int code = enqueue(device, kernel, launch, &awaited, wanted);
     if (is_out_of_memory(code) && device->pool_count > 0) {
-        device_make_room(device);
-        code = enqueue(device, kernel, launch, wanted);
+        device_make_room(device); /* which waits for all */
+        overlap_begin(device, launch->argument_count, launch->arguments, &awaited);
+        code = enqueue(device, kernel, launch, &awaited, wanted);
     }
     if (code != CL_SUCCESS) {
         opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -89,6 +92,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kern
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
+    overlap_end(device, command.event);
     return device->profiling ? command_log_add(device, &device->launches, &command, error)
                              : HEALCL_OK;
 }

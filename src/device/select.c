@@ -149,6 +149,15 @@ static cl_int query_long(const struct opencl *cl, struct device_info *info)
     return code;
 }
 
+static cl_int query_queues(const struct opencl *cl, struct device_info *info)
+{
+    cl_command_queue_properties properties = 0;
+    cl_int code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_QUEUE_PROPERTIES,
+                                      sizeof properties, &properties, NULL);
+    info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return code;
+}
+
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
@@ -162,6 +171,8 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
         code = query_first_work_item_size(cl, info);
     if (code == CL_SUCCESS)
         code = query_long(cl, info);
+    if (code == CL_SUCCESS)
+        code = query_queues(cl, info);
     return code;
 }
 

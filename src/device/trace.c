@@ -87,7 +87,7 @@ enum healcl_status device_trace_begin(struct healcl_device *device, struct trace
         return HEALCL_OK;
     TRY(device_set_profiling(device, true, error));
     TRY(device_finish(device, error));
-    TRY(device_renew_queue(device, &device->transfer, true, error));
+    TRY(device_renew_queue(device, &device->transfer, CL_QUEUE_PROFILING_ENABLE, error));
     TRY(read_clocks(device, &device->trace_clock, error));
     device->trace = trace;
     return HEALCL_OK;

@@ -19,9 +19,12 @@ static enum healcl_status map(struct healcl_device *device, enum trace_track tra
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         struct traced_command traced;
+        struct awaited_events awaited = {.count = 0};
         TRY(traced_command_init(&traced, device, track, name, bytes, error));
+        if (queue == device->compute)
+            overlap_begin(device, 0, NULL, &awaited);
         *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
-                                          (size_t)bytes, 0, NULL, traced.event, &code);
+                                          (size_t)bytes, AWAITED(awaited), traced.event, &code);
         if (code == CL_SUCCESS) {
             enum healcl_status status = traced_command_log(&traced, device, error);
             if (status != HEALCL_OK)
@@ -66,11 +69,15 @@ static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
         if (part > bytes - done)
             part = bytes - done;
         struct traced_command traced;
+        struct awaited_events awaited;
+        cl_event event = NULL;
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "copy", part, error));
+        overlap_begin(device, 1, &(struct launch_argument){.buffer = buffer}, &awaited);
         TRY_CL(error, "clEnqueueCopyBuffer",
-               device->cl->clEnqueueCopyBuffer(device->compute, staging, buffer->chunks[chunk],
-                                               (size_t)done, (size_t)start, (size_t)part, 0, NULL,
-                                               traced.event));
+               device->cl->clEnqueueCopyBuffer(
+                   device->compute, staging, buffer->chunks[chunk], (size_t)done, (size_t)start,
+                   (size_t)part, AWAITED(awaited), device->overlaps ? &event : traced.event));
+        overlap_end(device, event);
         TRY(traced_command_log(&traced, device, error));
         done += part;
     }
@@ -184,8 +191,12 @@ enum healcl_status device_download_map(struct healcl_device *device, const struc
 enum healcl_status device_download_end(struct healcl_device *device, const struct buffer *buffer,
                                        uint32_t chunk, void *memory, struct healcl_error *error)
 {
+    struct awaited_events awaited;
+    cl_event event = NULL;
+    overlap_begin(device, 1, &(struct launch_argument){.buffer = buffer}, &awaited);
     TRY_CL(error, "clEnqueueUnmapMemObject",
-           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->chunks[chunk], memory, 0,
-                                               NULL, NULL));
+           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->chunks[chunk], memory,
+                                               AWAITED(awaited), device->overlaps ? &event : NULL));
+    overlap_end(device, event);
     return HEALCL_OK;
 }

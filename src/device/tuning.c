@@ -64,13 +64,20 @@ static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
     return any;
 }
 
+static uint32_t launches_most(const struct device_info *info)
+{
+    return info->out_of_order ? LAUNCHES_AT_ONCE_MAX : 1;
+}
+
 /* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
     if ((info->type & CL_DEVICE_TYPE_CPU) && !device_emulates_gpu(info)) {
-        struct device_tuning tuning = {
-            .local_size = 1, .elements_per_item = ELEMENTS_PER_ITEM_CPU, .transform_local_size = 1};
+        struct device_tuning tuning = {.local_size = 1,
+                                       .elements_per_item = ELEMENTS_PER_ITEM_CPU,
+                                       .transform_local_size = 1,
+                                       .launches_at_once = launches_most(info)};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
         return tuning;
@@ -78,8 +85,10 @@ struct device_tuning tuning_default(const struct device_info *info)
     uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
     uint32_t local_size = (uint32_t)power_of_two_below(most);
-    struct device_tuning tuning = {
-        .local_size = local_size, .elements_per_item = 1, .transform_local_size = local_size};
+    struct device_tuning tuning = {.local_size = local_size,
+                                   .elements_per_item = 1,
+                                   .transform_local_size = local_size,
+                                   .launches_at_once = 1};
     (void)prefer(&tuning, info->type & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;
 }
@@ -137,6 +146,7 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
         {"local_size", &tuning->local_size, info->max_work_group_size, true},
         {"elements_per_item", &tuning->elements_per_item, ELEMENTS_PER_ITEM_MOST, false},
         {"transform_local_size", &tuning->transform_local_size, info->max_work_group_size, true},
+        {"launches_at_once", &tuning->launches_at_once, launches_most(info), false},
     };
     enum kernel_variant variant;
     const char *equals = memchr(item, '=', length);
@@ -178,9 +188,11 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
 
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
 {
-    int used = snprintf(
-        text, TUNING_TEXT_SIZE, "local_size=%u,elements_per_item=%u,transform_local_size=%u",
-        tuning->local_size, tuning->elements_per_item, tuning->transform_local_size);
+    int used =
+        snprintf(text, TUNING_TEXT_SIZE,
+                 "local_size=%u,elements_per_item=%u,transform_local_size=%u,launches_at_once=%u",
+                 tuning->local_size, tuning->elements_per_item, tuning->transform_local_size,
+                 tuning->launches_at_once);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);

@@ -27,10 +27,13 @@ enum kernel_variant {
     VARIANT_COUNT
 };
 
+enum { LAUNCHES_AT_ONCE_MAX = 16 };
+
 struct device_tuning {
     uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
     uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
     uint32_t transform_local_size; /* work-items that share one transform: 2^k */
+    uint32_t launches_at_once;     /* that may overlap; 1: the compute queue is in order */
     enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
 };
 

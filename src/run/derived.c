@@ -121,7 +121,7 @@ MUST_CHECK static enum healcl_status note_value(struct device_executor *self,
     struct job job;
     TRY(begin(&job, self, step, i, "note_value", layout, error));
     job.space.key = key;
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, &self->status);
     return job_launch_groups(&job, 1, self->device->tuning.local_size, error);
 }
 
@@ -154,8 +154,8 @@ MUST_CHECK static enum healcl_status modulus_table(struct device_executor *self,
         TRY(add(self, storage, &key, layout_elements(layout), sizeof(struct modulus), &derived,
                 error));
         job.space.key = check;
-        job_add_table(&job, &derived->table);
-        job_add_table(&job, &self->status);
+        job_add_written_table(&job, &derived->table);
+        job_add_written_table(&job, &self->status);
         TRY(job_launch(&job, error));
         TRY(note_value(self, step, i, check, layout, error));
     }
@@ -178,7 +178,7 @@ MUST_CHECK static enum healcl_status check_moduli(struct device_executor *self,
     TRY(add_modulus_check(self, step, i, layout, &check, error));
     TRY(begin(&job, self, step, i, "check_moduli", layout, error));
     job.space.key = check;
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, &self->status);
     TRY(job_launch(&job, error));
     TRY(note_value(self, step, i, check, layout, error));
     return add(self, storage, &key, 0, 0, &derived, error);
@@ -236,7 +236,7 @@ MUST_CHECK static enum healcl_status lane_moduli(struct device_executor *self,
         job_add_space(&job);
         job_add_table(&job, moduli->table);
         job_add_long(&job, moduli->k);
-        job_add_table(&job, &derived->table);
+        job_add_written_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }
     moduli->lanes = &derived->table;
@@ -293,7 +293,7 @@ enum healcl_status derive_twiddles(struct device_executor *self, const struct st
         TRY(add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle), &derived,
                 error));
         job_add_table(&job, moduli);
-        job_add_table(&job, &derived->table);
+        job_add_written_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }
     *table = &derived->table;
@@ -322,7 +322,7 @@ enum healcl_status derive_lane_twiddles(struct device_executor *self, const stru
         job_add_table(&job, twiddles);
         job_add_long(&job, n);
         job_add_long(&job, k);
-        job_add_table(&job, &derived->table);
+        job_add_written_table(&job, &derived->table);
         TRY(job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error));
     }
     *table = &derived->table;
@@ -342,7 +342,7 @@ MUST_CHECK static enum healcl_status fill_table(struct device_executor *self,
     struct layout words = {.rank = 1, .shape = {(int64_t)table->bytes / size}, .stride = {1}};
     struct job job;
     TRY(begin(&job, self, step, i, "fill", &words, error));
-    job.launch.arguments[1].buffer = table;
+    job.launch.arguments[1] = (struct launch_argument){.buffer = table};
     job.space.operand[0].offset = 0;
     job_add_long(&job, value);
     return job_launch(&job, error);
@@ -358,7 +358,7 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
     struct job job;
     TRY(fill_table(self, step, i, first, -1, error));
     TRY(begin(&job, self, step, i, "permutation_first", layout, error));
-    job_add_table(&job, first);
+    job_add_written_table(&job, first);
     TRY(job_launch(&job, error));
 
     uint32_t kinds = 3; /* bit reversal and identity, until it is found to be neither */
@@ -372,8 +372,8 @@ MUST_CHECK static enum healcl_status launch_permutation(struct device_executor *
     TRY(begin(&job, self, step, i, "permutation", layout, error));
     TRY(executor_add_check(self, &check, &job.space.key, error));
     job_add_table(&job, first);
-    job_add_table(&job, table);
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, table);
+    job_add_written_table(&job, &self->status);
     TRY(job_launch(&job, error));
     return note_value(self, step, i, job.space.key, layout, error);
 }
@@ -424,7 +424,7 @@ enum healcl_status derive_inverse_permutation(struct device_executor *self, cons
         job_set_space(&job, layout);
         job_add_space(&job);
         job_add_table(&job, permutation);
-        job_add_table(&job, &derived->table);
+        job_add_written_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }
     *table = &derived->table;
@@ -458,8 +458,8 @@ enum healcl_status derive_crt_inverses(struct device_executor *self, const struc
         TRY(executor_add_check(self, &check, &job.space.key, error));
         job_add_table(&job, moduli);
         job_add_uint(&job, (uint32_t)k);
-        job_add_table(&job, &derived->table);
-        job_add_table(&job, &self->status);
+        job_add_written_table(&job, &derived->table);
+        job_add_written_table(&job, &self->status);
         TRY(job_launch(&job, error));
     }
     *table = &derived->table;
@@ -484,7 +484,7 @@ enum healcl_status derive_index_check(struct device_executor *self, const struct
     struct job job;
     TRY(begin(&job, self, step, i, "check_indices", &own, error));
     TRY(executor_add_check(self, &check, &job.space.key, error));
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, &self->status);
     job_add_long(&job, key.first);
     job_add_long(&job, size);
     TRY(job_launch(&job, error));

@@ -99,12 +99,17 @@ void job_set_operand(struct job *job, uint32_t operand, const struct layout *lay
  * do not look at single axes. */
 void job_simplify_space(struct job *job);
 
-/* Kernel arguments, in order. */
+/* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
+ * at the same time. */
 void job_add_space(struct job *job);
-void job_add_buffer(struct job *job, const struct buffer *buffer);
-MUST_CHECK enum healcl_status job_add_tensor(struct job *job, const struct tensor *tensor,
+MUST_CHECK enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
+                                            struct healcl_error *error);
+MUST_CHECK enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
                                              struct healcl_error *error);
+void job_add_buffer(struct job *job, const struct buffer *buffer);
+void job_add_written_buffer(struct job *job, const struct buffer *buffer);
 void job_add_table(struct job *job, const struct buffer *table);
+void job_add_written_table(struct job *job, const struct buffer *table);
 void job_add_long(struct job *job, int64_t value);
 void job_add_uint(struct job *job, uint32_t value);
 

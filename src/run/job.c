@@ -114,15 +114,31 @@ void job_add_space(struct job *job)
 
 void job_add_buffer(struct job *job, const struct buffer *buffer)
 {
+    struct launch_argument *argument = add_argument(job);
+    argument->buffer = buffer;
+    argument->read_only = true;
+}
+
+void job_add_written_buffer(struct job *job, const struct buffer *buffer)
+{
     add_argument(job)->buffer = buffer;
 }
 
-enum healcl_status job_add_tensor(struct job *job, const struct tensor *tensor,
-                                  struct healcl_error *error)
+enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
+                                 struct healcl_error *error)
 {
     const struct buffer *buffer;
     TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
     job_add_buffer(job, buffer);
+    return HEALCL_OK;
+}
+
+enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
+                                  struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
+    job_add_written_buffer(job, buffer);
     return HEALCL_OK;
 }
 
@@ -135,6 +151,13 @@ bool job_has_chunks(const struct job *job)
 }
 
 void job_add_table(struct job *job, const struct buffer *table)
+{
+    struct launch_argument *argument = add_argument(job);
+    argument->table = table;
+    argument->read_only = true;
+}
+
+void job_add_written_table(struct job *job, const struct buffer *table)
 {
     add_argument(job)->table = table;
 }

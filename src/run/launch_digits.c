@@ -39,15 +39,15 @@ enum healcl_status launch_digits(struct device_executor *self, const struct step
     job_set_operand(&job, 1, &step->in[0]->layout);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
     job_add_long(&job, step->value[0]);
     job_add_long(&job, count);
     if (may_use_vectors(&job) && stride == 1 && count >= VECTORS_MIN)
         job.launch.kernel = "digits_vectors";
     else
         job_add_long(&job, stride);
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, &self->status);
     return job_launch(&job, error);
 }
 
@@ -70,15 +70,15 @@ enum healcl_status launch_digits_full_q(struct device_executor *self, const stru
     job_set_operand(&job, 1, &a_view);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
     job_add_table(&job, q);
     job_add_table(&job, inverses);
     job_add_long(&job, step->value[0]);
     job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
-    job_add_table(&job, &self->status);
+    job_add_written_table(&job, &self->status);
     if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1)
         job.launch.kernel = "digits_full_q_vectors";
     return job_launch(&job, error);

@@ -68,9 +68,9 @@ MUST_CHECK static enum healcl_status add_elementwise_tensors(struct job *job,
                                                              const struct scalars *scalars,
                                                              struct healcl_error *error)
 {
-    TRY(job_add_tensor(job, step->out, error));
+    TRY(job_add_output(job, step->out, error));
     for (uint32_t i = 0; i < 2; i++) /* some buffer must stand for a scalar's */
-        TRY(job_add_tensor(job, scalars->mask & 1u << i ? step->out : step->in[i], error));
+        TRY(job_add_input(job, scalars->mask & 1u << i ? step->out : step->in[i], error));
     return HEALCL_OK;
 }
 
@@ -212,7 +212,7 @@ enum healcl_status launch_elementwise(struct device_executor *self, const struct
         job_add_table(&job, table);
         prefer_runs(&job, kernel.runs, &scalars);
     } else
-        TRY(job_add_tensor(&job, step->in[2], error));
+        TRY(job_add_input(&job, step->in[2], error));
     add_scalars(&job, &scalars);
     return job_launch(&job, error);
 }
@@ -228,8 +228,8 @@ enum healcl_status launch_absolute(struct device_executor *self, const struct st
     job_set_operand(&job, 1, &step->in[0]->layout);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
     job_prefer_lines(&job, FAMILY_elementwise, step->out->storage->dtype, 2);
     return job_launch(&job, error);
 }

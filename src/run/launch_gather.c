@@ -38,9 +38,9 @@ enum healcl_status launch_gather(struct device_executor *self, const struct step
     job_set_operand(&job, 2, &step->in[1]->layout);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
-    TRY(job_add_tensor(&job, step->in[1], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
+    TRY(job_add_input(&job, step->in[1], error));
     job_add_long(&job, size);
     if (suits_rows(&job, size, stride)) {
         job.launch.kernel = "gather_rows";

@@ -37,7 +37,7 @@ enum healcl_status launch_fill(struct device_executor *self, const struct step *
     job_set_operand(&job, 0, &step->out->layout);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
+    TRY(job_add_output(&job, step->out, error));
     job_add_long(&job, step->value[0]);
     job_prefer_lines(&job, FAMILY_copy, step->out->storage->dtype, 1);
     return job_launch(&job, error);
@@ -149,8 +149,8 @@ enum healcl_status launch_copy(struct device_executor *self, const struct step *
     job_set_operand(&job, COPY_IN, &in->layout);
     job_simplify_space(&job);
     job_add_space(&job);
-    job_add_buffer(&job, out);
-    TRY(job_add_tensor(&job, in, error));
+    job_add_written_buffer(&job, out);
+    TRY(job_add_input(&job, in, error));
     if (prefers(self, FAMILY_copy, VARIANT_VECTORS) && !job_has_chunks(&job) &&
         order_for_tiles(&job.space)) {
         job.launch.program = "tiles";

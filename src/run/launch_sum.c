@@ -36,8 +36,8 @@ MUST_CHECK static enum healcl_status begin_axis_modsum(struct job *job,
     job_init(job, self, step, program, kernel);
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
-    TRY(job_add_tensor(job, step->out, error));
-    TRY(job_add_tensor(job, step->in[0], error));
+    TRY(job_add_output(job, step->out, error));
+    TRY(job_add_input(job, step->in[0], error));
     job_set_space(job, &step->out->layout);
     job_set_operand(job, 0, &step->out->layout);
     job_set_operand(job, 1, &a_view);
@@ -132,8 +132,8 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_rows(struct device_execu
     job_set_operand(&job, 1, &a_rows);
     job_simplify_space(&job);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
     *done = k > 0 && suits_vectors(&job, count, LANES) && LANES % k == 0 && a->stride[last] == 1 &&
             a->stride[axis] == k && count * k >= ROW_MIN;
     if (*done)
@@ -208,9 +208,9 @@ MUST_CHECK static enum healcl_status add_product_arguments(struct job *job,
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
     job_add_space(job);
-    TRY(job_add_tensor(job, step->out, error));
-    TRY(job_add_tensor(job, step->in[0], error));
-    TRY(job_add_tensor(job, step->in[1], error));
+    TRY(job_add_output(job, step->out, error));
+    TRY(job_add_input(job, step->in[0], error));
+    TRY(job_add_input(job, step->in[1], error));
     job_add_table(job, q);
     job_add_table(job, perm);
     job_add_uint(job, step->in[3] != NULL);

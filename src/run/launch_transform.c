@@ -19,8 +19,8 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     job.space.end = (uint64_t)(first + count) * n;
     job_set_operand(&job, 1, &step->in[0]->layout);
     job_add_space(&job);
-    job_add_table(&job, &transform->rows);
-    TRY(job_add_tensor(&job, step->in[0], error));
+    job_add_written_table(&job, &transform->rows);
+    TRY(job_add_input(&job, step->in[0], error));
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->perm);
     job_add_uint(&job, transform->inverse && permutes);
@@ -28,7 +28,7 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
 
     job_init(&job, self, step, "core", transform->inverse ? "inverse" : "forward");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_add_table(&job, &transform->rows);
+    job_add_written_table(&job, &transform->rows);
     job_add_long(&job, transform->n);
     job_add_uint(&job, (uint32_t)transform->k);
     job_add_uint(&job, (uint32_t)(first % transform->k));
@@ -46,7 +46,7 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     job.space.end = (uint64_t)(first + count) * n;
     job_set_operand(&job, 0, &step->out->layout);
     job_add_space(&job);
-    TRY(job_add_tensor(&job, step->out, error));
+    TRY(job_add_output(&job, step->out, error));
     job_add_table(&job, &transform->rows);
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->n_inv);

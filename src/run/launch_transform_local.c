@@ -61,7 +61,7 @@ MUST_CHECK static enum healcl_status launch_pass(struct device_executor *self,
     job_set_operand(&job, 1, pass->in_layout);
     job_add_space(&job);
     job_add_uint(&job, (uint32_t)first);
-    job_add_buffer(&job, pass->out);
+    job_add_written_buffer(&job, pass->out);
     job_add_buffer(&job, pass->in);
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);

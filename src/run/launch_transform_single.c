@@ -28,8 +28,8 @@ enum healcl_status launch_single(struct device_executor *self, const struct tran
     job_set_operand(&job, 1, &step->in[0]->layout);
     job_add_space(&job);
     job_add_uint(&job, (uint32_t)rows);
-    TRY(job_add_tensor(&job, step->out, error));
-    TRY(job_add_tensor(&job, step->in[0], error));
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
     job_add_table(&job, transform->perm);

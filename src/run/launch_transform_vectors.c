@@ -52,11 +52,29 @@ static int64_t count_work_items(const struct device_executor *self, int64_t batc
 static enum healcl_status add_tensors(struct job *job, const struct step *step,
                                       struct healcl_error *error)
 {
-    TRY(job_add_tensor(job, step->out, error));
-    TRY(job_add_tensor(job, step->in[0], error));
+    TRY(job_add_output(job, step->out, error));
+    TRY(job_add_input(job, step->in[0], error));
     job_add_uint(job, (uint32_t)dtype_size(step->out->storage->dtype));
     job_add_uint(job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     return HEALCL_OK;
+}
+
+/* Whether the kernel takes rows to scratch memory on their way. It needs none where it can work on
+ * the rows of the output, which begin at multiples of its vectors: OpenCL aligns buffers to 128
+ * bytes. */
+static bool needs_scratch(const struct transform *transform, int word_bits)
+{
+    enum { VECTOR_BYTES = 64 };
+    const struct step *step = transform->step;
+    const struct layout *out = &step->out->layout;
+    int64_t size = (int64_t)dtype_size(step->out->storage->dtype);
+    bool in_plain_order = transform->inverse || !step->in[3];
+    bool aligned = out->offset * size % VECTOR_BYTES == 0;
+    for (int axis = 0; axis < 3; axis++)
+        aligned =
+            aligned && (out->shape[axis] == 1 || out->stride[axis] * size % VECTOR_BYTES == 0);
+    return !in_plain_order || !aligned || out->stride[3] != 1 || size != word_bits / 8 ||
+           step->in[0]->storage == step->out->storage;
 }
 
 enum healcl_status launch_vectors_transform(struct device_executor *self,
@@ -75,8 +93,10 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
     int64_t scratch_bytes = together * (transform->n + ROW_PADDING) * bits / 8;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
-    TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
-                              &transform->rows, error));
+    bool scratch = together > 1 || needs_scratch(transform, bits);
+    if (scratch)
+        TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
+                                  &transform->rows, error));
 
     struct job job;
     job_init_rows(&job, self, step, transform->inverse ? "inverse_rows" : "forward_rows", bits);
@@ -85,7 +105,11 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     job_set_operand(&job, 1, in);
     job_add_space(&job);
     enum healcl_status status = add_tensors(&job, step, error);
-    job_add_table(&job, &transform->rows);
+    if (scratch)
+        job_add_written_table(&job, &transform->rows);
+    else
+        job_add_table(&job, transform->q); /* some buffer must stand for it */
+    job_add_uint(&job, scratch);
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
     job_add_table(&job, lane_twiddles);
