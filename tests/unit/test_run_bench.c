@@ -284,7 +284,7 @@ static cl_int CL_API_CALL idle_kernel(cl_command_queue queue, cl_kernel kernel, 
                                       cl_event *event)
 {
     if (launches_before_idling == 0)
-        return CL_SUCCESS;
+        return clEnqueueBarrierWithWaitList(queue, count, list, event);
     launches_before_idling--;
     return clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, count, list,
                                   event);
