@@ -42,13 +42,13 @@ static const struct tune_case {
 
 enum { CASE_COUNT = sizeof cases / sizeof *cases };
 
-/* Whether the tunables of thin kernels, not the variant of a family, are what a subject decides. */
+static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
+                  LAUNCHES[] = "launches_at_once";
+
+/* Whether a subject is a tunable of thin kernels. */
 static bool is_shape(const char *subject)
 {
-    for (int family = 0; family < FAMILY_COUNT; family++)
-        if (strcmp(kernel_family_name((enum kernel_family)family), subject) == 0)
-            return false;
-    return true;
+    return subject == LOCAL_SIZE || subject == ELEMENTS;
 }
 
 /* Transforms have a tunable of their own. */
@@ -56,6 +56,8 @@ static bool decides(const char *subject, const struct tune_case *measured)
 {
     if (is_shape(subject))
         return measured->family != FAMILY_transform;
+    if (subject == LAUNCHES)
+        return true;
     return strcmp(kernel_family_name(measured->family), subject) == 0;
 }
 
@@ -83,6 +85,11 @@ __attribute__((format(printf, 3, 4))) static void add(struct lister *lister, con
             known = true;
     if (!known && report->count < TUNE_ALTERNATIVES_MAX)
         report->alternatives[report->count++] = alternative;
+}
+
+static void add_number(struct lister *lister, const char *subject, uint32_t value)
+{
+    add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
 /* A variant whose work-items share a transform comes in several sizes. */
@@ -137,16 +144,20 @@ void tune_list(const struct device_info *info, struct tune_report *report)
     struct lister lister = {info, report};
     *report = (struct tune_report){.tuning = tuning_default(info)};
 
-    add(&lister, "local_size", "local_size=%" PRIu32, report->tuning.local_size);
+    add_number(&lister, LOCAL_SIZE, report->tuning.local_size);
     for (int i = 0; i < size_count; i++)
-        add(&lister, "local_size", "local_size=%" PRIu32, sizes[i]);
-    add(&lister, "elements_per_item", "elements_per_item=%" PRIu32,
-        report->tuning.elements_per_item);
+        add_number(&lister, LOCAL_SIZE, sizes[i]);
+    add_number(&lister, ELEMENTS, report->tuning.elements_per_item);
     for (int i = 0; i < element_count; i++)
-        add(&lister, "elements_per_item", "elements_per_item=%" PRIu32, elements[i]);
+        add_number(&lister, ELEMENTS, elements[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (has_choice((enum kernel_family)family))
             list_variants(&lister, (enum kernel_family)family, sizes, size_count);
+    if (!info->out_of_order)
+        return;
+    add_number(&lister, LAUNCHES, report->tuning.launches_at_once);
+    add_number(&lister, LAUNCHES, 1);
+    add_number(&lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
 }
 
 const char *tune_outcome_name(enum tune_outcome outcome)
@@ -208,7 +219,9 @@ MUST_CHECK static enum healcl_status measure(struct healcl_device **device,
                                              struct healcl_error *error)
 {
     struct healcl_error problem = {.status = HEALCL_OK};
-    TRY(tuning_of(alternative, report, &(*device)->info, &(*device)->tuning, error));
+    struct device_tuning tuning;
+    TRY(tuning_of(alternative, report, &(*device)->info, &tuning, error));
+    TRY(device_set_tuning(*device, &tuning, error));
     if (options->measuring)
         options->measuring(options->context, alternative);
     enum healcl_status status = run_cases(*device, options, alternative, &problem);
@@ -257,6 +270,5 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
         best->chosen = true;
         TRY(tuning_parse(&report->tuning, best->choice, "tune", &(*device)->info, error));
     }
-    (*device)->tuning = report->tuning;
-    return HEALCL_OK;
+    return device_set_tuning(*device, &report->tuning, error);
 }

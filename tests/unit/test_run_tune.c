@@ -53,6 +53,11 @@ static void lists_what_a_device_can(void **state)
             assert_string_not_equal(report.alternatives[j].choice, "local_size=512");
         info.max_work_group_size = 1;
         check_list(&info);
+        size_t count = report.count;
+        info.out_of_order = true;
+        check_list(&info);
+        assert_int_equal(report.count, count + 2);
+        assert_string_equal(report.alternatives[count].subject, "launches_at_once");
     }
 }
 
