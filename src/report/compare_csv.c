@@ -20,6 +20,7 @@ static void put_line(const struct comparison *comparison, const struct compare_r
     const struct compare_device *device = &comparison->devices[run->device];
     struct compare_times times = {.median = 0};
     struct compare_speedup speedup = {.factor = 0};
+    double overhead;
     put_text(stream, comparison->transcripts[run->transcript].file);
     put_text(stream, device->selector);
     put_text(stream, device->name);
@@ -39,7 +40,13 @@ static void put_line(const struct comparison *comparison, const struct compare_r
         fprintf(stream, "%.6g,%.6g,%.6g,", speedup.factor, speedup.low, speedup.high);
     else
         fputs(",,,", stream);
-    fprintf(stream, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n",
+    fprintf(stream, "%s,",
+            run->profiled_count == 0  ? ""
+            : run->operations_by_host ? "host"
+                                      : "device");
+    if (compare_overhead_of(run, &overhead))
+        fprintf(stream, "%.6g", overhead);
+    fprintf(stream, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\r\n",
             run->open_device_nanoseconds, run->open_transcript_nanoseconds,
             run->compile_nanoseconds, run->process_nanoseconds, run->device_bytes, run->host_bytes);
 }
@@ -48,7 +55,8 @@ enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *
 {
     fputs("transcript,index,device,platform,driver,baseline,outcome,message,results,compared,"
           "different,samples,median_ns,low_ns,high_ns,least_ns,most_ns,speedup,speedup_low,"
-          "speedup_high,open_device_ns,open_transcript_ns,compile_ns,process_ns,"
+          "speedup_high,profile_clock,profile_overhead,open_device_ns,open_transcript_ns,compile_"
+          "ns,process_ns,"
           "device_memory_peak,host_memory_peak\r\n",
           stream);
     for (size_t i = 0; i < comparison->run_count; i++)

@@ -106,6 +106,11 @@ def check_csv(path, report):
         assert row["message"] == run["message"]
         if "speedup" in run:
             assert abs(float(row["speedup"]) / run["speedup"]["factor"] - 1) < 1e-5
+        profile = run.get("profile", {})
+        assert row["profile_clock"] == (profile["clock"] if profile.get("runs_ns") else ""), row
+        assert (row["profile_overhead"] != "") == ("overhead" in profile), (row, run)
+        if "overhead" in profile:
+            assert abs(float(row["profile_overhead"]) / profile["overhead"] - 1) < 1e-5
 
 
 def check_markdown(path, report):
