@@ -51,13 +51,14 @@ static enum healcl_status read_tuning(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-enum healcl_status device_set_loop_limit(struct healcl_device *device, uint64_t limit,
-                                         struct healcl_error *error)
+enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
+                                        bool launches_overlap, struct healcl_error *error)
 {
-    if (limit == device->info.loop_limit)
-        return HEALCL_OK;
-    device->info.loop_limit = limit;
-    return read_tuning(device, error);
+    device->info.loop_limit = loop_limit;
+    device->info.launches_overlap = launches_overlap;
+    TRY(read_tuning(device, error));
+    struct device_tuning tuning = device->tuning;
+    return device_set_tuning(device, &tuning, error);
 }
 
 static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
@@ -99,7 +100,9 @@ static cl_command_queue_properties compute_properties(const struct healcl_device
 {
     if (profiling)
         return CL_QUEUE_PROFILING_ENABLE;
-    return device->tuning.launches_at_once > 1 ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0;
+    return device->tuning.launches_at_once > 1 && device->info.out_of_order
+               ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+               : 0;
 }
 
 static enum healcl_status open_context(struct healcl_device *device, struct healcl_error *error)
@@ -112,7 +115,9 @@ static enum healcl_status open_context(struct healcl_device *device, struct heal
     if (code != CL_SUCCESS)
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
-    TRY(create_queue(device, compute_properties(device, false), &device->compute, error));
+    cl_command_queue_properties computing = compute_properties(device, false);
+    TRY(create_queue(device, computing, &device->compute, error));
+    device->overlaps = computing & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
     TRY(create_queue(device, 0, &device->transfer, error));
     return overlap_init(device, error);
 }
@@ -241,8 +246,9 @@ enum healcl_status device_set_tuning(struct healcl_device *device,
                                      const struct device_tuning *tuning, struct healcl_error *error)
 {
     device->tuning = *tuning;
-    bool can_stay = device->profiling || device->overlaps == (tuning->launches_at_once > 1);
-    return can_stay ? HEALCL_OK : renew_compute(device, false, error);
+    bool overlaps = compute_properties(device, false) & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return device->profiling || device->overlaps == overlaps ? HEALCL_OK
+                                                             : renew_compute(device, false, error);
 }
 
 enum healcl_status device_set_profiling(struct healcl_device *device, bool profiling,

@@ -33,6 +33,7 @@ struct device_info {
     uint32_t compute_units, clock_mhz, address_bits;
     uint64_t global_memory_bytes; /* a hint: PoCL reports too little */
     uint64_t max_allocation_bytes;
+    uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
     size_t max_work_group_size; /* in one dimension */
     size_t max_parameter_bytes;
@@ -43,6 +44,8 @@ struct device_info {
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
+    bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
+                              measured */
 };
 
 /* "cpu", "gpu", "accelerator" or "other" */

@@ -16,8 +16,9 @@ MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
                                                  struct healcl_error *error);
 
 /* Notes what the self-test has found, and shapes kernels for it. */
-MUST_CHECK enum healcl_status device_set_loop_limit(struct healcl_device *device, uint64_t limit,
-                                                    struct healcl_error *error);
+MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
+                                                   uint64_t loop_limit, bool launches_overlap,
+                                                   struct healcl_error *error);
 
 /* ---------------------------------------------------------------- buffer.c */
 

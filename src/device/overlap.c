@@ -26,7 +26,6 @@ struct recent_commands {
 
 enum healcl_status overlap_init(struct healcl_device *device, struct healcl_error *error)
 {
-    device->overlaps = device->tuning.launches_at_once > 1;
     device->recent = calloc(1, sizeof *device->recent);
     if (!device->recent)
         NO_MEMORY(error);

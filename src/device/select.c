@@ -77,6 +77,7 @@ static const struct query queries[] = {
     {CL_DEVICE_ADDRESS_BITS, QUERY_NUMBER, FIELD(address_bits)},
     {CL_DEVICE_GLOBAL_MEM_SIZE, QUERY_NUMBER, FIELD(global_memory_bytes)},
     {CL_DEVICE_MAX_MEM_ALLOC_SIZE, QUERY_NUMBER, FIELD(max_allocation_bytes)},
+    {CL_DEVICE_GLOBAL_MEM_CACHE_SIZE, QUERY_NUMBER, FIELD(cache_bytes)},
     {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
     {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
@@ -209,7 +210,7 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
         info->platform_id = platform;
         info->device_id = ids[i];
         info->fault = query_device(cl, info);
-        info->loop_limit = self_test_kept_loop_limit(info);
+        self_test_take_findings(info);
     }
     free(ids);
     return HEALCL_OK;

@@ -30,7 +30,7 @@ enum { SELF_TEST_REASON_SIZE = 640 };
 enum self_test_outcome self_test_read_kept(const struct device_info *info,
                                            char reason[SELF_TEST_REASON_SIZE]);
 
-/* What is kept of a device's loops: struct device_info, loop_limit. */
-uint64_t self_test_kept_loop_limit(const struct device_info *info);
+/* Fills in what is kept of a test that was passed: loop_limit and launches_overlap. */
+void self_test_take_findings(struct device_info *info);
 
 #endif

@@ -64,11 +64,6 @@ static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
     return any;
 }
 
-static uint32_t launches_most(const struct device_info *info)
-{
-    return info->out_of_order ? LAUNCHES_AT_ONCE_MAX : 1;
-}
-
 /* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
@@ -77,7 +72,8 @@ struct device_tuning tuning_default(const struct device_info *info)
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
                                        .transform_local_size = 1,
-                                       .launches_at_once = launches_most(info)};
+                                       .launches_at_once =
+                                           info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
         return tuning;
@@ -146,7 +142,7 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
         {"local_size", &tuning->local_size, info->max_work_group_size, true},
         {"elements_per_item", &tuning->elements_per_item, ELEMENTS_PER_ITEM_MOST, false},
         {"transform_local_size", &tuning->transform_local_size, info->max_work_group_size, true},
-        {"launches_at_once", &tuning->launches_at_once, launches_most(info), false},
+        {"launches_at_once", &tuning->launches_at_once, LAUNCHES_AT_ONCE_MAX, false},
     };
     enum kernel_variant variant;
     const char *equals = memchr(item, '=', length);

@@ -33,7 +33,7 @@ struct device_tuning {
     uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
     uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
     uint32_t transform_local_size; /* work-items that share one transform: 2^k */
-    uint32_t launches_at_once;     /* that may overlap; 1: the compute queue is in order */
+    uint32_t launches_at_once;     /* that may overlap, if queues can be out of order; 1: none */
     enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
 };
 

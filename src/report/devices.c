@@ -135,9 +135,10 @@ static void add_self_test(struct json *json, cJSON *object, const struct device_
     json_string(json, object, "self_test", self_test_outcome_name(outcome));
     if (outcome == SELF_TEST_FAILED)
         json_string(json, object, "self_test_failure", reason);
-    uint64_t loop_limit = self_test_kept_loop_limit(info);
-    if (loop_limit > 0)
-        json_number(json, object, "loop_limit", loop_limit);
+    struct device_info found = *info;
+    self_test_take_findings(&found);
+    if (found.loop_limit > 0)
+        json_number(json, object, "loop_limit", found.loop_limit);
 }
 
 static void add_device(struct json *json, cJSON *object, const struct devices_facts *facts,

@@ -233,6 +233,14 @@ MUST_CHECK static enum healcl_status verify_again(struct bench *bench,
 
 /* ---------------------------------------------------------------- timing */
 
+/* Whether more memory does not make the difference between working in the device's cache and not:
+ * it still fits well, or nothing does. */
+static bool caches_as_well(const struct healcl_device *device, uint64_t bytes, uint64_t more)
+{
+    uint64_t cache = device->info.cache_bytes;
+    return bytes + more <= cache / 2 || bytes > cache;
+}
+
 /* Whether launches of the operation, one step, would be independent if they had two outputs. */
 static bool wants_second_output(const struct bench *bench, const struct healcl_device *device)
 {
@@ -241,7 +249,8 @@ static bool wants_second_output(const struct bench *bench, const struct healcl_d
     uint64_t bytes = step->out ? storage_bytes(step->out->storage) : 0;
     if (!device->overlaps || !step->out || bytes > SECOND_OUTPUT_BYTES || bench->loop_steps != 1 ||
         plan->segments[BENCH_RESULT].step_count != 1 || bench_case_accumulates(&bench->measured) ||
-        plan->bytes_peak + bytes > bench->options->memory_limit)
+        plan->bytes_peak + bytes > bench->options->memory_limit ||
+        !caches_as_well(device, plan->bytes_peak, bytes))
         return false;
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i] && step->in[i]->storage == step->out->storage)

@@ -57,12 +57,13 @@ VENDOR_SECONDS = 600  # some compilers are slow
 # What they run: the device's own choice, and what every device should be able to.
 VENDOR_VARIANTS = ["", "general", "local"]
 
-# Random programs run on the device as it is, then by turns with nothing else, in buffers of several
+# Random programs run on the device as it is, then by turns overlapping, in buffers of several
 # chunks, with work-groups of several work-items, the last of them not full, and with the variants of
 # other devices.
 SEEDS = range(101, 141)
 ENVIRONMENTS = [
     {},
+    {"HEALCL_TUNING": "launches_at_once=16"},
     {"HEALCL_CHUNK_BYTES": "16384"},
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
     {"HEALCL_TUNING": "local,local_size=8,elements_per_item=1,transform_local_size=8"},

@@ -74,7 +74,7 @@ static void close_device(void)
 
 static bool open_overlapping(void)
 {
-    open_with("local_size=1");
+    open_with("local_size=1,launches_at_once=16");
     if (device->overlaps)
         return true;
     close_device();

@@ -162,6 +162,14 @@ static void wide_transforms(void **state)
     verify_all("general,local_size=1,elements_per_item=1000000,transform_local_size=256");
 }
 
+static void overlapping(void **state)
+{
+    (void)state;
+    verify_all("launches_at_once=2");
+    verify_all("launches_at_once=16");
+    verify_all("general,launches_at_once=16");
+}
+
 /* Fat work-items in groups, whose private memory adds up. */
 static void fat_groups(void **state)
 {
@@ -175,7 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SHAPE_TEST(chunks),          SHAPE_TEST(many_work_items), SHAPE_TEST(odd_work_items),
-        SHAPE_TEST(wide_transforms), SHAPE_TEST(fat_groups),
+        SHAPE_TEST(wide_transforms), SHAPE_TEST(overlapping),     SHAPE_TEST(fat_groups),
     };
     return cmocka_run_group_tests(tests, open_transcripts, close_transcripts);
 }
