@@ -121,8 +121,11 @@ static void runs_once(void **state)
     (void)state;
     char reason[SELF_TEST_REASON_SIZE];
     struct healcl_device *device = NULL;
+    bool overlap = false;
     for (int i = 0; i < 2; i++) {
         OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+        assert_true(i == 0 || device->info.launches_overlap == overlap);
+        overlap = device->info.launches_overlap;
         assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
         assert_string_equal(reason, "");
         healcl_device_close(device);
