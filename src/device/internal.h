@@ -108,6 +108,7 @@ struct kernel {
     struct kernel *next;
     cl_kernel id;
     char *name;
+    bool launched;
 };
 
 struct program {
@@ -132,7 +133,7 @@ uint32_t launch_chunks(const struct launch *launch);
 
 /* The kernel of a launch, built if need be; owned by the device. */
 MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
-                                            const struct launch *launch, cl_kernel *kernel,
+                                            const struct launch *launch, struct kernel **kernel,
                                             struct healcl_error *error);
 
 /* Keeps the binaries of the programs that are worth it, some of them in each run. */

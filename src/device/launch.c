@@ -67,7 +67,16 @@ static size_t trace_kernel(struct trace *trace, const struct launch *launch)
     return index;
 }
 
-static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kernel kernel,
+/* A driver may compile a kernel when it first runs (PoCL does, for each thread that has come to
+ * it): nothing overlaps with that launch. */
+static void find_order(struct healcl_device *device, const struct kernel *kernel,
+                       const struct launch *launch, struct awaited_events *awaited)
+{
+    overlap_begin(device, kernel->launched ? launch->argument_count : 0, launch->arguments,
+                  awaited);
+}
+
+static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
                                            const struct launch *launch, struct healcl_error *error)
 {
     struct command command = {.tag = launch->tag};
@@ -77,13 +86,13 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kern
         command_begin(device, &command);
     }
     struct awaited_events awaited;
-    overlap_begin(device, launch->argument_count, launch->arguments, &awaited);
+    find_order(device, kernel, launch, &awaited);
     cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
-    cl_int code = enqueue(device, kernel, launch, &awaited, wanted);
+    cl_int code = enqueue(device, kernel->id, launch, &awaited, wanted);
     if (is_out_of_memory(code) && device->pool_count > 0) {
         device_make_room(device); /* which waits for all */
-        overlap_begin(device, launch->argument_count, launch->arguments, &awaited);
-        code = enqueue(device, kernel, launch, &awaited, wanted);
+        find_order(device, kernel, launch, &awaited);
+        code = enqueue(device, kernel->id, launch, &awaited, wanted);
     }
     if (code != CL_SUCCESS) {
         opencl_error(error, code, "clEnqueueNDRangeKernel", __FILE__, __LINE__);
@@ -93,17 +102,18 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, cl_kern
         return HEALCL_DEVICE;
     }
     overlap_end(device, command.event);
+    kernel->launched = true;
     return device->profiling ? command_log_add(device, &device->launches, &command, error)
                              : HEALCL_OK;
 }
 
-static enum healcl_status launch_kernel(struct healcl_device *device, cl_kernel kernel,
+static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
              launch->groups, launch->local_size);
-    TRY(set_arguments(device, kernel, launch, error));
+    TRY(set_arguments(device, kernel->id, launch, error));
     TRY(device_await_uploads(device, error));
     TRY(enqueue_recorded(device, kernel, launch, error));
     if (++device->unflushed >= FLUSH_EVERY) {
@@ -118,7 +128,7 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
 {
     if (launch->groups == 0)
         return HEALCL_OK;
-    cl_kernel kernel = NULL;
+    struct kernel *kernel;
     TRY(device_kernel(device, launch, &kernel, error));
     enum healcl_status status = launch_kernel(device, kernel, launch, error);
     if (status != HEALCL_OK)

@@ -312,7 +312,7 @@ static enum healcl_status make_kernel(struct healcl_device *device, const struct
 }
 
 enum healcl_status device_kernel(struct healcl_device *device, const struct launch *launch,
-                                 cl_kernel *kernel, struct healcl_error *error)
+                                 struct kernel **kernel, struct healcl_error *error)
 {
     *kernel = NULL;
     uint32_t chunks = launch_chunks(launch);
@@ -328,13 +328,13 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
         TRY(status);
         found = device->programs->kernels;
     }
-    *kernel = found->id;
+    *kernel = found;
     return HEALCL_OK;
 }
 
 enum healcl_status device_prepare(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
-    cl_kernel kernel = NULL;
+    struct kernel *kernel;
     return device_kernel(device, launch, &kernel, error);
 }

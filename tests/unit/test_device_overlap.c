@@ -1,5 +1,5 @@
 /* Launches on an out-of-order queue: which wait for which, and that those which must do. */
-#include <stdio.h>
+#include <string.h>
 
 #include "helper_device.h"
 
@@ -45,6 +45,27 @@ static struct opencl cl;
 static struct healcl_device *device;
 static struct buffer buffers[BUFFERS]; /* of one int, number i at first 10*i */
 
+/* Returns how many launches it waits for. */
+static cl_uint step_with(const char *options, int from, int to, uint32_t rounds)
+{
+    struct launch launch = {.program = "overlap",
+                            .kernel = "increase",
+                            .argument_count = 3,
+                            .arguments = {{.table = &buffers[from], .read_only = true},
+                                          {.table = &buffers[to]},
+                                          {.value = &rounds, .size = sizeof rounds}},
+                            .local_size = 1,
+                            .groups = 1};
+    strcpy(launch.options, options);
+    OK(device_launch(device, &launch, &error));
+    return awaited;
+}
+
+static cl_uint step(int from, int to, uint32_t rounds)
+{
+    return step_with("", from, to, rounds);
+}
+
 static void write(int i, int32_t value)
 {
     OK(device_write(device, &buffers[i], 0, sizeof value, &value, &error));
@@ -58,10 +79,11 @@ static void open_with(const char *tuning)
     setenv("HEALCL_TUNING", tuning, 1);
     OK(device_open(&cl, "", &device, &error));
     OK(device_add_program(device, "overlap", source, &error));
-    for (int i = 0; i < BUFFERS; i++) {
+    for (int i = 0; i < BUFFERS; i++)
         OK(device_buffer_acquire(device, sizeof(int32_t), true, &buffers[i], &error));
+    (void)step(0, 1, 0); /* is not the kernel's first launch later */
+    for (int i = 0; i < BUFFERS; i++)
         write(i, 10 * i);
-    }
     OK(device_finish(device, &error));
 }
 
@@ -86,21 +108,6 @@ static bool open_overlapping(void)
         if (!open_overlapping()) \
             skip();              \
     } while (0)
-
-/* Returns how many launches it waits for. */
-static cl_uint step(int from, int to, uint32_t rounds)
-{
-    const struct launch launch = {.program = "overlap",
-                                  .kernel = "increase",
-                                  .argument_count = 3,
-                                  .arguments = {{.table = &buffers[from], .read_only = true},
-                                                {.table = &buffers[to]},
-                                                {.value = &rounds, .size = sizeof rounds}},
-                                  .local_size = 1,
-                                  .groups = 1};
-    OK(device_launch(device, &launch, &error));
-    return awaited;
-}
 
 static int32_t read(int i)
 {
@@ -156,6 +163,20 @@ static void waits_in_long_chains(void **state)
     for (int i = 0; i < 100; i++)
         (void)step(i % 2, 1 - i % 2, i % 3 == 0 ? SLOW / 100 : 0);
     assert_int_equal(read(0), 100);
+    close_device();
+}
+
+/* The first launch of a kernel is compiled, on some devices. */
+static void first_launches_are_alone(void **state)
+{
+    (void)state;
+    NEEDS_OVERLAP();
+    (void)step(0, 1, SLOW);
+    (void)step(0, 2, SLOW);
+    assert_int_equal(step_with("-D OTHER", 0, 3, 0), 2);
+    assert_int_equal(step(0, 1, 0), 1);
+    assert_int_equal(step_with("-D OTHER", 0, 2, 0), 1);
+    assert_int_equal(step_with("-D OTHER", 0, 3, 0), 1);
     close_device();
 }
 
@@ -270,6 +291,7 @@ int main(void)
         DEVICE_TEST(waits_for_what_it_uses),
         DEVICE_TEST(waits_for_slower_launches),
         DEVICE_TEST(waits_in_long_chains),
+        DEVICE_TEST(first_launches_are_alone),
         DEVICE_TEST(waits_beyond_what_is_remembered),
         DEVICE_TEST(waits_before_downloads),
         DEVICE_TEST(orders_writes),
