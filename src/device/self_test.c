@@ -374,7 +374,7 @@ MUST_CHECK static enum healcl_status time_launches(struct healcl_device *device,
 }
 
 /* Whether launches may overlap at no cost: where those that depend on each other take about as long
- * as they would in order. With Intel's driver for CPUs they take 1.3 times as long, with PoCL 0.95
+ * as they would in order. With Intel's driver for CPUs they take 1.4 times as long, with PoCL 0.95
  * times. */
 MUST_CHECK static enum healcl_status find_overlap(struct healcl_device *device,
                                                   struct test_launch *test, bool *overlap,
