@@ -112,34 +112,42 @@ void job_add_space(struct job *job)
     argument->size = sizeof job->space;
 }
 
-void job_add_buffer(struct job *job, const struct buffer *buffer)
+static void add_buffer(struct job *job, const struct buffer *buffer, bool read_only)
 {
     struct launch_argument *argument = add_argument(job);
     argument->buffer = buffer;
-    argument->read_only = true;
+    argument->read_only = read_only;
+}
+
+void job_add_buffer(struct job *job, const struct buffer *buffer)
+{
+    add_buffer(job, buffer, true);
 }
 
 void job_add_written_buffer(struct job *job, const struct buffer *buffer)
 {
-    add_argument(job)->buffer = buffer;
+    add_buffer(job, buffer, false);
+}
+
+MUST_CHECK static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor,
+                                                bool read_only, struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
+    add_buffer(job, buffer, read_only);
+    return HEALCL_OK;
 }
 
 enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
                                  struct healcl_error *error)
 {
-    const struct buffer *buffer;
-    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
-    job_add_buffer(job, buffer);
-    return HEALCL_OK;
+    return add_tensor(job, tensor, true, error);
 }
 
 enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
                                   struct healcl_error *error)
 {
-    const struct buffer *buffer;
-    TRY(executor_buffer(job->executor, tensor->storage, &buffer, error));
-    job_add_written_buffer(job, buffer);
-    return HEALCL_OK;
+    return add_tensor(job, tensor, false, error);
 }
 
 bool job_has_chunks(const struct job *job)
@@ -150,16 +158,21 @@ bool job_has_chunks(const struct job *job)
     return false;
 }
 
-void job_add_table(struct job *job, const struct buffer *table)
+static void add_table(struct job *job, const struct buffer *table, bool read_only)
 {
     struct launch_argument *argument = add_argument(job);
     argument->table = table;
-    argument->read_only = true;
+    argument->read_only = read_only;
+}
+
+void job_add_table(struct job *job, const struct buffer *table)
+{
+    add_table(job, table, true);
 }
 
 void job_add_written_table(struct job *job, const struct buffer *table)
 {
-    add_argument(job)->table = table;
+    add_table(job, table, false);
 }
 
 void job_add_long(struct job *job, int64_t value)
