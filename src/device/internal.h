@@ -55,12 +55,19 @@ struct awaited_events {
     cl_uint count;
 };
 
+/* What a command uses: the memory among its arguments. */
+struct command_use {
+    uint32_t argument_count; /* 0: everything there is */
+    const struct launch_argument *arguments;
+    const struct kernel *kernel; /* or NULL */
+    size_t groups;
+};
+
 /* To be called before a command is put on the compute queue: finds the events that it waits for,
- * those of recent commands that write what it uses, or use what it writes: the memory among its
- * arguments. A command without any waits for all that is there, and all that comes later waits for
- * it. In a queue that is in order there are no events. */
-void overlap_begin(struct healcl_device *device, uint32_t count,
-                   const struct launch_argument *arguments, struct awaited_events *awaited);
+ * those of recent commands that write what it uses, or use what it writes. In a queue that is in
+ * order there are none. */
+void overlap_begin(struct healcl_device *device, const struct command_use *use,
+                   struct awaited_events *awaited);
 
 /* What overlap_begin was called for was enqueued. Takes over its event, which is not NULL where
  * device->overlaps. */

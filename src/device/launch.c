@@ -67,13 +67,16 @@ static size_t trace_kernel(struct trace *trace, const struct launch *launch)
     return index;
 }
 
-/* A driver may compile a kernel when it first runs (PoCL does, for each thread that has come to
- * it): nothing overlaps with that launch. */
+/* A driver may compile a kernel when it first runs, while others that need it look on: nothing
+ * overlaps with that launch. */
 static void find_order(struct healcl_device *device, const struct kernel *kernel,
                        const struct launch *launch, struct awaited_events *awaited)
 {
-    overlap_begin(device, kernel->launched ? launch->argument_count : 0, launch->arguments,
-                  awaited);
+    const struct command_use use = {.argument_count = launch->argument_count,
+                                    .arguments = launch->arguments,
+                                    .kernel = kernel,
+                                    .groups = launch->groups};
+    overlap_begin(device, kernel->launched ? &use : &(struct command_use){0}, awaited);
 }
 
 static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,

@@ -14,6 +14,8 @@ struct recent_command {
     cl_event event;
     uint32_t after;  /* bit i: it waits, through others or not, for recent command number i */
     bool orders_all; /* it waits for all before it, and all after it wait for it */
+    const struct kernel *kernel; /* or NULL */
+    size_t groups;
     uint32_t access_count;
     struct access accesses[ACCESSES_MAX];
 };
@@ -61,10 +63,14 @@ static void note_accesses(struct recent_command *command, uint32_t count,
     }
 }
 
-/* Whether one of the commands writes what the other one reads or writes. */
+/* Whether commands must not overlap: one writes what the other one reads or writes. */
 static bool must_be_ordered(const struct recent_command *a, const struct recent_command *b)
 {
     if (a->orders_all || b->orders_all)
+        return true;
+    /* PoCL before 6.0 aborts where two launches of a kernel run that differ in their size: it mixes
+     * up what it has loaded for them. */
+    if (a->kernel && a->kernel == b->kernel && a->groups != b->groups)
         return true;
     for (uint32_t i = 0; i < a->access_count; i++)
         for (uint32_t j = 0; j < b->access_count; j++)
@@ -76,8 +82,8 @@ static bool must_be_ordered(const struct recent_command *a, const struct recent_
 
 /* ---------------------------------------------------------------- before and after a command */
 
-void overlap_begin(struct healcl_device *device, uint32_t count,
-                   const struct launch_argument *arguments, struct awaited_events *awaited)
+void overlap_begin(struct healcl_device *device, const struct command_use *use,
+                   struct awaited_events *awaited)
 {
     struct recent_commands *recent = device->recent;
     awaited->count = 0;
@@ -85,9 +91,12 @@ void overlap_begin(struct healcl_device *device, uint32_t count,
         return;
     struct recent_command *command = &recent->commands[recent->count];
     command->after = 0;
-    command->orders_all = count == 0 || recent->count >= device->tuning.launches_at_once;
+    command->kernel = use->kernel;
+    command->groups = use->groups;
+    command->orders_all =
+        use->argument_count == 0 || recent->count >= device->tuning.launches_at_once;
     if (!command->orders_all)
-        note_accesses(command, count, arguments);
+        note_accesses(command, use->argument_count, use->arguments);
     for (uint32_t i = recent->count; i-- > 0;) {
         const struct recent_command *before = &recent->commands[i];
         if (!(command->after >> i & 1) && must_be_ordered(before, command)) {

@@ -7,6 +7,15 @@
  * takes 45, most of it for two threads to wake each other. */
 enum { SMALL_UPLOAD_BYTES = 1 << 16 };
 
+/* Finds what a command that writes a buffer, or is done with it, waits for. */
+static void begin_on(struct healcl_device *device, const struct buffer *buffer,
+                     struct awaited_events *awaited)
+{
+    const struct launch_argument argument = {.buffer = buffer};
+    overlap_begin(device, &(struct command_use){.argument_count = 1, .arguments = &argument},
+                  awaited);
+}
+
 /* ---------------------------------------------------------------- mapping */
 
 static enum healcl_status map(struct healcl_device *device, enum trace_track track, cl_mem memory,
@@ -22,7 +31,7 @@ static enum healcl_status map(struct healcl_device *device, enum trace_track tra
         struct awaited_events awaited = {.count = 0};
         TRY(traced_command_init(&traced, device, track, name, bytes, error));
         if (queue == device->compute)
-            overlap_begin(device, 0, NULL, &awaited);
+            overlap_begin(device, &(struct command_use){0}, &awaited);
         *address = cl->clEnqueueMapBuffer(queue, memory, CL_TRUE, flags, (size_t)offset,
                                           (size_t)bytes, AWAITED(awaited), traced.event, &code);
         if (code == CL_SUCCESS) {
@@ -72,7 +81,7 @@ static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
         struct awaited_events awaited;
         cl_event event = NULL;
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "copy", part, error));
-        overlap_begin(device, 1, &(struct launch_argument){.buffer = buffer}, &awaited);
+        begin_on(device, buffer, &awaited);
         TRY_CL(error, "clEnqueueCopyBuffer",
                device->cl->clEnqueueCopyBuffer(
                    device->compute, staging, buffer->chunks[chunk], (size_t)done, (size_t)start,
@@ -193,7 +202,7 @@ enum healcl_status device_download_end(struct healcl_device *device, const struc
 {
     struct awaited_events awaited;
     cl_event event = NULL;
-    overlap_begin(device, 1, &(struct launch_argument){.buffer = buffer}, &awaited);
+    begin_on(device, buffer, &awaited);
     TRY_CL(error, "clEnqueueUnmapMemObject",
            device->cl->clEnqueueUnmapMemObject(device->compute, buffer->chunks[chunk], memory,
                                                AWAITED(awaited), device->overlaps ? &event : NULL));

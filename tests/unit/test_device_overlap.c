@@ -45,6 +45,8 @@ static struct opencl cl;
 static struct healcl_device *device;
 static struct buffer buffers[BUFFERS]; /* of one int, number i at first 10*i */
 
+static size_t groups = 1;
+
 /* Returns how many launches it waits for. */
 static cl_uint step_with(const char *options, int from, int to, uint32_t rounds)
 {
@@ -55,7 +57,7 @@ static cl_uint step_with(const char *options, int from, int to, uint32_t rounds)
                                           {.table = &buffers[to]},
                                           {.value = &rounds, .size = sizeof rounds}},
                             .local_size = 1,
-                            .groups = 1};
+                            .groups = groups};
     strcpy(launch.options, options);
     OK(device_launch(device, &launch, &error));
     return awaited;
@@ -180,6 +182,27 @@ static void first_launches_are_alone(void **state)
     close_device();
 }
 
+/* PoCL 3.1 aborts where they do. */
+static void sizes_do_not_overlap(void **state)
+{
+    (void)state;
+    NEEDS_OVERLAP();
+    for (int i = 0; i < 1000; i++) {
+        groups = 1 + (size_t)i % 3;
+        (void)step(0, 1 + i % 3, (uint32_t)i % 5 * 5000);
+    }
+    OK(device_finish(device, &error));
+    groups = 1;
+    (void)step(0, 1, SLOW / 100);
+    assert_int_equal(step(0, 2, 0), 0);
+    groups = 2;
+    assert_int_equal(step(0, 3, 0), 2);
+    assert_int_equal(step(0, 1, 0), 2);
+    groups = 1;
+    OK(device_finish(device, &error));
+    close_device();
+}
+
 /* What was enqueued longer ago than anything that is remembered. */
 static void waits_beyond_what_is_remembered(void **state)
 {
@@ -292,6 +315,7 @@ int main(void)
         DEVICE_TEST(waits_for_slower_launches),
         DEVICE_TEST(waits_in_long_chains),
         DEVICE_TEST(first_launches_are_alone),
+        DEVICE_TEST(sizes_do_not_overlap),
         DEVICE_TEST(waits_beyond_what_is_remembered),
         DEVICE_TEST(waits_before_downloads),
         DEVICE_TEST(orders_writes),
