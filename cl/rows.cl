@@ -50,8 +50,8 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
  * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
  * in_size bytes. Work-items take turns with batches of `together` rows, at most TOGETHER, of one l;
  * neighbours says in which tensors the elements of one number of these rows lie side by side: bit 0
- * for out, bit 1 for in. scratch: together * (n + ROW_PADDING) words for each work-item; or, where use_scratch is 0, nothing:
- * then rows of out are direct, apart from the input, and in plain order.
+ * for out, bit 1 for in. scratch: together * (n + ROW_PADDING) words for each work-item, where
+ * use_scratch is not 0; else rows of out are direct, apart from the input, and in plain order.
  * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k] (inverse only). perm [n] is used
  * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *

@@ -46,7 +46,7 @@ MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
 
 /* ---------------------------------------------------------------- overlap.c */
 
-/* Once the compute queue is there. */
+/* Makes room for what is remembered. Freed with free(). */
 MUST_CHECK enum healcl_status overlap_init(struct healcl_device *device,
                                            struct healcl_error *error);
 

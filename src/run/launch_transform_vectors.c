@@ -27,13 +27,11 @@ static bool has_neighbours(const struct layout *layout)
     return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
 }
 
-/* Words of 32 bits where no number has more. */
+/* No number has more: a transform's moduli are of the dtype of its output, its input is of that or
+ * of int8. */
 static int word_bits(const struct step *step)
 {
-    return step->out->storage->dtype == DTYPE_INT32 && step->in[0]->storage->dtype != DTYPE_INT64 &&
-                   step->in[1]->storage->dtype == DTYPE_INT32
-               ? 32
-               : 64;
+    return 8 * (int)dtype_size(step->out->storage->dtype);
 }
 
 /* So many work-items for every compute unit that one which starts late, for its thread has to wake,
@@ -62,7 +60,7 @@ static enum healcl_status add_tensors(struct job *job, const struct step *step,
 /* Whether the kernel takes rows to scratch memory on their way. It needs none where it can work on
  * the rows of the output, which begin at multiples of its vectors: OpenCL aligns buffers to 128
  * bytes. */
-static bool needs_scratch(const struct transform *transform, int word_bits)
+static bool needs_scratch(const struct transform *transform)
 {
     enum { VECTOR_BYTES = 64 };
     const struct step *step = transform->step;
@@ -73,7 +71,7 @@ static bool needs_scratch(const struct transform *transform, int word_bits)
     for (int axis = 0; axis < 3; axis++)
         aligned =
             aligned && (out->shape[axis] == 1 || out->stride[axis] * size % VECTOR_BYTES == 0);
-    return !in_plain_order || !aligned || out->stride[3] != 1 || size != word_bits / 8 ||
+    return !in_plain_order || !aligned || out->stride[3] != 1 ||
            step->in[0]->storage == step->out->storage;
 }
 
@@ -93,7 +91,7 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
     int64_t scratch_bytes = together * (transform->n + ROW_PADDING) * bits / 8;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
-    bool scratch = together > 1 || needs_scratch(transform, bits);
+    bool scratch = together > 1 || needs_scratch(transform);
     if (scratch)
         TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
                                   &transform->rows, error));
