@@ -8,6 +8,16 @@
 #endif
 #define NOINLINE __attribute__((noinline))
 
+/* OpenCL C's prefetch() means nothing to PoCL. An address may lie behind the end of a buffer. Where a
+ * device cannot run what Clang makes of it (docs/PORTING.md), -D PREFETCH(address)= leaves it out. */
+#ifndef PREFETCH
+#ifdef __clang__
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) prefetch(address, 1)
+#endif
+#endif
+
 enum { LANES = 8 };
 
 /* A modulus with its double, for all lanes. */

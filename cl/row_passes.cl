@@ -328,9 +328,13 @@ static bool inverse_row(global word *x, global const word *from, word *lanes, ul
 {
     struct division d = divide_row(n);
     for (ulong at = 0; at < n; at += d.size) {
-        /* What lies far apart had better be in the cache before its blocks are read. */
+        /* What lies far apart had better be in the cache before its blocks are read, and written.
+         * With the latter, words of 64 bits would fill the innermost cache. */
         if (n > PART && !are_below(from + at, d.size, limit))
             return false;
+        if (n > PART && WORD_BITS == 32)
+            for (ulong i = 0; i < d.size; i += WIDTH)
+                PREFETCH(x + at + i);
         words seen = (words)(0);
         ulong middle = d.block / RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {

@@ -16,16 +16,6 @@
 #include "lanes.cl"
 #include "divisor.cl"
 
-/* OpenCL C's prefetch() means nothing to PoCL. An address may lie behind the end of a buffer. Where a
- * device cannot run what Clang makes of it (docs/PORTING.md), -D PREFETCH(address)= leaves it out. */
-#ifndef PREFETCH
-#ifdef __clang__
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) prefetch(address, 1)
-#endif
-#endif
-
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 typedef JOIN(ELEMENT, 8) element8;

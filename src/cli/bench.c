@@ -310,7 +310,7 @@ const struct command command_bench = {
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
-        "A sample waits once for as many operations as take two milliseconds. The table tells\n"
+        "A sample waits once for as many operations as take 20 milliseconds. The table tells\n"
         "the median and how far the fastest and slowest samples are from it, samples and\n"
         "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
         "code 1: a result was wrong, and nothing is reported.\n",
