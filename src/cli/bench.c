@@ -97,16 +97,13 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
 
 /* ---------------------------------------------------------------- telling */
 
-/* Writes the results, or the error that ended the measuring. */
-static int write_json(struct session *session, const struct healcl_error *failure)
+static int write_json(struct session *session)
 {
     FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
     enum healcl_status written =
-        failure
-            ? report_error_json(NULL, failure, stream)
-            : report_bench_json(&session->device->info, session->results, session->count, stream);
+        report_bench_json(&session->device->info, session->results, session->count, stream);
     return json_output_end(&session->json, written, false);
 }
 
@@ -117,16 +114,15 @@ static int tell(struct session *session)
     if (!session->json.on_stdout)
         code =
             printed(report_bench(&session->device->info, session->results, session->count, &style));
-    int json_code = write_json(session, NULL);
+    int json_code = write_json(session);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
 
 static int tell_failure(struct session *session, const struct healcl_error *error)
 {
-    int code = print_error(NULL, error, false);
-    if (error->status != HEALCL_USAGE)
-        (void)write_json(session, error);
-    return finish_output(code);
+    return finish_output(error->status == HEALCL_USAGE
+                             ? print_error(NULL, error, false) /* an option */
+                             : json_output_error(&session->json, NULL, error, false));
 }
 
 static int measure_and_tell(struct session *session)

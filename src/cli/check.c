@@ -98,20 +98,13 @@ static struct check_facts facts_of(const struct session *session)
                                 .failure_count = session->failure_count};
 }
 
-/* Writes what was found, or the error that ended the checking. */
-static int write_json(struct session *session, const struct healcl_error *failure)
+static int write_json(struct session *session)
 {
+    const struct check_facts facts = facts_of(session);
     FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status written;
-    if (failure) {
-        written = report_error_json(NULL, failure, stream);
-    } else {
-        const struct check_facts facts = facts_of(session);
-        written = report_check_json(&facts, stream);
-    }
-    return json_output_end(&session->json, written, false);
+    return json_output_end(&session->json, report_check_json(&facts, stream), false);
 }
 
 static int print_found(const struct session *session)
@@ -130,7 +123,7 @@ static int print_found(const struct session *session)
 static int tell(struct session *session)
 {
     int code = session->json.on_stdout ? EXIT_VERIFIED : print_found(session);
-    int json_code = write_json(session, NULL);
+    int json_code = write_json(session);
     code = finish_output(code == EXIT_VERIFIED ? json_code : code);
     if (code != EXIT_VERIFIED)
         return code;
@@ -144,14 +137,9 @@ static int check_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = check(session, &error);
     progress_end(&session->progress);
-    int code;
-    if (status == HEALCL_OK) {
-        code = tell(session);
-    } else {
-        code = print_error(NULL, &error, false);
-        (void)write_json(session, &error);
-        code = finish_output(code);
-    }
+    int code = status == HEALCL_OK
+                   ? tell(session)
+                   : finish_output(json_output_error(&session->json, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     for (size_t i = 0; i < session->failure_count; i++)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/process.h"
 #include "report/report.h"
 
 /* What the process exits with. */
@@ -60,6 +61,9 @@ int print_error(const char *file, const struct healcl_error *error, bool verbose
 
 /* A line on stderr that begins with "healcl: ". */
 __attribute__((format(printf, 1, 2))) void print_notice(const char *format, ...);
+
+/* The words behind "healcl: " of what a child process said last. */
+const char *last_words(const struct process_result *result);
 
 /* Width and colour of standard output or standard error. */
 struct style style_of(FILE *stream);

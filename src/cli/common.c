@@ -43,6 +43,13 @@ void print_notice(const char *format, ...)
     fprintf(stderr, "healcl: %s\n", line);
 }
 
+const char *last_words(const struct process_result *result)
+{
+    static const char prefix[] = "healcl: ";
+    bool ours = strncmp(result->last_line, prefix, sizeof prefix - 1) == 0;
+    return result->last_line + (ours ? sizeof prefix - 1 : 0);
+}
+
 /* The part of a source file's path that is the project's own. */
 static const char *source_place(const char *path)
 {

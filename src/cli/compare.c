@@ -104,14 +104,6 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, co
     return run_child(session, arguments, PROCESS_STANDARD_OUTPUT, session->timeout, result, error);
 }
 
-/* The words behind "healcl: " of what a child said last. */
-static const char *last_words(const struct process_result *result)
-{
-    static const char prefix[] = "healcl: ";
-    bool ours = strncmp(result->last_line, prefix, sizeof prefix - 1) == 0;
-    return result->last_line + (ours ? sizeof prefix - 1 : 0);
-}
-
 /* The device that selector names. Where even asking for it kills the child it is added by its
  * selector alone, and its runs will tell. */
 MUST_CHECK static enum healcl_status add_selected(struct session *session, const char *selector,

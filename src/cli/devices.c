@@ -1,4 +1,5 @@
 /* healcl devices */
+#include <stdarg.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
@@ -27,9 +28,39 @@ static int test_device(const char *selector)
     return code;
 }
 
+__attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *self_test,
+                                                       const struct device_info *info,
+                                                       const char *format, ...)
+{
+    va_list arguments;
+    self_test->outcome = SELF_TEST_FAILED;
+    int length = snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "device %u:%u %s ",
+                          info->platform_index, info->device_index, info->name);
+    va_start(arguments, format);
+    vsnprintf(self_test->reason + length, SELF_TEST_REASON_SIZE - (size_t)length, format,
+              arguments);
+    va_end(arguments);
+}
+
+/* What a child that ended by itself found. It is kept, unless there is no place for it. */
+static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
+                         const struct process_result *child)
+{
+    self_test->outcome = self_test_read_kept(info, self_test->reason);
+    if (self_test->outcome != SELF_TEST_NOT_RUN)
+        return;
+    if (child->code == EXIT_VERIFIED)
+        self_test->outcome = SELF_TEST_PASSED;
+    else if (child->code == EXIT_DEVICE) {
+        self_test->outcome = SELF_TEST_FAILED;
+        snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "%.600s", last_words(child));
+    } else
+        fail(self_test, info, "ends its self-test with exit code %d", child->code);
+}
+
 /* Runs a device's self-test in a process of its own: a driver may crash or hang there. Returns
  * false where the user wants no more. */
-static bool test_in_child(const struct device_info *info)
+static bool test_in_child(const struct device_info *info, struct self_test_result *self_test)
 {
     char selector[SELECTOR_SIZE], signal[PROCESS_SIGNAL_SIZE];
     const char *arguments[] = {
@@ -39,35 +70,39 @@ static bool test_in_child(const struct device_info *info)
     bool goes_on = true;
     if (process_run(arguments, PROCESS_STANDARD_OUTPUT, SELF_TEST_SECONDS, &result, &error) ==
         HEALCL_OK) {
-        goes_on = result.end != PROCESS_INTERRUPTED;
-        if (result.end == PROCESS_KILLED)
-            fprintf(stderr, "healcl: device %s %s: its driver crashed in the self-test: %s\n",
-                    selector, info->name, process_signal_name(result.code, signal));
-        else if (result.end == PROCESS_TIMED_OUT)
-            fprintf(stderr, "healcl: device %s %s: no end of the self-test after %d s\n", selector,
-                    info->name, SELF_TEST_SECONDS);
-        else if (result.code != EXIT_VERIFIED && result.code != EXIT_DEVICE)
-            fprintf(stderr, "healcl: device %s %s: the self-test ended with exit code %d\n",
-                    selector, info->name, result.code);
+        switch (result.end) {
+        case PROCESS_EXITED: take_outcome(self_test, info, &result); break;
+        case PROCESS_INTERRUPTED: goes_on = false; break;
+        case PROCESS_KILLED:
+            fail(self_test, info, "crashes in its self-test: %s",
+                 process_signal_name(result.code, signal));
+            break;
+        case PROCESS_TIMED_OUT:
+            fail(self_test, info, "does not end its self-test within %d s", SELF_TEST_SECONDS);
+            break;
+        }
     }
     process_result_release(&result);
     healcl_error_clear(&error);
     return goes_on;
 }
 
-/* The self-tests of all devices that can be used and have not run theirs with their driver yet. */
-static void test_all(const struct device_info *list, size_t count)
+/* Reads what is kept of the self-tests of all devices that can be used; with runs, those that have
+ * not run theirs with their driver yet do so. */
+static void test_all(const struct device_info *list, size_t count, bool runs,
+                     struct self_test_result *self_tests)
 {
-    char reason[SELF_TEST_REASON_SIZE];
     struct progress progress;
     progress_start(&progress, true);
-    for (size_t i = 0; i < count; i++)
-        if (!device_unusable(&list[i]) &&
-            self_test_read_kept(&list[i], reason) == SELF_TEST_NOT_RUN) {
-            progress_say(&progress, "testing %s", list[i].name);
-            if (!test_in_child(&list[i]))
-                break;
-        }
+    for (size_t i = 0; i < count; i++) {
+        if (device_unusable(&list[i]))
+            continue;
+        self_tests[i].outcome = self_test_read_kept(&list[i], self_tests[i].reason);
+        if (!runs || self_tests[i].outcome != SELF_TEST_NOT_RUN)
+            continue;
+        progress_say(&progress, "testing %s", list[i].name);
+        runs = test_in_child(&list[i], &self_tests[i]);
+    }
     progress_end(&progress);
 }
 
@@ -121,19 +156,23 @@ static int print_devices(const char *selector, bool json, bool measures)
         healcl_error_clear(&error);
         best = count;
     }
-    if (!json && !measures)
-        test_all(list, count);
+    struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
     struct device_rates *rates = NULL;
+    if (self_tests)
+        test_all(list, count, measures || !json, self_tests);
     if (measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
-    const struct devices_facts facts = {list, count, best, rates};
+    const struct devices_facts facts = {list, self_tests, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
-    if (json)
+    if (!self_tests)
+        printing = printed(HEALCL_NO_MEMORY);
+    else if (json)
         printing = printed(report_devices_json(&facts, stdout));
     else if (count > 0)
         printing = printed(report_devices(&facts, &style));
     free(rates);
+    free(self_tests);
     free(list);
     return finish_output(code == EXIT_VERIFIED ? printing : code);
 }

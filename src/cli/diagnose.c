@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "device/self_test.h"
 #include "plan/transcript.h"
@@ -13,6 +14,7 @@
 struct session {
     const char *file, *selector, *case_path;
     struct new_file case_file;
+    struct json_output json;
     struct progress progress;
     struct healcl_device *device;
     struct healcl_transcript *transcript;
@@ -41,6 +43,7 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
 {
     const struct healcl_limits limits = {.memory_bytes = host_memory()};
     const struct diagnose_observer observer = {session, on_progress};
+    TRY(json_output_open(&session->json, error));
     progress_say(&session->progress, "reading %s", session->file);
     TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
     progress_say(&session->progress, "opening the device");
@@ -51,7 +54,15 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
     return write_case(session, error);
 }
 
-static int tell(const struct session *session)
+static int write_json(struct session *session, const struct diagnosis_facts *facts)
+{
+    FILE *stream = json_output_stream(&session->json);
+    if (!stream)
+        return EXIT_VERIFIED;
+    return json_output_end(&session->json, report_diagnosis_json(facts, stream), false);
+}
+
+static int tell(struct session *session)
 {
     const bool failed = session->self_test.status != HEALCL_OK;
     const struct diagnosis_facts facts = {.file = session->file,
@@ -61,8 +72,9 @@ static int tell(const struct session *session)
                                           .diagnosis = &session->diagnosis,
                                           .case_path = session->case_path};
     struct style style = style_of(stdout);
-    report_diagnosis(&facts, &style);
-    int code = finish_output(EXIT_VERIFIED);
+    if (!session->json.on_stdout)
+        report_diagnosis(&facts, &style);
+    int code = finish_output(write_json(session, &facts));
     if (code != EXIT_VERIFIED)
         return code;
     return session->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;
@@ -74,24 +86,27 @@ static int diagnose_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = find_fault(session, &error);
     progress_end(&session->progress);
-    bool names_itself = error.status == HEALCL_USAGE;
     int code = status == HEALCL_OK
                    ? tell(session)
-                   : finish_output(print_error(names_itself ? NULL : session->file, &error, false));
+                   : finish_output(json_output_error(&session->json, session->file, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     diagnosis_release(&session->diagnosis);
     healcl_transcript_close(session->transcript);
     healcl_device_close(session->device);
     new_file_discard(&session->case_file);
+    json_output_discard(&session->json);
     return code;
 }
 
 /* ---------------------------------------------------------------- options */
 
+enum { OPTION_JSON = 256 };
+
 static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
     {"output", required_argument, NULL, 'o'},
+    {"json", required_argument, NULL, OPTION_JSON},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -104,6 +119,7 @@ static int run(const struct command *command, int argc, char **argv)
         switch (found) {
         case 'd': session.selector = optarg; break;
         case 'o': session.case_path = optarg; break;
+        case OPTION_JSON: json_output_set(&session.json, optarg); break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv, options);
         }
@@ -126,6 +142,8 @@ const struct command command_diagnose = {
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
         "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
         "                     result: healcl run shows the fault, a bug report can carry it\n"
+        "      --json FILE|-  write what was found as JSON too, or with - alone on standard\n"
+        "                     output (docs/JSON.md)\n"
         "  -h, --help         this text\n"
         "\n"
         "The layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"

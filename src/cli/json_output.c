@@ -34,6 +34,17 @@ int json_output_end(struct json_output *output, enum healcl_status written, bool
     return code;
 }
 
+int json_output_error(struct json_output *output, const char *file,
+                      const struct healcl_error *error, bool verbose)
+{
+    /* Where a file cannot be read the message names it itself. */
+    int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
+    FILE *stream = json_output_stream(output);
+    if (stream)
+        (void)json_output_end(output, report_error_json(file, error, stream), verbose);
+    return code;
+}
+
 void json_output_discard(struct json_output *output)
 {
     new_file_discard(&output->file);

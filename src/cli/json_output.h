@@ -28,6 +28,11 @@ FILE *json_output_stream(const struct json_output *output);
  * cannot. Returns the exit code. */
 int json_output_end(struct json_output *output, enum healcl_status written, bool verbose);
 
+/* For a command that failed: prints the error, and writes it where its JSON was to be. file: what
+ * it is about, or NULL. Returns the exit code. */
+int json_output_error(struct json_output *output, const char *file,
+                      const struct healcl_error *error, bool verbose);
+
 /* Nothing is left of a file that has not appeared. */
 void json_output_discard(struct json_output *output);
 

@@ -232,20 +232,13 @@ static struct run_facts facts_of(const struct session *session)
                               .difference_count = session->difference_count};
 }
 
-/* Writes the JSON of a run, or of the error that ended it. */
-static int write_json(struct session *session, const struct healcl_error *failure)
+static int write_json(struct session *session)
 {
+    struct run_facts facts = facts_of(session);
     FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status written;
-    if (failure) {
-        written = report_error_json(session->file, failure, stream);
-    } else {
-        struct run_facts facts = facts_of(session);
-        written = report_run_json(&facts, stream);
-    }
-    return json_output_end(&session->json, written, session->verbose);
+    return json_output_end(&session->json, report_run_json(&facts, stream), session->verbose);
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -271,9 +264,7 @@ static int write_trace(struct session *session)
 
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
-    bool names_itself = error->status == HEALCL_USAGE;
-    int code = print_error(names_itself ? NULL : session->file, error, session->verbose);
-    (void)write_json(session, error);
+    int code = json_output_error(&session->json, session->file, error, session->verbose);
     (void)write_trace(session);
     return finish_output(code);
 }
@@ -288,7 +279,7 @@ static int finish_run(struct session *session)
             putc('\n', stdout);
         printing = printed(report_run(&facts, &style, session->verbose));
     }
-    int json_code = write_json(session, NULL);
+    int json_code = write_json(session);
     printing = printing == EXIT_VERIFIED ? json_code : printing;
     int trace_code = write_trace(session);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;

@@ -51,16 +51,12 @@ MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl
 
 /* ---------------------------------------------------------------- telling */
 
-/* Writes what was found, or the error that ended the measuring. */
-static int write_json(struct session *session, const struct tune_facts *facts,
-                      const struct healcl_error *failure)
+static int write_json(struct session *session, const struct tune_facts *facts)
 {
     FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status written =
-        failure ? report_error_json(NULL, failure, stream) : report_tune_json(facts, stream);
-    return json_output_end(&session->json, written, false);
+    return json_output_end(&session->json, report_tune_json(facts, stream), false);
 }
 
 static int tell(struct session *session)
@@ -71,15 +67,8 @@ static int tell(struct session *session)
                                .measured = !session->dry_run,
                                .kept = session->kept};
     int code = session->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
-    int json_code = write_json(session, &facts, NULL);
+    int json_code = write_json(session, &facts);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
-}
-
-static int tell_failure(struct session *session, const struct healcl_error *error)
-{
-    int code = print_error(NULL, error, false);
-    (void)write_json(session, NULL, error);
-    return finish_output(code);
 }
 
 static int tune_and_tell(struct session *session)
@@ -88,7 +77,9 @@ static int tune_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = tune(session, &error);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
+    int code = status == HEALCL_OK
+                   ? tell(session)
+                   : finish_output(json_output_error(&session->json, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_device_close(session->device);
     json_output_discard(&session->json);

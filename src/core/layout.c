@@ -453,15 +453,20 @@ const char *layout_shape_text(const struct layout *layout, char text[SHAPE_TEXT_
     return list_text(layout->rank, layout->shape, text, SHAPE_TEXT_SIZE);
 }
 
-const char *layout_index_text(const struct layout *layout, int64_t position,
-                              char text[SHAPE_TEXT_SIZE])
+void layout_multi_index(const struct layout *layout, int64_t position, int64_t index[LAYOUT_RANK])
 {
-    int64_t index[LAYOUT_RANK];
     for (uint32_t axis = layout->rank; axis-- > 0;) {
         int64_t size = layout->shape[axis] > 0 ? layout->shape[axis] : 1;
         index[axis] = position % size;
         position /= size;
     }
+}
+
+const char *layout_index_text(const struct layout *layout, int64_t position,
+                              char text[SHAPE_TEXT_SIZE])
+{
+    int64_t index[LAYOUT_RANK];
+    layout_multi_index(layout, position, index);
     return list_text(layout->rank, index, text, SHAPE_TEXT_SIZE);
 }
 

@@ -111,7 +111,8 @@ struct layout layout_narrow(const struct layout *layout, uint32_t axis, int64_t 
 enum { SHAPE_TEXT_SIZE = 160 };
 const char *layout_shape_text(const struct layout *layout, char text[SHAPE_TEXT_SIZE]);
 
-/* The multi-index of a C-order position as "[1, 0]". */
+/* The multi-index of a C-order position, and as "[1, 0]". */
+void layout_multi_index(const struct layout *layout, int64_t position, int64_t index[LAYOUT_RANK]);
 const char *layout_index_text(const struct layout *layout, int64_t position,
                               char text[SHAPE_TEXT_SIZE]);
 

@@ -230,9 +230,9 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     json_init(&json, cJSON_CreateObject());
     json_string(&json, json.top, "healcl", healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    json_string(&json, json.top, "self_test", facts->self_test_failure ? "failed" : "passed");
-    if (facts->self_test_failure)
-        json_string(&json, json.top, "self_test_failure", facts->self_test_failure);
+    report_self_test(&json, json.top,
+                     facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
+                     facts->self_test_failure);
     json_bool(&json, json.top, "verified",
               totals.failures + totals.unsupported == 0 && !facts->self_test_failure);
     json_number(&json, json.top, "calls", totals.cells);

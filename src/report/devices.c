@@ -1,7 +1,7 @@
 /* The list of devices. */
 #include <stdlib.h>
+#include <string.h>
 
-#include "device/self_test.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -18,14 +18,15 @@ static const char *version_number(const char *version, char text[VERSION_SIZE])
 }
 
 /* What stands in front of the name of a device. */
-static void add_offer(struct table *table, const struct device_info *info)
+static void add_offer(struct table *table, const struct device_info *info,
+                      const struct self_test_result *self_test)
 {
-    char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE], reason[SELF_TEST_REASON_SIZE];
+    char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE];
     table_cell(table, "%s", device_type_name(info->type));
     table_cell(table, "%u", info->compute_units);
     table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
     table_cell(table, "%s", version_number(info->version, version));
-    table_cell(table, "%s", self_test_outcome_name(self_test_read_kept(info, reason)));
+    table_cell(table, "%s", self_test_outcome_name(self_test->outcome));
 }
 
 static void add_rates(struct table *table, const struct device_rates *rates)
@@ -43,13 +44,14 @@ static void add_rates(struct table *table, const struct device_rates *rates)
 /* Why devices cannot or should not be used. */
 static void print_reasons(const struct devices_facts *facts, FILE *stream)
 {
-    char reason[SELF_TEST_REASON_SIZE];
     for (size_t i = 0; i < facts->count; i++) {
         const struct device_info *info = &facts->list[i];
         if (device_unusable(info))
             fprintf(stream, "- %u:%u cannot be used: %s\n", info->platform_index,
                     info->device_index, device_unusable(info));
-        else if (self_test_read_kept(info, reason) == SELF_TEST_FAILED) {
+        else if (facts->self_tests[i].outcome == SELF_TEST_FAILED) {
+            char reason[SELF_TEST_REASON_SIZE];
+            memcpy(reason, facts->self_tests[i].reason, sizeof reason);
             text_clean(reason, false);
             fprintf(stream, "- %s\n", reason);
         }
@@ -79,7 +81,7 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
                    i == facts->best        ? " *"
                    : device_unusable(info) ? " -"
                                            : "");
-        add_offer(table, info);
+        add_offer(table, info, &facts->self_tests[i]);
         if (facts->rates)
             add_rates(table, &facts->rates[i]);
         table_cell(table, "%s", info->name);
@@ -118,6 +120,14 @@ void report_device_members(struct json *json, cJSON *object, const struct device
     json_bool(json, object, "unified_memory", info->unified_memory);
 }
 
+void report_self_test(struct json *json, cJSON *object, enum self_test_outcome outcome,
+                      const char *failure)
+{
+    json_string(json, object, "self_test", self_test_outcome_name(outcome));
+    if (outcome == SELF_TEST_FAILED)
+        json_string(json, object, "self_test_failure", failure);
+}
+
 /* What a device would be opened with, but for the environment. */
 static void add_tuning(struct json *json, cJSON *object, const struct device_info *info)
 {
@@ -128,13 +138,10 @@ static void add_tuning(struct json *json, cJSON *object, const struct device_inf
     json_string(json, object, "tuning", text);
 }
 
-static void add_self_test(struct json *json, cJSON *object, const struct device_info *info)
+static void add_self_test(struct json *json, cJSON *object, const struct device_info *info,
+                          const struct self_test_result *self_test)
 {
-    char reason[SELF_TEST_REASON_SIZE];
-    enum self_test_outcome outcome = self_test_read_kept(info, reason);
-    json_string(json, object, "self_test", self_test_outcome_name(outcome));
-    if (outcome == SELF_TEST_FAILED)
-        json_string(json, object, "self_test_failure", reason);
+    report_self_test(json, object, self_test->outcome, self_test->reason);
     struct device_info found = *info;
     self_test_take_findings(&found);
     if (found.loop_limit > 0)
@@ -152,7 +159,7 @@ static void add_device(struct json *json, cJSON *object, const struct devices_fa
         json_string(json, object, "unusable_because", fault);
     } else {
         add_tuning(json, object, info);
-        add_self_test(json, object, info);
+        add_self_test(json, object, info, &facts->self_tests[i]);
     }
     if (facts->rates && facts->rates[i].products > 0) {
         json_number(json, object, "products_per_s", facts->rates[i].products);

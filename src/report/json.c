@@ -60,6 +60,13 @@ void json_number(struct json *json, cJSON *parent, const char *key, uint64_t val
     add(json, parent, key, cJSON_CreateRaw(text));
 }
 
+void json_integer(struct json *json, cJSON *parent, const char *key, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    add(json, parent, key, cJSON_CreateRaw(text));
+}
+
 void json_decimal(struct json *json, cJSON *parent, const char *key, double value)
 {
     char text[32];

@@ -12,6 +12,7 @@
 #include "core/trace.h"
 #include "device/device.h"
 #include "device/measure.h"
+#include "device/self_test.h"
 #include "plan/plan.h"
 
 /* Where text goes. */
@@ -63,8 +64,14 @@ MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct pl
 
 /* ---- devices ---- */
 
+struct self_test_result {
+    enum self_test_outcome outcome;
+    char reason[SELF_TEST_REASON_SIZE]; /* of a failure */
+};
+
 struct devices_facts {
     const struct device_info *list;
+    const struct self_test_result *self_tests; /* of each that can be used */
     size_t count;
     size_t best;                      /* index of the one that runs by default, else count */
     const struct device_rates *rates; /* of each, 0 where not measured; or NULL */

@@ -99,7 +99,18 @@ def check_check():
 def check_diagnosis(fault, transcript, operation, folder):
     """Returns what is told, and the case, which must fail again and be right without the fault."""
     case = f"{folder}/case.json"
-    told = expect(run(fault, "diagnose", "-o", case, transcript), 1)
+    found = f"{folder}/found.json"
+    told = expect(run(fault, "diagnose", "-o", case, "--json", found, transcript), 1)
+    found = json.loads(Path(found).read_text())
+    assert found["outcome"] == "differs" and found["self_test"] == "passed", found
+    assert found["first"]["op"].removeprefix("_").startswith(operation), found
+    assert {"name", "dtype", "shape", "strides", "offset", "storage"} == set(
+        found["first"]["tensors"][-1]), found
+    difference = found["difference"]
+    assert 0 < difference["different"] <= difference["elements"], found
+    assert f"first at {difference['index']}: {difference['actual']}, expected " \
+        f"{difference['expected']}\n" in told, (told, found)
+    assert found["smallest"]["call"] in told and found["smallest"]["file"] == case, found
     assert re.search(rf"entry +\d+ \(_?{operation}", told), told
     assert re.search(r"differ +\d+ of \d+ elements, the first at \[.*\]: -?\d+, expected -?\d+",
                      told), told
