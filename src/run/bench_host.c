@@ -1,6 +1,7 @@
 #include "run/bench_host.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,9 +59,18 @@ MUST_CHECK static enum healcl_status on_all_shares(struct host_copy *copy, void 
     return HEALCL_OK;
 }
 
+/* Those that this process may run on. */
+static long count_processors(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 static void divide(struct host_copy *copy)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    long processors = count_processors();
     uint32_t count = processors < 1             ? 1
                      : processors > THREADS_MAX ? THREADS_MAX
                                                 : (uint32_t)processors;
