@@ -118,6 +118,14 @@ struct twiddle {
 #define WIDEN_INTS(count, x) convert_long##count(x)
 #endif
 
+/* The element of size bytes, 1, 4 or 8, that lies there. */
+static inline long load_number(global const char *at, uint size)
+{
+    return size == 8   ? *(global const long *)at
+           : size == 4 ? WIDEN(*(global const int *)at)
+                       : WIDEN(*at);
+}
+
 /*
  * A work-item's walk through its part of a space, in runs along the last axis:
  *     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))

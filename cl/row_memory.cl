@@ -23,11 +23,6 @@ struct row {
     uint size;
 };
 
-static inline long load_number(global const char *at, uint size)
-{
-    return size == 8 ? *(global const long *)at : size == 4 ? WIDEN(*(global const int *)at) : *at;
-}
-
 static inline void store_number(global char *at, uint size, ulong value)
 {
     if (size == 8)

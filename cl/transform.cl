@@ -7,8 +7,9 @@
 #include "stages.cl"
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
- * The space is [l,r,k,n]; operands: none, in. */
-KERNEL load(SPACE, global ulong *rows, BUFFER(const ELEMENT, in),
+ * The space is [l,r,k,n]; operands: none, in, whose elements have size bytes: were they of a type
+ * that is compiled in, a transform of int8 would want another program than the output's. */
+KERNEL load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
             global const struct modulus *q, global const uint *perm, uint use_perm)
 {
     TAKE_SPACE;
@@ -17,8 +18,8 @@ KERNEL load(SPACE, global ulong *rows, BUFFER(const ELEMENT, in),
         ulong row = run.linear - (ulong)run.index[3] - space.first;
         for (ulong i = 0; i < run.length; i++) {
             ulong u = (ulong)run.index[3] + i;
-            rows[row + (use_perm ? perm[u] : u)] =
-                reduce_signed(WIDEN(AT(in, POSITION(space, run, 1, i))), modulus);
+            long x = load_number(&AT(in, POSITION(space, run, 1, i) * size), size);
+            rows[row + (use_perm ? perm[u] : u)] = reduce_signed(x, modulus);
         }
     }
 }

@@ -237,7 +237,7 @@ struct product_part {
 
 /* Packs rows j to j + rows - 1 of b, COLUMNS vectors apart. Returns the bits that any
  * element has. */
-static inline ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
+NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
 {
     ulong8 bits = 0;
     for (long row = 0; row < rows; row++)
@@ -291,7 +291,7 @@ INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, lon
 }
 
 /* The bits that any element of out has. */
-static inline ulong8 out_bits(struct product_part part)
+NOINLINE static ulong8 out_bits(struct product_part part)
 {
     ulong8 bits = 0;
     for (ulong i = 0; i < part.columns; i++)
@@ -300,7 +300,7 @@ static inline ulong8 out_bits(struct product_part part)
 }
 
 /* out += sums mod q; all of out in [0, 2^62) */
-static inline void add_to_out(const struct lane_products *sums, struct product_part part,
+NOINLINE static void add_to_out(const struct lane_products *sums, struct product_part part,
                               struct lane_divisor p)
 {
     for (ulong i = 0; i < part.columns; i++) {
@@ -323,7 +323,7 @@ static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, lo
 }
 
 /* The same for each column of a part. */
-static inline void sum_part_slowly(struct product_part part, struct modulus q)
+NOINLINE static void sum_part_slowly(struct product_part part, struct modulus q)
 {
     for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++)
         sum_products(part.out + row_position(part.out_row, l), part.a + l, part.a_stride,

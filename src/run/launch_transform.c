@@ -13,7 +13,7 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     struct job job;
 
     job_init(&job, self, step, "core", "load");
-    job_define_type(&job, "ELEMENT", step->in[0]->storage->dtype);
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     job_set_space(&job, &step->out->layout);
     job.space.first = (uint64_t)first * n;
     job.space.end = (uint64_t)(first + count) * n;
@@ -21,6 +21,7 @@ MUST_CHECK static enum healcl_status transform_rows(struct device_executor *self
     job_add_space(&job);
     job_add_written_table(&job, &transform->rows);
     TRY(job_add_input(&job, step->in[0], error));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->perm);
     job_add_uint(&job, transform->inverse && permutes);
