@@ -6,10 +6,14 @@
 #ifndef UNROLL
 #define UNROLL _Pragma("unroll")
 #endif
+/* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
+ * used. */
 #define NOINLINE __attribute__((noinline))
+#define INLINE __attribute__((always_inline)) static inline
 
-/* OpenCL C's prefetch() means nothing to PoCL. An address may lie behind the end of a buffer. Where a
- * device cannot run what Clang makes of it (docs/PORTING.md), -D PREFETCH(address)= leaves it out. */
+/* OpenCL C's prefetch() means nothing to PoCL. An address may lie behind the end of a buffer. Where
+ * a device cannot run what Clang makes of it (docs/PORTING.md), -D PREFETCH(address)= leaves it out.
+ */
 #ifndef PREFETCH
 #ifdef __clang__
 #define PREFETCH(address) __builtin_prefetch(address)

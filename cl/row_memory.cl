@@ -118,21 +118,16 @@ static inline ulong reverse_index(ulong i, ulong n)
     return x >> (clz((uint)n) + 1);
 }
 
-/* With elements side by side and bits reversed, 8 x 8 elements are transposed: rows of eight that
- * are n/8 apart become rows of eight that are n/8 apart. The first of them for row w = 8i: */
+/* Reversal of bits takes 8 x 8 elements to 8 x 8 elements, transposed: eight rows of eight, n/8
+ * apart, from w on, a multiple of 8 below n/8, to such rows from reverse_index(w) on. Row i begins
+ * at: */
 #define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
 
-/* Of the tensor's row, the element that is v of x, a multiple of 8: its place in memory; the next
- * seven are offset[1] ... offset[7] bytes from there. */
-static inline global char *eight_at(struct row row, ulong v, ulong n, enum order order)
-{
-    return element_at(row, order == ORDER_REVERSED ? reverse_index(v, n) : v);
-}
-
-static inline void set_offsets(long *offset, struct row row, ulong n, enum order order)
+/* Bytes from an element to the next seven. */
+static inline void set_offsets(long *offset, struct row row)
 {
     for (uint i = 0; i < 8; i++)
-        offset[i] = (long)(order == ORDER_REVERSED ? REVERSED_TILE(0, i) : i) * row.stride * row.size;
+        offset[i] = (long)i * row.stride * row.size;
 }
 
 /* Lanes to elements v ... v+7 of x, or where the permutation says. */
@@ -163,18 +158,32 @@ static inline ulong8 get(global const word *x, ulong v, enum order order, global
                     x[from.s6], x[from.s7]);
 }
 
+/* Bytes by which what lies ahead in memory is fetched: two pages, as in vectors.cl. */
+enum { AHEAD = 8192 };
+
 /* ---------------------------------------------------------------- one row */
 
-static inline ulong8 gather_8(global const char *at, uint size, const long *offset)
+/* Elements v ... v+7 of a row. */
+static inline ulong8 load_eight(struct row in, ulong v, const long *offset)
 {
+    global const char *at = element_at(in, v);
+    uint size = in.size;
+    if (in.stride == 1)
+        return load_numbers_8(at, size);
     return as_ulong8((long8)(load_number(at + offset[0], size), load_number(at + offset[1], size),
                              load_number(at + offset[2], size), load_number(at + offset[3], size),
                              load_number(at + offset[4], size), load_number(at + offset[5], size),
                              load_number(at + offset[6], size), load_number(at + offset[7], size)));
 }
 
-static inline void scatter_8(global char *at, uint size, const long *offset, ulong8 value)
+static inline void store_eight(struct row out, ulong v, const long *offset, ulong8 value)
 {
+    global char *at = element_at(out, v);
+    uint size = out.size;
+    if (out.stride == 1) {
+        store_numbers_8(at, size, value);
+        return;
+    }
     store_number(at + offset[0], size, value.s0);
     store_number(at + offset[1], size, value.s1);
     store_number(at + offset[2], size, value.s2);
@@ -186,52 +195,45 @@ static inline void scatter_8(global char *at, uint size, const long *offset, ulo
 }
 
 NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order order,
-                            global const uint *perm, const struct reduction *reduction)
+                              global const uint *perm, const struct reduction *reduction)
 {
-    if (in.stride == 1 && order == ORDER_REVERSED) {
+    long offset[8];
+    set_offsets(offset, in);
+    if (order == ORDER_REVERSED) {
         for (ulong w = 0; w < n / 8; w += 8) {
             ulong8 a[8];
-            ulong from = reverse_index(w, n);
-            UNROLL for (uint i = 0; i < 8; i++)
-                a[i] = reduce_elements(load_numbers_8(element_at(in, REVERSED_TILE(from, i)), in.size), reduction);
+            ulong to = reverse_index(w, n);
+            UNROLL for (uint i = 0; i < 8; i++) {
+                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + AHEAD);
+                a[i] = reduce_elements(load_eight(in, REVERSED_TILE(w, i), offset), reduction);
+            }
             transpose_8(a);
-            UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + REVERSED_TILE(w, i));
+            UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + REVERSED_TILE(to, i));
         }
         return;
     }
-    long offset[8];
-    set_offsets(offset, in, n, order);
-    for (ulong v = 0; v < n; v += 8) {
-        global const char *at = eight_at(in, v, n, order);
-        ulong8 value = in.stride == 1 ? load_numbers_8(at, in.size) : gather_8(at, in.size, offset);
-        put(x, v, reduce_elements(value, reduction), order, perm);
-    }
+    for (ulong v = 0; v < n; v += 8)
+        put(x, v, reduce_elements(load_eight(in, v, offset), reduction), order, perm);
 }
 
 NOINLINE static void store_row(struct row out, global const word *x, ulong n, enum order order,
-                             global const uint *perm)
+                               global const uint *perm)
 {
-    if (out.stride == 1 && order == ORDER_REVERSED) {
+    long offset[8];
+    set_offsets(offset, out);
+    if (order == ORDER_REVERSED) {
         for (ulong w = 0; w < n / 8; w += 8) {
             ulong8 a[8];
             ulong from = reverse_index(w, n);
             UNROLL for (uint i = 0; i < 8; i++) a[i] = LOAD_EIGHT(x + REVERSED_TILE(from, i));
             transpose_8(a);
             UNROLL for (uint i = 0; i < 8; i++)
-                store_numbers_8(element_at(out, REVERSED_TILE(w, i)), out.size, a[i]);
+                store_eight(out, REVERSED_TILE(w, i), offset, a[i]);
         }
         return;
     }
-    long offset[8];
-    set_offsets(offset, out, n, order);
-    for (ulong v = 0; v < n; v += 8) {
-        global char *at = eight_at(out, v, n, order);
-        ulong8 value = get(x, v, order, perm);
-        if (out.stride == 1)
-            store_numbers_8(at, out.size, value);
-        else
-            scatter_8(at, out.size, offset, value);
-    }
+    for (ulong v = 0; v < n; v += 8)
+        store_eight(out, v, offset, get(x, v, order, perm));
 }
 
 /* ---------------------------------------------------------------- neighbouring rows */
@@ -239,17 +241,73 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
 /* Rows whose elements of one number lie side by side: row g of them is in[g] and x + g * pitch.
  * R at a time, for R = 2, 4, 8: the R lanes of one element are turned into R rows. */
 #define ROWS_TOGETHER(R)                                                                           \
+    /* a[g] = elements v ... v+7 of row g */                                                       \
+    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const long *offset)              \
+    {                                                                                              \
+        global const char *at = element_at(in, v);                                                 \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
+        LOAD_##R(load_numbers_##R)                                                                 \
+        transpose_##R(a);                                                                          \
+    }                                                                                              \
+    INLINE void store_lanes_##R(struct row out, ulong v, const long *offset, ulong8 *a)            \
+    {                                                                                              \
+        global char *at = element_at(out, v);                                                      \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
+        transpose_##R(a);                                                                          \
+        STORE_##R(store_numbers_##R)                                                               \
+    }                                                                                              \
+    NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
+                                           const struct reduction *reductions)                     \
+    {                                                                                              \
+        long offset[8];                                                                            \
+        set_offsets(offset, in);                                                                   \
+        for (ulong w = 0; w < n / 8; w += 8) {                                                     \
+            ulong8 a[R], tile[R][8];                                                               \
+            ulong to = reverse_index(w, n);                                                        \
+            for (uint i = 0; i < 8; i++) {                                                         \
+                load_lanes_##R(a, in, REVERSED_TILE(w, i), offset);                                \
+                UNROLL for (uint g = 0; g < R; g++)                                                \
+                    tile[g][i] = reduce_elements(a[g], &reductions[g]);                            \
+            }                                                                                      \
+            for (uint g = 0; g < R; g++) {                                                         \
+                transpose_8(tile[g]);                                                              \
+                UNROLL for (uint i = 0; i < 8; i++)                                                \
+                    STORE_EIGHT(tile[g][i], x + g * pitch + REVERSED_TILE(to, i));                 \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
+    NOINLINE static void store_reversed_##R(struct row out, global const word *x, ulong pitch,     \
+                                            ulong n)                                               \
+    {                                                                                              \
+        long offset[8];                                                                            \
+        set_offsets(offset, out);                                                                  \
+        for (ulong w = 0; w < n / 8; w += 8) {                                                     \
+            ulong8 a[R], tile[R][8];                                                               \
+            ulong from = reverse_index(w, n);                                                      \
+            for (uint g = 0; g < R; g++) {                                                         \
+                UNROLL for (uint i = 0; i < 8; i++)                                                \
+                    tile[g][i] = LOAD_EIGHT(x + g * pitch + REVERSED_TILE(from, i));               \
+                transpose_8(tile[g]);                                                              \
+            }                                                                                      \
+            for (uint i = 0; i < 8; i++) {                                                         \
+                UNROLL for (uint g = 0; g < R; g++) a[g] = tile[g][i];                             \
+                store_lanes_##R(out, REVERSED_TILE(w, i), offset, a);                              \
+            }                                                                                      \
+        }                                                                                          \
+    }                                                                                              \
     static inline void load_rows_##R(global word *x, ulong pitch, struct row in, ulong n,          \
                                      enum order order, global const uint *perm,                    \
                                      const struct reduction *reductions)                           \
     {                                                                                              \
+        if (order == ORDER_REVERSED) {                                                             \
+            load_reversed_##R(x, pitch, in, n, reductions);                                        \
+            return;                                                                                \
+        }                                                                                          \
         long offset[8];                                                                            \
-        set_offsets(offset, in, n, order);                                                         \
+        set_offsets(offset, in);                                                                   \
         for (ulong v = 0; v < n; v += 8) {                                                         \
-            global const char *at = eight_at(in, v, n, order);                                     \
             ulong8 a[R];                                                                           \
-            LOAD_##R(load_numbers_##R)                                                             \
-            transpose_##R(a);                                                                      \
+            load_lanes_##R(a, in, v, offset);                                                      \
             UNROLL for (uint g = 0; g < R; g++)                                                    \
                 put(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);         \
         }                                                                                          \
@@ -257,14 +315,16 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
     static inline void store_rows_##R(struct row out, global const word *x, ulong pitch, ulong n,  \
                                       enum order order, global const uint *perm)                   \
     {                                                                                              \
+        if (order == ORDER_REVERSED) {                                                             \
+            store_reversed_##R(out, x, pitch, n);                                                  \
+            return;                                                                                \
+        }                                                                                          \
         long offset[8];                                                                            \
-        set_offsets(offset, out, n, order);                                                        \
+        set_offsets(offset, out);                                                                  \
         for (ulong v = 0; v < n; v += 8) {                                                         \
-            global char *at = eight_at(out, v, n, order);                                          \
             ulong8 a[R];                                                                           \
             UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
-            transpose_##R(a);                                                                      \
-            STORE_##R(store_numbers_##R)                                                           \
+            store_lanes_##R(out, v, offset, a);                                                    \
         }                                                                                          \
     }
 

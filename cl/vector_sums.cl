@@ -11,10 +11,6 @@ enum {
     FETCH = 2 * ROWS /* how many rows ahead of those that are read others are fetched */
 };
 
-/* Functions whose last parameters are constants, so that each of their uses is a loop of its own.
- */
-#define INLINE __attribute__((always_inline)) static inline
-
 /*
  * Sums of count < 2^30 numbers: high * 2^32 + what low is more than that, modulo 2^64. The latter
  * is the sum of the numbers' lower halves, so in [0, 2^62).
