@@ -79,10 +79,14 @@ def transform_rows(op):
         yield Row(work + ", two cores", transform(op, 2, n=n), "one core", one_core, 1.85, True)
         yield Row(work + ", int32", transform(op, n=n, bits=30, dtype="int32"), "62 bits",
                   one_core, 0.6)
-    for r, k in ((1, 1), (1, 2), (2, 2), (16, 2)):
-        yield Row("%s, [l,n,r,k], r k = %d" % (op, r * k),
-                  transform(op, batch=64 // (r * k), r=r, k=k, layout="heal"),
-                  "contiguous", transform(op), 1.3)
+    for n in (4096, 16384, 65536):
+        for r, k in ((1, 1), (1, 2), (2, 2), (16, 2)):
+            yield Row("%s, [l,n,r,k], n = %d, r k = %d" % (op, n, r * k),
+                      transform(op, n=n, batch=64 // (r * k), r=r, k=k, layout="heal"),
+                      "contiguous", transform(op, n=n), 1.3)
+    yield Row("%s, [l,n,r,k], r k = 4, bits reversed" % op,
+              transform(op, batch=16, r=2, k=2, layout="heal", perm="reverse"),
+              "contiguous", transform(op, perm="reverse"), 1.3)
 
 
 def bandwidth_rows():

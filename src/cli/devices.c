@@ -87,10 +87,10 @@ static bool test_in_child(const struct device_info *info, struct self_test_resul
     return goes_on;
 }
 
-/* Reads what is kept of the self-tests of all devices that can be used; with runs, those that have
- * not run theirs with their driver yet do so. */
+/* The self-tests of all devices that can be used: what is kept; of those that have not run theirs
+ * with their driver yet, what a child finds, where runs is true. Measured ones have passed it. */
 static void test_all(const struct device_info *list, size_t count, bool runs,
-                     struct self_test_result *self_tests)
+                     const struct device_rates *rates, struct self_test_result *self_tests)
 {
     struct progress progress;
     progress_start(&progress, true);
@@ -98,6 +98,8 @@ static void test_all(const struct device_info *list, size_t count, bool runs,
         if (device_unusable(&list[i]))
             continue;
         self_tests[i].outcome = self_test_read_kept(&list[i], self_tests[i].reason);
+        if (rates && rates[i].products > 0)
+            self_tests[i].outcome = SELF_TEST_PASSED;
         if (!runs || self_tests[i].outcome != SELF_TEST_NOT_RUN)
             continue;
         progress_say(&progress, "testing %s", list[i].name);
@@ -158,10 +160,10 @@ static int print_devices(const char *selector, bool json, bool measures)
     }
     struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
     struct device_rates *rates = NULL;
-    if (self_tests)
-        test_all(list, count, measures || !json, self_tests);
     if (measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
+    if (self_tests)
+        test_all(list, count, !json && !measures, rates, self_tests);
     const struct devices_facts facts = {list, self_tests, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
