@@ -123,7 +123,7 @@ static inline ulong reverse_index(ulong i, ulong n)
  * at: */
 #define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
 
-/* Bytes from an element to the next seven. */
+/* Bytes from an element to itself and to the next seven. */
 static inline void set_offsets(long *offset, struct row row)
 {
     for (uint i = 0; i < 8; i++)

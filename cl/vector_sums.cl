@@ -297,7 +297,7 @@ NOINLINE static ulong8 out_bits(struct product_part part)
 
 /* out += sums mod q; all of out in [0, 2^62) */
 NOINLINE static void add_to_out(const struct lane_products *sums, struct product_part part,
-                              struct lane_divisor p)
+                                struct lane_divisor p)
 {
     for (ulong i = 0; i < part.columns; i++) {
         long l = part.first + (long)i * LANES;
