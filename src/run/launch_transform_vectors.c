@@ -4,9 +4,9 @@
 /* As in cl/rows.cl. */
 enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16 };
 
-/* Scratch memory of all work-items together takes about this much, if those of every compute unit
- * do not take more. */
-enum { SCRATCH_BYTES = 32 << 20 };
+/* Scratch memory of a compute unit's work-items takes no more than this, or there is one of them:
+ * it stays in the caches, whichever of them runs. */
+enum { SCRATCH_BYTES = 2 << 20 };
 
 enum healcl_status can_run_vectors(struct device_executor *self, const struct transform *transform,
                                    bool *can, struct healcl_error *error)
@@ -34,17 +34,30 @@ static int word_bits(const struct step *step)
     return 8 * (int)dtype_size(step->out->storage->dtype);
 }
 
+/* Batches that the first compute unit takes, with so many work-items for each. */
+static int64_t first_share(int64_t batches, int64_t units, int64_t work_items)
+{
+    int64_t all = units * work_items, rest = batches % all;
+    return batches / all * work_items + (rest < work_items ? rest : work_items);
+}
+
 /* So many work-items for every compute unit that one which starts late, for its thread has to wake,
- * does fewer of them; but no more than batches, nor than have room. */
+ * does fewer of them; but no more than have room. Of those, what shares the batches evenly. */
 static int64_t count_work_items(const struct device_executor *self, int64_t batches,
                                 int64_t scratch_bytes)
 {
-    int64_t units = self->device->info.compute_units, count = 32 * units;
-    if (count > SCRATCH_BYTES / scratch_bytes)
-        count = SCRATCH_BYTES / scratch_bytes;
-    if (count < units)
-        count = units;
-    return count < batches ? count : batches;
+    int64_t units = self->device->info.compute_units, most = 32;
+    if (most > SCRATCH_BYTES / scratch_bytes)
+        most = SCRATCH_BYTES / scratch_bytes;
+    if (most < 1)
+        most = 1;
+    if (units * most >= batches)
+        return batches;
+    int64_t best = most;
+    for (int64_t count = most - 1; count > most / 2; count--)
+        if (first_share(batches, units, count) < first_share(batches, units, best))
+            best = count;
+    return units * best;
 }
 
 static enum healcl_status add_tensors(struct job *job, const struct step *step,
