@@ -50,13 +50,17 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
     }
 }
 
-/* The sum mod q in [0, q), where high is signed. */
+/* The sum mod q in [0, q), where high is signed; most are in [0, q), for few large terms and
+ * for many alike. What is below q + q/2^8 + 2^17 is shrunk to less than q + 1 + q/2^40. */
 static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_divisor p)
 {
-    long8 high = as_long8(sum->high);
-    ulong8 rest = lane_reduce(lane_magnitude(high), p);
-    rest = select(rest, p.q - rest, as_ulong8(high < 0));
-    return lane_reduce(lane_append(rest, 32, lane_sum_rest(sum), p), p);
+    ulong8 high = sum->high;
+    if (!are_all(high < p.q)) {
+        ulong8 rest = lane_reduce(lane_magnitude(as_long8(high)), p);
+        high = select(rest, p.q - rest, as_ulong8(as_long8(high) < 0)); /* in [0, q] */
+    }
+    ulong8 rest = lane_shrink(lane_append(high, 32, lane_sum_rest(sum), p), p);
+    return min(rest, rest - p.q);
 }
 
 /* The sums of so many columns, of count rows that are stride apart. */

@@ -130,6 +130,7 @@ def plain_rows():
 
 MODMUL = elementwise("modmul")
 BROADCAST = elementwise("modmul", batch=50, s=784, n=16, k=2, layout="heal")
+PRODUCTS = elementwise("modmul", batch=50, s=32, k=2, layout="heal")
 AXIS_SUM = case("modmul_axis_sum", n=4096, bits=62, batch=50, k=2, s=32, layout="contiguous",
                 dtype="int64", values="reduced", perm="none")
 ROWS = [
@@ -141,6 +142,7 @@ ROWS = [
     Row("modmul, any values", elementwise("modmul", values="any"), "modmul", MODMUL, 1.6),
     Row("modmul, (1,784,1,16,2)x(50,784,1,16,2)", BROADCAST, "modmul", MODMUL, 1.1),
     Row("modmul_axis_sum (50,32,2,4096)", AXIS_SUM, "modmul", MODMUL, 0.6),
+    Row("modmul_axis_sum (50,32,2,4096)", AXIS_SUM, "as many modmul", PRODUCTS, 0.6),
     *bandwidth_rows(),
     *slow_peer_rows(),
     *plain_rows(),
