@@ -188,6 +188,23 @@ static void products(void **state)
                     }
 }
 
+/* So many that the estimated quotient by a small modulus is too small by more than one. */
+static void many_numbers(void **state)
+{
+    (void)state;
+    const int64_t count = 1 << 20, k = 8;
+    struct random random = {seed + 2};
+    for (int round = 0; round < 3; round++) {
+        struct problem problem;
+        struct problem_dtypes dtypes = {DTYPE_INT32, DTYPE_INT32, DTYPE_INT32};
+        problem_make(&problem, form_named("axis_modsum"), &dtypes, 8, 1, 0, &random);
+        set_shape(&problem, "a", 2, (int64_t[]){count, k});
+        set_shape(&problem, "out", 1, (int64_t[]){k});
+        set_shape(&problem, "q", 1, (int64_t[]){k});
+        check(&problem, ALL_LARGEST, ARRANGEMENT_CONTIGUOUS, &random);
+    }
+}
+
 /* On a device where loops end early, in several launches. */
 static void in_parts(void **state)
 {
@@ -203,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
+        cmocka_unit_test(many_numbers),
         cmocka_unit_test(in_parts),
     };
     print_message("seed %#lx\n", (unsigned long)seed);
