@@ -47,10 +47,8 @@ static int64_t count_work_items(const struct device_executor *self, int64_t batc
                                 int64_t scratch_bytes)
 {
     int64_t units = self->device->info.compute_units, most = 32;
-    if (most > SCRATCH_BYTES / scratch_bytes)
-        most = SCRATCH_BYTES / scratch_bytes;
-    if (most < 1)
-        most = 1;
+    if (most * scratch_bytes > SCRATCH_BYTES)
+        most = scratch_bytes < SCRATCH_BYTES ? SCRATCH_BYTES / scratch_bytes : 1;
     if (units * most >= batches)
         return batches;
     int64_t best = most;
@@ -102,9 +100,9 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     if (out_neighbours || in_neighbours)
         together = rows < TOGETHER ? rows : TOGETHER;
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    int64_t scratch_bytes = together * (transform->n + ROW_PADDING) * bits / 8;
-    int64_t work_items = count_work_items(self, batches, scratch_bytes);
     bool scratch = together > 1 || needs_scratch(transform);
+    int64_t scratch_bytes = scratch ? together * (transform->n + ROW_PADDING) * bits / 8 : 0;
+    int64_t work_items = count_work_items(self, batches, scratch_bytes);
     if (scratch)
         TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
                                   &transform->rows, error));
