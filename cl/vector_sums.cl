@@ -50,8 +50,9 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
     }
 }
 
-/* The sum mod q in [0, q), where high is signed; most are in [0, q), for few large terms and
- * for many alike. What is below q + q/2^8 + 2^17 is shrunk to less than q + 1 + q/2^40. */
+/* The sum mod q in [0, q), where high is signed. Of residues it is below 2^31 times their number,
+ * so nearly always below a large q; negative ones are large when seen as unsigned. What is below
+ * q + q/2^8 + 2^17 is shrunk to less than q + 1 + q/2^40. */
 static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_divisor p)
 {
     ulong8 high = sum->high;
