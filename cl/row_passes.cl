@@ -13,6 +13,21 @@
  */
 enum { RADIX = 16, PART = 4096 };
 
+/*
+ * LARGE=1: rows come from memory and go there, for the tensors are larger than the caches. What is
+ * read next is fetched while a part is worked on, and forward transforms are stored past the caches.
+ */
+#ifndef LARGE
+#define LARGE 0
+#endif
+#if LARGE
+#define FETCH(address) PREFETCH(address)
+#define STORE_RESULT(value, x) STORE_PAST(words, value, x)
+#else
+#define FETCH(address) (void)(0)
+#define STORE_RESULT(value, x) STORE_WORDS(value, x)
+#endif
+
 /* Of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block b has its twiddle at 2^s + b: the same
  * order in which a pass of radix R and a whole transform have them. */
 #define FOR_EACH_FORWARD(R, stage, block, i)                                                       \
@@ -92,26 +107,26 @@ struct scale {
         words seen = (words)(0);                                                                   \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, LOAD_WORDS, from)                                                                   \
+            LOAD_STEPS(R, LOAD_WORDS, from)                                                        \
             UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
             FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_WORDS, x)                                                                     \
+            STORE_STEPS(R, STORE_WORDS, x)                                                         \
         }                                                                                          \
         return seen;                                                                               \
     }                                                                                              \
-    static inline void forward_middle_##R(word *x, ulong size,                              \
+    static inline void forward_middle_##R(word *x, ulong size,                                     \
                                           global const word *lane_twiddles,                        \
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, LOAD_LANES, x)                                                                      \
+            LOAD_STEPS(R, LOAD_LANES, x)                                                           \
             FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_LANES, x)                                                                     \
+            STORE_STEPS(R, STORE_LANES, x)                                                         \
         }                                                                                          \
     }                                                                                              \
-    static inline void inverse_divide_##R(global word *x, ulong size,                              \
+    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,     \
                                           global const struct twiddle *twiddles, ulong number,     \
                                           struct word_modulus modulus, const struct scale *scale)  \
     {                                                                                              \
@@ -119,22 +134,22 @@ struct scale {
         SCALE_FIRST                                                                                \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, LOAD_WORDS, x)                                                                      \
+            LOAD_STEPS(R, LOAD_WORDS, from)                                                        \
             INVERSE_BUTTERFLIES(R)                                                                 \
             SCALE(R)                                                                               \
-            STORE_STEPS(R, STORE_WORDS, x)                                                                     \
+            STORE_STEPS(R, STORE_WORDS, x)                                                         \
         }                                                                                          \
     }                                                                                              \
-    static inline void inverse_middle_##R(word *x, ulong size,                              \
+    static inline void inverse_middle_##R(word *x, ulong size,                                     \
                                           global const word *lane_twiddles,                        \
                                           struct word_modulus modulus)                             \
     {                                                                                              \
         LOAD_LANE_TWIDDLES(R)                                                                      \
         FOR_EACH_STEP(R)                                                                           \
         {                                                                                          \
-            LOAD_STEPS(R, LOAD_LANES, x)                                                                      \
+            LOAD_STEPS(R, LOAD_LANES, x)                                                           \
             INVERSE_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_LANES, x)                                                                     \
+            STORE_STEPS(R, STORE_LANES, x)                                                         \
         }                                                                                          \
     }
 
@@ -148,9 +163,10 @@ PASSES(16)
 /* Element e of block b of a part, with blocks of step elements, lies in vector
  * (b / WIDTH * step + e) of the part in lanes, in lane b % WIDTH. */
 
-static inline words forward_spread(word *lanes, global const word *from, ulong size,
-                                  global const struct twiddle *twiddles, ulong number,
-                                  struct word_modulus modulus)
+/* next: a part that is read later. */
+static inline words forward_spread(word *lanes, global const word *from, global const word *next,
+                                   ulong size, global const struct twiddle *twiddles, ulong number,
+                                   struct word_modulus modulus)
 {
     LOAD_TWIDDLES(RADIX, number)
     ulong step = size / RADIX;
@@ -158,6 +174,7 @@ static inline words forward_spread(word *lanes, global const word *from, ulong s
     for (ulong j = 0; j < step; j += WIDTH) {
         LOAD_STEPS(RADIX, LOAD_WORDS, from)
         UNROLL for (uint i = 0; i < RADIX; i++) seen |= a[i];
+        UNROLL for (uint i = 0; i < RADIX; i++) FETCH(next + i * step + j);
         FORWARD_BUTTERFLIES(RADIX)
         UNROLL for (uint i = 0; i < RADIX; i += WIDTH) {
             transpose_words(a + i);
@@ -200,16 +217,17 @@ static inline void forward_last(global word *x, const word *lanes, ulong step,
         UNROLL for (uint t = 0; t < RADIX; t++) a[t] = reduce_words(a[t], modulus);
         UNROLL for (uint t = 0; t < RADIX; t += WIDTH) {
             transpose_words(a + t);
-            UNROLL for (uint b = 0; b < WIDTH; b++) STORE_WORDS(a[t + b], x + b * step + e + t);
+            UNROLL for (uint b = 0; b < WIDTH; b++) STORE_RESULT(a[t + b], x + b * step + e + t);
         }
         lane_twiddles += LANE_TWIDDLES(RADIX);
     }
 }
 
 /* The first pass of the inverse: WIDTH blocks of step elements in [0, 2 BOUND) for words of 32
- * bits, in [0, BOUND] for 64, from `from` to lanes. */
-static inline words inverse_last(word *lanes, global const word *from, ulong step,
-                                global const word *lane_twiddles, struct word_modulus modulus)
+ * bits, in [0, BOUND] for 64, from `from` to lanes. next: blocks that are read later. */
+static inline words inverse_last(word *lanes, global const word *from, global const word *next,
+                                 ulong step, global const word *lane_twiddles,
+                                 struct word_modulus modulus)
 {
     words seen = (words)(0);
     for (ulong e = 0; e < step; e += RADIX) {
@@ -218,6 +236,7 @@ static inline words inverse_last(word *lanes, global const word *from, ulong ste
         UNROLL for (uint t = 0; t < RADIX; t += WIDTH) {
             UNROLL for (uint b = 0; b < WIDTH; b++)
                 a[t + b] = LOAD_WORDS(from + b * step + e + t);
+            UNROLL for (uint b = 0; b < WIDTH; b++) FETCH(next + b * step + e + t);
             transpose_words(a + t);
         }
         UNROLL for (uint t = 0; t < RADIX; t++) seen |= a[t];
@@ -273,35 +292,40 @@ static inline ulong lane_twiddles_of(ulong n)
 }
 
 /*
- * Transforms from to x, which may be the same; results are in [0, q). lanes: scratch of PART words.
- * Inputs are to be below limit, a power of two that is at most 2 BOUND: where they are not, this
- * returns false, and x has been written if n > PART.
+ * Transforms from to out by way of `between`; any of them may be the same. Results are in [0, q).
+ * lanes: scratch of PART words. Inputs are to be below limit, a power of two that is at most
+ * 2 BOUND: where they are not, this returns false, and has written to between if n > PART, to
+ * nothing else. next: the row that is read next, or any; nothing is asked of what it holds.
  */
-static bool forward_row(global word *x, global const word *from, word *lanes, ulong n,
+static bool forward_row(global word *out, global word *between, global const word *from,
+                        global const word *next, word *lanes, ulong n,
                         global const struct twiddle *twiddles, global const word *lane_twiddles,
                         struct word_modulus modulus, word limit)
 {
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
     if (d.first == 2)
-        seen = forward_divide_2(x, from, n, twiddles, 1, modulus);
+        seen = forward_divide_2(between, from, n, twiddles, 1, modulus);
     else if (d.first == 4)
-        seen = forward_divide_4(x, from, n, twiddles, 1, modulus);
+        seen = forward_divide_4(between, from, n, twiddles, 1, modulus);
     else if (d.first == 8)
-        seen = forward_divide_8(x, from, n, twiddles, 1, modulus);
+        seen = forward_divide_8(between, from, n, twiddles, 1, modulus);
     else if (n > PART)
-        seen = forward_divide_16(x, from, n, twiddles, 1, modulus);
+        seen = forward_divide_16(between, from, n, twiddles, 1, modulus);
     else
-        seen = forward_spread(lanes, from, n, twiddles, 1, modulus);
+        seen = forward_spread(lanes, from, next, n, twiddles, 1, modulus);
     if (are_any_from(seen, limit))
         return false;
     ulong size = n / (d.first > 1 ? d.first : RADIX);
     for (; size > d.size; size /= RADIX)
         for (ulong at = 0; at < n; at += size)
-            (void)forward_divide_16(x + at, x + at, size, twiddles, (n + at) / size, modulus);
+            (void)forward_divide_16(between + at, between + at, size, twiddles, (n + at) / size,
+                                    modulus);
     for (ulong at = 0; at < n; at += d.size) {
+        global const word *part = between + at;
         if (n > PART)
-            (void)forward_spread(lanes, x + at, d.size, twiddles, (n + at) / d.size, modulus);
+            (void)forward_spread(lanes, part, part + d.size, d.size, twiddles, (n + at) / d.size,
+                                 modulus);
         ulong middle = d.block / RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
             if (middle == 2)
@@ -313,7 +337,7 @@ static bool forward_row(global word *x, global const word *from, word *lanes, ul
             else if (middle == 16)
                 forward_middle_16(lanes + begin, group, lane_twiddles, modulus);
             lane_twiddles += LANE_TWIDDLES(middle);
-            forward_last(x + at + begin, lanes + begin, d.block, lane_twiddles, modulus);
+            forward_last(out + at + begin, lanes + begin, d.block, lane_twiddles, modulus);
             lane_twiddles += middle * LANE_TWIDDLES(RADIX);
         }
     }
@@ -321,26 +345,28 @@ static bool forward_row(global word *x, global const word *from, word *lanes, ul
 }
 
 /* The inverse in the same way; for words of 64 bits limit is at most BOUND. */
-static bool inverse_row(global word *x, global const word *from, word *lanes, ulong n,
-                               global const struct twiddle *twiddles,
-                               global const word *lane_twiddles, struct word_modulus modulus,
-                               const struct scale *scale, word limit)
+static bool inverse_row(global word *out, global word *between, global const word *from,
+                        global const word *next, word *lanes, ulong n,
+                        global const struct twiddle *twiddles, global const word *lane_twiddles,
+                        struct word_modulus modulus, const struct scale *scale, word limit)
 {
     struct division d = divide_row(n);
+    global word *to = n > PART ? between : out;
     for (ulong at = 0; at < n; at += d.size) {
         /* What lies far apart had better be in the cache before its blocks are read, and written.
          * With the latter, words of 64 bits would fill the innermost cache. */
         if (n > PART && !are_below(from + at, d.size, limit))
             return false;
-        if (n > PART && WORD_BITS == 32)
+        if (WORD_BITS == 32 && n > PART)
             for (ulong i = 0; i < d.size; i += WIDTH)
-                PREFETCH(x + at + i);
+                PREFETCH(to + at + i);
         words seen = (words)(0);
         ulong middle = d.block / RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
             global const word *middle_twiddles = lane_twiddles;
             lane_twiddles += LANE_TWIDDLES(middle);
-            seen |= inverse_last(lanes + begin, from + at + begin, d.block, lane_twiddles, modulus);
+            seen |= inverse_last(lanes + begin, from + at + begin, next + at + begin, d.block,
+                                 lane_twiddles, modulus);
             lane_twiddles += middle * LANE_TWIDDLES(RADIX);
             if (middle == 2)
                 inverse_middle_2(lanes + begin, group, middle_twiddles, modulus);
@@ -353,18 +379,18 @@ static bool inverse_row(global word *x, global const word *from, word *lanes, ul
         }
         if (are_any_from(seen, limit))
             return false;
-        inverse_spread(x + at, lanes, d.size, twiddles, (n + at) / d.size, modulus,
+        inverse_spread(to + at, lanes, d.size, twiddles, (n + at) / d.size, modulus,
                        n == d.size ? scale : 0);
     }
     for (ulong size = d.size * RADIX; size <= n / d.first; size *= RADIX)
         for (ulong at = 0; at < n; at += size)
-            inverse_divide_16(x + at, size, twiddles, (n + at) / size, modulus,
-                              size == n ? scale : 0);
+            inverse_divide_16(size == n ? out : between + at, between + at, size, twiddles,
+                              (n + at) / size, modulus, size == n ? scale : 0);
     if (d.first == 2)
-        inverse_divide_2(x, n, twiddles, 1, modulus, scale);
+        inverse_divide_2(out, between, n, twiddles, 1, modulus, scale);
     else if (d.first == 4)
-        inverse_divide_4(x, n, twiddles, 1, modulus, scale);
+        inverse_divide_4(out, between, n, twiddles, 1, modulus, scale);
     else if (d.first == 8)
-        inverse_divide_8(x, n, twiddles, 1, modulus, scale);
+        inverse_divide_8(out, between, n, twiddles, 1, modulus, scale);
     return true;
 }

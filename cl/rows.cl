@@ -17,6 +17,8 @@
 
 #include "row_words.cl"
 
+#include "past_caches.cl"
+
 #include "row_passes.cl"
 
 #include "row_memory.cl"
@@ -56,7 +58,8 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
  * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *
  * Rows that lie side by side, and are residues, are read where they are, and such rows are written
- * where they are.
+ * where they are. LARGE=1 wants rows of out that are direct, apart from the input, and in plain
+ * order, one in a batch, with scratch.
  */
 enum { TOGETHER = 8, ROW_PADDING = 16 }; /* rows a power of two apart would share cache sets */
 
@@ -90,14 +93,6 @@ static inline enum order order_of(global const uint *perm, uint use_perm, ulong 
     if (!use_perm || perm[n] & 2)
         return ORDER_PLAIN;
     return perm[n] & 1 ? ORDER_REVERSED : ORDER_OTHER;
-}
-
-/* Whether a transform of the row `in`, which is direct, can still begin anew after it has found a
- * number that is not below limit; or will not find one. */
-static inline bool is_kept(struct row in, struct row out, ulong n, word limit)
-{
-    return in.memory != out.memory || n <= PART ||
-           are_below((global const word *)in.memory, n, limit);
 }
 
 /* A row whose modulus the vectors have no room for; n_inv: NULL in the forward transform. */
@@ -149,6 +144,9 @@ NOINLINE static void transform_exactly(global ulong *x, struct row out, struct r
     ulong j = (first + g) % k;                                                                     \
     struct row in = row_of(&space, first + g, 1, in_memory, in_size);                              \
     struct row out = row_of(&space, first + g, 0, out_memory, out_size);                           \
+    global const word *next =                                                                      \
+        (global const word *)row_of(&space, first + get_num_groups(0), 1, in_memory, in_size)      \
+            .memory;                                                                               \
     struct modulus modulus = q[j];                                                                 \
     struct word_modulus vector = make_word_modulus(modulus.value);                                 \
     global const struct twiddle *row_twiddles = twiddles + j * n;                                  \
@@ -175,13 +173,14 @@ KERNEL forward_rows(ROWS_PARAMETERS)
             bool directly = is_direct(out) && order == ORDER_PLAIN;
             global word *to = directly ? (global word *)out.memory : x;
             bool done = false;
-            if (!in_together && is_direct(in) && is_kept(in, out, n, limit))
-                done = forward_row(to, (global const word *)in.memory, lanes, n, row_twiddles,
-                                   row_lane_twiddles, vector, limit);
+            if (!in_together && is_direct(in))
+                done = forward_row(to, x, (global const word *)in.memory, next, lanes, n,
+                                   row_twiddles, row_lane_twiddles, vector, limit);
             if (!done) {
                 if (!in_together)
                     load_row(x, in, n, ORDER_PLAIN, perm, &reductions[g]);
-                (void)forward_row(to, x, lanes, n, row_twiddles, row_lane_twiddles, vector, limit);
+                (void)forward_row(to, x, x, next, lanes, n, row_twiddles, row_lane_twiddles, vector,
+                                  limit);
             }
             if (!directly && !out_together)
                 store_row(out, x, n, order, perm);
@@ -189,6 +188,8 @@ KERNEL forward_rows(ROWS_PARAMETERS)
         if (out_together)
             store_rows(first_out, rows, pitch, count, n, order, perm);
     }
+    if (LARGE)
+        FENCE_PAST();
 }
 
 KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
@@ -215,15 +216,14 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
             bool directly = is_direct(out);
             global word *to = directly ? (global word *)out.memory : x;
             bool done = false;
-            if (!in_together && is_direct(in) && order == ORDER_PLAIN &&
-                is_kept(in, out, n, limit))
-                done = inverse_row(to, (global const word *)in.memory, lanes, n, row_twiddles,
-                                   row_lane_twiddles, vector, &scale, limit);
+            if (!in_together && is_direct(in) && order == ORDER_PLAIN)
+                done = inverse_row(to, x, (global const word *)in.memory, next, lanes, n,
+                                   row_twiddles, row_lane_twiddles, vector, &scale, limit);
             if (!done) {
                 if (!in_together)
                     load_row(x, in, n, order, perm, &reductions[g]);
-                (void)inverse_row(to, x, lanes, n, row_twiddles, row_lane_twiddles, vector, &scale,
-                                  limit);
+                (void)inverse_row(to, x, x, next, lanes, n, row_twiddles, row_lane_twiddles,
+                                  vector, &scale, limit);
             }
             if (!directly && !out_together)
                 store_row(out, x, n, ORDER_PLAIN, perm);

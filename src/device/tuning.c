@@ -9,7 +9,8 @@
 enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
-    ELEMENTS_PER_ITEM_MOST = 1 << 20
+    ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
 static const struct {
@@ -73,7 +74,8 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
                                        .transform_local_size = 1,
                                        .launches_at_once =
-                                           info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1};
+                                           info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+                                       .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
         return tuning;
@@ -84,7 +86,8 @@ struct device_tuning tuning_default(const struct device_info *info)
     struct device_tuning tuning = {.local_size = local_size,
                                    .elements_per_item = 1,
                                    .transform_local_size = local_size,
-                                   .launches_at_once = 1};
+                                   .launches_at_once = 1,
+                                   .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, info->type & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;
 }
@@ -143,6 +146,7 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
         {"elements_per_item", &tuning->elements_per_item, ELEMENTS_PER_ITEM_MOST, false},
         {"transform_local_size", &tuning->transform_local_size, info->max_work_group_size, true},
         {"launches_at_once", &tuning->launches_at_once, LAUNCHES_AT_ONCE_MAX, false},
+        {"past_caches_bytes", &tuning->past_caches_bytes, UINT32_MAX, false},
     };
     enum kernel_variant variant;
     const char *equals = memchr(item, '=', length);
@@ -186,9 +190,10 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 {
     int used =
         snprintf(text, TUNING_TEXT_SIZE,
-                 "local_size=%u,elements_per_item=%u,transform_local_size=%u,launches_at_once=%u",
+                 "local_size=%u,elements_per_item=%u,transform_local_size=%u,launches_at_once=%u,"
+                 "past_caches_bytes=%u",
                  tuning->local_size, tuning->elements_per_item, tuning->transform_local_size,
-                 tuning->launches_at_once);
+                 tuning->launches_at_once, tuning->past_caches_bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);

@@ -34,6 +34,7 @@ struct device_tuning {
     uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
     uint32_t transform_local_size; /* work-items that share one transform: 2^k */
     uint32_t launches_at_once;     /* that may overlap, if queues can be out of order; 1: none */
+    uint32_t past_caches_bytes;    /* outputs of so many are stored past the caches */
     enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
 };
 

@@ -15,6 +15,13 @@ static inline bool prefers(const struct device_executor *self, enum kernel_famil
            !(is_fat && self->device->info.loop_limit > 0);
 }
 
+/* Whether an output of so many elements is too large for caches to keep it. */
+static inline bool passes_caches(const struct device_executor *self, uint64_t elements,
+                                 enum dtype dtype)
+{
+    return elements >= self->device->tuning.past_caches_bytes / dtype_size(dtype);
+}
+
 /* Makes a job with so many operands of dtype, of a kernel that cl/lines.cl has too, one of
  * cl/lines.cl where it suits that: an output that is too large for caches, and long runs. */
 void job_prefer_lines(struct job *job, enum kernel_family family, enum dtype dtype,

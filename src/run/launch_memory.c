@@ -1,16 +1,7 @@
 /* Copies and fills: cl/memory.cl, cl/lines.cl, cl/tiles.cl. */
 #include "run/launch.h"
 
-enum {
-    PAST_CACHES_MIN = 16 << 20, /* bytes of out: too many for caches to keep them */
-    LINES_RUN_MIN = 512         /* elements */
-};
-
-/* Whether a job's output, elements of dtype, is too large for caches. */
-static bool passes_caches(const struct job *job, enum dtype dtype)
-{
-    return job->space.end >= PAST_CACHES_MIN / dtype_size(dtype);
-}
+enum { LINES_RUN_MIN = 512 /* elements */ };
 
 void job_prefer_lines(struct job *job, enum kernel_family family, enum dtype dtype,
                       uint32_t operands)
@@ -18,7 +9,8 @@ void job_prefer_lines(struct job *job, enum kernel_family family, enum dtype dty
     const struct space *space = &job->space;
     uint32_t last = space->rank - 1;
     bool suits = prefers(job->executor, family, VARIANT_VECTORS) && !job_has_chunks(job) &&
-                 passes_caches(job, dtype) && space->shape[last] >= LINES_RUN_MIN;
+                 passes_caches(job->executor, space->end, dtype) &&
+                 space->shape[last] >= LINES_RUN_MIN;
     for (uint32_t i = 0; i < operands; i++)
         suits = suits && space->operand[i].stride[last] == 1;
     if (!suits)
@@ -129,7 +121,7 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     job_add_long(job, space->operand[COPY_OUT].stride[y]);
     job_add_long(job, space->operand[COPY_IN].stride[y]);
     job_add_long(job, space->operand[COPY_IN].stride[x]);
-    job_add_uint(job, passes_caches(job, in->storage->dtype));
+    job_add_uint(job, passes_caches(job->executor, job->space.end, in->storage->dtype));
     divide_axis(space, y, height);
     divide_axis(space, x, width);
     space->end = 1;

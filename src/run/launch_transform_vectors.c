@@ -1,8 +1,8 @@
 /* Transforms by cl/rows.cl: whole rows, or neighbouring rows together, in one work-item each. */
 #include "run/launch_transform.h"
 
-/* As in cl/rows.cl. */
-enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16 };
+/* As in cl/rows.cl and cl/row_passes.cl. */
+enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16, PART = 4096 };
 
 /* Scratch memory of a compute unit's work-items takes no more than this, or there is one of them:
  * it stays in the caches, whichever of them runs. */
@@ -68,10 +68,9 @@ static enum healcl_status add_tensors(struct job *job, const struct step *step,
     return HEALCL_OK;
 }
 
-/* Whether the kernel takes rows to scratch memory on their way. It needs none where it can work on
- * the rows of the output, which begin at multiples of its vectors: OpenCL aligns buffers to 128
- * bytes. */
-static bool needs_scratch(const struct transform *transform)
+/* Whether the kernel can work on the rows of the output, where they are: they begin at multiples of
+ * its vectors (OpenCL aligns buffers to 128 bytes), are apart from the input and in plain order. */
+static bool works_on_output(const struct transform *transform)
 {
     enum { VECTOR_BYTES = 64 };
     const struct step *step = transform->step;
@@ -82,8 +81,8 @@ static bool needs_scratch(const struct transform *transform)
     for (int axis = 0; axis < 3; axis++)
         aligned =
             aligned && (out->shape[axis] == 1 || out->stride[axis] * size % VECTOR_BYTES == 0);
-    return !in_plain_order || !aligned || out->stride[3] != 1 ||
-           step->in[0]->storage == step->out->storage;
+    return in_plain_order && aligned && out->stride[3] == 1 &&
+           step->in[0]->storage != step->out->storage;
 }
 
 enum healcl_status launch_vectors_transform(struct device_executor *self,
@@ -100,7 +99,11 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     if (out_neighbours || in_neighbours)
         together = rows < TOGETHER ? rows : TOGETHER;
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    bool scratch = together > 1 || needs_scratch(transform);
+    bool direct = together == 1 && works_on_output(transform);
+    /* The inverse of long rows fetches its parts in any case. */
+    bool large = direct && !(transform->inverse && transform->n > PART) &&
+                 passes_caches(self, (uint64_t)layout_elements(out), step->out->storage->dtype);
+    bool scratch = large || !direct;
     int64_t scratch_bytes = scratch ? together * (transform->n + ROW_PADDING) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     if (scratch)
@@ -109,6 +112,8 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
 
     struct job job;
     job_init_rows(&job, self, step, transform->inverse ? "inverse_rows" : "forward_rows", bits);
+    if (large)
+        job_define_number(&job, "LARGE", 1);
     job_set_space(&job, out);
     job_set_operand(&job, 0, out);
     job_set_operand(&job, 1, in);

@@ -58,8 +58,8 @@ VENDOR_SECONDS = 600  # some compilers are slow
 VENDOR_VARIANTS = ["", "general", "local"]
 
 # Random programs run on the device as it is, then by turns overlapping, in buffers of several
-# chunks, with work-groups of several work-items, the last of them not full, and with the variants of
-# other devices.
+# chunks, with work-groups of several work-items, the last of them not full, with the variants of
+# other devices, and as if nothing fitted the caches.
 SEEDS = range(101, 141)
 ENVIRONMENTS = [
     {},
@@ -68,6 +68,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
     {"HEALCL_TUNING": "local,local_size=8,elements_per_item=1,transform_local_size=8"},
     {"HEALCL_VARIANT": "single"},
+    {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference

@@ -68,12 +68,14 @@ static void keep(const struct device_tuning *tuning, const char *instead)
 static void keeps_and_reads(void **state)
 {
     (void)state;
-    struct device_tuning tuning = tuning_of("local_size=4,elements_per_item=7,transform=single");
+    struct device_tuning tuning =
+        tuning_of("local_size=4,elements_per_item=7,past_caches_bytes=99,transform=single");
     struct device_tuning read = tuning_default(&info), other = read;
     assert_false(tuning_read_kept(&read, &info));
     keep(&tuning, NULL);
     assert_true(tuning_read_kept(&read, &info));
     assert_same(&read, &tuning);
+    assert_int_equal(read.past_caches_bytes, 99);
     tuning.transform_local_size = 8;
     keep(&tuning, NULL); /* over the one before */
     assert_true(tuning_read_kept(&read, &info));
