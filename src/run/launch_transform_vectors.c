@@ -68,9 +68,9 @@ static enum healcl_status add_tensors(struct job *job, const struct step *step,
     return HEALCL_OK;
 }
 
-/* Whether the kernel can work on the rows of the output, where they are: they begin at multiples of
- * its vectors (OpenCL aligns buffers to 128 bytes), are apart from the input and in plain order. */
-static bool works_on_output(const struct transform *transform)
+/* Whether the kernel can leave its results in the rows of the output: they begin at multiples of its
+ * vectors (OpenCL aligns buffers to 128 bytes) and are in plain order. */
+static bool has_direct_rows(const struct transform *transform)
 {
     enum { VECTOR_BYTES = 64 };
     const struct step *step = transform->step;
@@ -81,8 +81,7 @@ static bool works_on_output(const struct transform *transform)
     for (int axis = 0; axis < 3; axis++)
         aligned =
             aligned && (out->shape[axis] == 1 || out->stride[axis] * size % VECTOR_BYTES == 0);
-    return in_plain_order && aligned && out->stride[3] == 1 &&
-           step->in[0]->storage != step->out->storage;
+    return in_plain_order && aligned && out->stride[3] == 1;
 }
 
 enum healcl_status launch_vectors_transform(struct device_executor *self,
@@ -99,11 +98,11 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     if (out_neighbours || in_neighbours)
         together = rows < TOGETHER ? rows : TOGETHER;
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    bool direct = together == 1 && works_on_output(transform);
+    bool direct = together == 1 && has_direct_rows(transform);
     /* The inverse of long rows fetches its parts in any case. */
     bool large = direct && !(transform->inverse && transform->n > PART) &&
                  passes_caches(self, (uint64_t)layout_elements(out), step->out->storage->dtype);
-    bool scratch = large || !direct;
+    bool scratch = large || !direct || step->in[0]->storage == step->out->storage;
     int64_t scratch_bytes = scratch ? together * (transform->n + ROW_PADDING) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     if (scratch)
