@@ -181,11 +181,12 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct com
 
 /* ---------------------------------------------------------------- runs */
 
-MUST_CHECK static enum healcl_status run_one(struct session *session, size_t transcript,
-                                             size_t device, struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_one(struct session *session, struct compare_run *run,
+                                             struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
-    const char *selector = comparison->devices[device].selector;
+    const char *selector = comparison->devices[run->device].selector;
+    const char *file = session->files[run->transcript];
     const char *arguments[ARGUMENTS_MAX];
     char repeat[16];
     size_t count = 0;
@@ -200,17 +201,15 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, size_t tra
     }
     arguments[count++] = "--repeat";
     arguments[count++] = repeat;
-    arguments[count] = session->files[transcript]; /* for people, without what follows here */
-    struct compare_run *run;
-    TRY(comparison_add_run(comparison, transcript, device, &run, error));
+    arguments[count] = file; /* for people, without what follows here */
     TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
     arguments[count++] = "--quiet";
     arguments[count++] = "--json";
     arguments[count++] = PROCESS_FILE;
     arguments[count++] = "--";
-    arguments[count++] = session->files[transcript];
+    arguments[count++] = file;
     arguments[count] = NULL;
-    progress_say(&session->progress, "%s: %s", selector, session->files[transcript]);
+    progress_say(&session->progress, "%s: %s", selector, file);
     struct process_result result;
     TRY(run_child(session, arguments, PROCESS_OWN_FILE, session->timeout, &result, error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
@@ -218,14 +217,26 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, size_t tra
     return status;
 }
 
-MUST_CHECK static enum healcl_status run_all(struct session *session, struct healcl_error *error)
+/* Runs that are to come, of all devices that are there. */
+MUST_CHECK static enum healcl_status add_runs(struct session *session, struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
-    for (size_t j = 0; j < comparison->device_count; j++)
-        TRY(measure(session, &comparison->devices[j], error));
+    struct compare_run *run;
     for (size_t i = 0; i < comparison->transcript_count; i++)
         for (size_t j = 0; j < comparison->device_count; j++)
-            TRY(run_one(session, i, j, error));
+            TRY(comparison_add_run(comparison, i, j, &run, error));
+    return HEALCL_OK;
+}
+
+/* The first ones: those behind them are baselines'. */
+MUST_CHECK static enum healcl_status run_all(struct session *session, size_t device_count,
+                                             size_t run_count, struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    for (size_t i = 0; i < device_count; i++)
+        TRY(measure(session, &comparison->devices[i], error));
+    for (size_t i = 0; i < run_count; i++)
+        TRY(run_one(session, &comparison->runs[i], error));
     return HEALCL_OK;
 }
 
@@ -254,9 +265,12 @@ MUST_CHECK static enum healcl_status add_baselines(struct session *session,
     for (size_t i = 0; i < session->baseline_count; i++) {
         size_t added;
         TRY(compare_read_baseline(&session->comparison, session->baselines[i], &added, error));
-        if (added == 0)
-            print_notice("%s: warning: it has no run of the transcripts that are compared",
-                         session->baselines[i]);
+        if (added > 0)
+            continue;
+        progress_pause(&session->progress);
+        print_notice("%s: warning: it has no run of the transcripts that are compared",
+                     session->baselines[i]);
+        progress_resume(&session->progress);
     }
     return HEALCL_OK;
 }
@@ -270,8 +284,11 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
             TRY(new_file_open(&output->file, output->path, error));
     }
     TRY(add_devices(session, error));
-    TRY(run_all(session, error));
-    return add_baselines(session, error);
+    TRY(add_runs(session, error));
+    size_t device_count = session->comparison.device_count;
+    size_t run_count = session->comparison.run_count;
+    TRY(add_baselines(session, error)); /* one that is no good must not cost the runs */
+    return run_all(session, device_count, run_count, error);
 }
 
 MUST_CHECK static enum healcl_status print_all(struct session *session, struct healcl_error *error)
