@@ -211,7 +211,8 @@ MUST_CHECK static enum healcl_status run_cases(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-/* Measures an alternative; that it is wrong or fails is an outcome, no error. */
+/* Measures an alternative; that it is wrong or fails is an outcome, no error. So is a refusal: what
+ * one shape of kernels cannot do on this device another may. */
 MUST_CHECK static enum healcl_status measure(struct healcl_device **device,
                                              const struct tune_options *options,
                                              const struct tune_report *report,
@@ -228,7 +229,7 @@ MUST_CHECK static enum healcl_status measure(struct healcl_device **device,
     alternative->outcome = status == HEALCL_OK          ? TUNE_RIGHT
                            : status == HEALCL_DIFFERENT ? TUNE_WRONG
                                                         : TUNE_FAILED;
-    if (status != HEALCL_OK && status != HEALCL_DIFFERENT && status != HEALCL_DEVICE) {
+    if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
         if (error)
             *error = problem;
         else

@@ -4,7 +4,8 @@
  * One subject after another is decided: tunables that all families share, then the variant of each
  * family that has several. Every alternative of a subject runs the same few cases of `healcl
  * bench`, whose results are compared with the host reference's first; the one that takes least time
- * is chosen, and is in force for the subjects that follow. One that is wrong or fails is not.
+ * is chosen, and is in force for the subjects that follow. One that is wrong or fails, or that
+ * the device refuses, is not.
  */
 #ifndef HEALCL_RUN_TUNE_H
 #define HEALCL_RUN_TUNE_H
@@ -45,7 +46,7 @@ void tune_list(const struct device_info *info, struct tune_report *report);
 /*
  * Measures what the report lists, and chooses. *device is closed and opened anew, by its indices,
  * where an alternative has failed; it is NULL if that fails. Its tuning is then the chosen one.
- * Errors: HEALCL_DEVICE where no alternative of a subject is right; otherwise as bench_run.
+ * Errors: HEALCL_DEVICE where no alternative of a subject is right, HEALCL_NO_MEMORY.
  */
 MUST_CHECK enum healcl_status tune_measure(struct healcl_device **device,
                                            const struct tune_options *options,

@@ -122,6 +122,24 @@ static void chooses_only_what_is_right(void **state)
     healcl_device_close(device);
 }
 
+/* A device whose loops end early refuses what has too many rounds in one work-item. */
+static void goes_on_behind_a_refusal(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"transform=general,transform_local_size=1",
+                                          "transform=general,transform_local_size=8"};
+    struct healcl_device *device = open_device();
+    struct tune_options options = {.memory_limit = UINT64_MAX};
+    set_choices(device, 2, choices);
+    device->info.loop_limit = 1; /* until it is opened anew */
+    OK(tune_measure(&device, &options, &report, &error));
+    assert_int_equal(report.alternatives[0].outcome, TUNE_FAILED);
+    assert_non_null(strstr(report.alternatives[0].reason, "rounds of loops in one work-item"));
+    assert_int_equal(report.alternatives[1].outcome, TUNE_RIGHT);
+    assert_true(report.alternatives[1].chosen);
+    healcl_device_close(device);
+}
+
 static void fails_where_nothing_is_right(void **state)
 {
     (void)state;
@@ -141,6 +159,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(lists_what_a_device_can),
         TEST(chooses_only_what_is_right),
+        TEST(goes_on_behind_a_refusal),
         TEST(fails_where_nothing_is_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
