@@ -192,6 +192,9 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
     if (run->outcome == COMPARE_DIFFERENT)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->different,
                  run->compared);
+    else if (run->outcome == COMPARE_VERIFIED && run->compared < run->results)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->compared,
+                 run->results);
     else if (run->outcome == COMPARE_CRASHED && run->signal > 0)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %s", name, process_signal_name(run->signal, signal));
     else if (run->outcome == COMPARE_FAILED && run->exit_code >= 0)

@@ -168,7 +168,7 @@ const struct compare_run *compare_find(const struct comparison *comparison, size
 enum { OVERHEAD_SAMPLES = 3 };
 bool compare_overhead_of(const struct compare_run *run, double *factor);
 
-/* Whether a run's results can be relied on. */
+/* Whether a run went well: its results were verified, or there was nothing to verify. */
 bool compare_is_right(const struct compare_run *run);
 
 /* "verified", "timed out": for programs and, with details in text, for people. */

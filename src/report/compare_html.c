@@ -124,6 +124,18 @@ static bool device_is_right(const struct comparison *comparison, size_t device)
     return true;
 }
 
+/* Whether a result was compared here and now. */
+static bool any_verified(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        if (!comparison->devices[run->device].origin->baseline &&
+            (run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_DIFFERENT))
+            return true;
+    }
+    return false;
+}
+
 /* How many devices ran here and now. */
 static size_t own_devices(const struct comparison *comparison)
 {
@@ -165,14 +177,20 @@ static void put_lead(const struct page *page)
     for (size_t i = 0; i < count; i++)
         right += device_is_right(comparison, i);
     fputs("<p class=\"lead\">", page->stream);
-    if (count == 1)
+    if (right == count && !any_verified(comparison))
+        fputs("Nothing was verified.", page->stream);
+    else if (right > 0 && !any_verified(comparison))
+        fprintf(page->stream, "Nothing was verified, and %zu of %zu devices failed.", count - right,
+                count);
+    else if (count == 1)
         fputs(right ? "The device is right in every result that was verified."
                     : "The device did not get it right.",
               page->stream);
     else if (right == 0)
         fprintf(page->stream, "None of %zu devices got everything right.", count);
     else if (right == count)
-        fprintf(page->stream, "All %zu devices are right.", count);
+        fprintf(page->stream, "All %zu devices are right in every result that was verified.",
+                count);
     else
         fprintf(page->stream, "%zu of %zu devices are right.", right, count);
     double factor;
