@@ -110,11 +110,12 @@ static void write_quoted(FILE *stream, const char *word)
 
 static void write_command(FILE *stream, const char *const *arguments, size_t count)
 {
-    /* What changes how transcripts run, or which devices there are. */
+    /* What changes how transcripts run, which devices there are and which is the default. */
     static const char *const variables[] = {
-        "HEALCL_TUNING",   "HEALCL_VARIANT",         "HEALCL_CHUNK_BYTES",
-        "LD_LIBRARY_PATH", "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES",
-        "RUSTICL_ENABLE",  "OCLGRIND_BUILD_OPTIONS", "POCL_DEVICES",
+        "HEALCL_DEVICE",   "HEALCL_TUNING",          "HEALCL_VARIANT",    "HEALCL_CHUNK_BYTES",
+        "LD_LIBRARY_PATH", "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES", "OPENCL_LAYERS",
+        "RUSTICL_ENABLE",  "LP_NUM_THREADS",         "OMP_NUM_THREADS",   "OCLGRIND_BUILD_OPTIONS",
+        "POCL_DEVICES",    "POCL_MAX_PTHREAD_COUNT",
     };
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);

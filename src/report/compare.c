@@ -49,7 +49,8 @@ enum healcl_status comparison_add_device(struct comparison *comparison,
                                        .platform = "",
                                        .vendor = "",
                                        .driver = "",
-                                       .version = ""};
+                                       .version = "",
+                                       .tuning = ""};
     return HEALCL_OK;
 }
 

@@ -36,6 +36,10 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     json_number(json, object, "max_allocation", device->max_allocation);
     json_number(json, object, "local_memory", device->local_memory);
     json_number(json, object, "max_work_group_size", device->max_work_group_size);
+    if (*device->tuning) {
+        json_bool(json, object, "tuned", device->tuned);
+        json_string(json, object, "tuning", device->tuning);
+    }
     if (device->copied_bytes > 0)
         json_number(json, object, "copied_bytes_per_s", device->copied_bytes);
     if (device->products > 0)

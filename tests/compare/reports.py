@@ -84,6 +84,10 @@ def check_json(report, files):
         print("python3-jsonschema is missing: the schema was not used")
     assert [transcript["file"] for transcript in report["transcripts"]] == files
     assert len(report["runs"]) == len(files) * len(report["devices"])
+    for device in report["devices"]:
+        known = "tuning" in device
+        assert known == ("tuned" in device), device
+        assert known == (device["index"] != "reference") or "baseline" in device, device
     for run in report["runs"]:
         samples = run["samples_ns"]
         if samples:
