@@ -58,14 +58,15 @@ struct session {
 
 enum { ARGUMENTS_MAX = 16 };
 
+static const char json_for_us[] = "--json=" PROCESS_FILE;
+
 /* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE where we are interrupted. */
 MUST_CHECK static enum healcl_status run_child(struct session *session,
-                                               const char *const *arguments,
-                                               enum process_output output, uint32_t timeout,
+                                               const char *const *arguments, uint32_t timeout,
                                                struct process_result *result,
                                                struct healcl_error *error)
 {
-    enum healcl_status status = process_run(arguments, output, timeout, result, error);
+    enum healcl_status status = process_run(arguments, timeout, result, error);
     if (status == HEALCL_OK && result->end == PROCESS_INTERRUPTED) {
         session->interrupted = result->code;
         status = ERROR(error, HEALCL_DEVICE, "interrupted");
@@ -95,13 +96,13 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, co
                                                      struct process_result *result,
                                                      struct healcl_error *error)
 {
-    const char *arguments[] = {"healcl", "devices", "--json", NULL, NULL, NULL};
+    const char *arguments[] = {"healcl", "devices", json_for_us, NULL, NULL, NULL};
     if (selector) {
         arguments[3] = "-d";
         arguments[4] = selector;
     }
     progress_say(&session->progress, "looking for %s", selector ? selector : "devices");
-    return run_child(session, arguments, PROCESS_STANDARD_OUTPUT, session->timeout, result, error);
+    return run_child(session, arguments, session->timeout, result, error);
 }
 
 /* The device that selector names. Where even asking for it kills the child it is added by its
@@ -166,14 +167,14 @@ MUST_CHECK static enum healcl_status add_devices(struct session *session,
 MUST_CHECK static enum healcl_status measure(struct session *session, struct compare_device *device,
                                              struct healcl_error *error)
 {
-    const char *const arguments[] = {"healcl", "devices",        "--json", "--measure",
+    const char *const arguments[] = {"healcl", "devices",        json_for_us, "--measure",
                                      "-d",     device->selector, NULL};
     if (session->no_measure || strcmp(device->selector, REFERENCE) == 0)
         return HEALCL_OK;
     uint32_t timeout = session->timeout < MEASURE_TIMEOUT ? session->timeout : MEASURE_TIMEOUT;
     struct process_result result;
     progress_say(&session->progress, "measuring %s", device->selector);
-    TRY(run_child(session, arguments, PROCESS_STANDARD_OUTPUT, timeout, &result, error));
+    TRY(run_child(session, arguments, timeout, &result, error));
     compare_read_rates(device, result.text);
     process_result_release(&result);
     return HEALCL_OK;
@@ -204,14 +205,13 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
     arguments[count] = file; /* for people, without what follows here */
     TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
     arguments[count++] = "--quiet";
-    arguments[count++] = "--json";
-    arguments[count++] = PROCESS_FILE;
+    arguments[count++] = json_for_us;
     arguments[count++] = "--";
     arguments[count++] = file;
     arguments[count] = NULL;
     progress_say(&session->progress, "%s: %s", selector, file);
     struct process_result result;
-    TRY(run_child(session, arguments, PROCESS_OWN_FILE, session->timeout, &result, error));
+    TRY(run_child(session, arguments, session->timeout, &result, error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
     process_result_release(&result);
     return status;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
+#include "cli/json_output.h"
 #include "cli/progress.h"
 #include "core/process.h"
 #include "device/measure.h"
@@ -68,8 +69,7 @@ static bool test_in_child(const struct device_info *info, struct self_test_resul
     struct process_result result = {.text = NULL};
     struct healcl_error error = {.status = HEALCL_OK};
     bool goes_on = true;
-    if (process_run(arguments, PROCESS_STANDARD_OUTPUT, SELF_TEST_SECONDS, &result, &error) ==
-        HEALCL_OK) {
+    if (process_run(arguments, SELF_TEST_SECONDS, &result, &error) == HEALCL_OK) {
         switch (result.end) {
         case PROCESS_EXITED: take_outcome(self_test, info, &result); break;
         case PROCESS_INTERRUPTED: goes_on = false; break;
@@ -146,7 +146,7 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     return rates;
 }
 
-static int print_devices(const char *selector, bool json, bool measures)
+static int print_devices(const char *selector, struct json_output *json, bool measures)
 {
     struct device_info *list = NULL;
     size_t count = 0, best = 0;
@@ -163,14 +163,15 @@ static int print_devices(const char *selector, bool json, bool measures)
     if (measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
     if (self_tests)
-        test_all(list, count, !json && !measures, rates, self_tests);
+        test_all(list, count, !json->path && !measures, rates, self_tests);
     const struct devices_facts facts = {list, self_tests, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
         printing = printed(HEALCL_NO_MEMORY);
-    else if (json)
-        printing = printed(report_devices_json(&facts, stdout));
+    else if (json->path)
+        printing =
+            json_output_end(json, report_devices_json(&facts, json_output_stream(json)), false);
     else if (count > 0)
         printing = printed(report_devices(&facts, &style));
     free(rates);
@@ -182,16 +183,17 @@ static int print_devices(const char *selector, bool json, bool measures)
 static int run(const struct command *command, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"device", required_argument, NULL, 'd'}, {"json", no_argument, NULL, 'j'},
+        {"device", required_argument, NULL, 'd'}, {"json", optional_argument, NULL, 'j'},
         {"measure", no_argument, NULL, 'm'},      {"self-test", no_argument, NULL, 's'},
         {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     const char *selector = NULL;
-    bool json = false, measures = false, tests = false;
+    struct json_output json = {.path = NULL};
+    bool measures = false, tests = false;
     opterr = 0;
     for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
         switch (found) {
         case 'd': selector = optarg; break;
-        case 'j': json = true; break;
+        case 'j': json_output_set(&json, optarg ? optarg : "-"); break;
         case 'm': measures = true; break;
         case 's': tests = true; break;
         case 'h': return print_help(command);
@@ -201,7 +203,16 @@ static int run(const struct command *command, int argc, char **argv)
     int code = no_file(command, argc, argv);
     if (code != EXIT_VERIFIED)
         return code;
-    return tests ? test_device(selector) : print_devices(selector, json, measures);
+    if (tests)
+        return test_device(selector);
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (json_output_open(&json, &error) == HEALCL_OK)
+        code = print_devices(selector, &json, measures);
+    else
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    json_output_discard(&json);
+    return code;
 }
 
 const struct command command_devices = {
@@ -216,7 +227,8 @@ const struct command command_devices = {
         "\n"
         "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
         "                    option\n"
-        "      --json        as JSON (docs/JSON.md); runs no self-test but with --measure\n"
+        "      --json[=FILE] as JSON (docs/JSON.md), to FILE or standard output; runs no\n"
+        "                    self-test but with --measure\n"
         "      --measure     also measure how many products of 64-bit integers and how many\n"
         "                    copied bytes a device does\n"
         "      --self-test   only open one device, which runs its self-test; prints nothing\n"

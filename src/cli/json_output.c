@@ -1,6 +1,8 @@
 #include "cli/json_output.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -10,15 +12,38 @@ void json_output_set(struct json_output *output, const char *path)
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
-enum healcl_status json_output_open(struct json_output *output, struct healcl_error *error)
+static void turn_stdout_away(struct json_output *output)
 {
-    if (!output->path || output->on_stdout)
-        return HEALCL_OK;
-    return new_file_open(&output->file, output->path, error);
+    fflush(stdout);
+    int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (kept >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        output->kept_stdout = kept;
+    else if (kept >= 0)
+        close(kept);
 }
 
-FILE *json_output_stream(const struct json_output *output)
+static void turn_stdout_back(struct json_output *output)
 {
+    if (output->kept_stdout == 0)
+        return;
+    fflush(stdout);
+    dup2(output->kept_stdout, STDOUT_FILENO);
+    close(output->kept_stdout);
+    output->kept_stdout = 0;
+}
+
+enum healcl_status json_output_open(struct json_output *output, struct healcl_error *error)
+{
+    if (output->on_stdout)
+        turn_stdout_away(output);
+    else if (output->path)
+        return new_file_open(&output->file, output->path, error);
+    return HEALCL_OK;
+}
+
+FILE *json_output_stream(struct json_output *output)
+{
+    turn_stdout_back(output);
     return output->on_stdout ? stdout : output->file.stream;
 }
 
@@ -47,5 +72,6 @@ int json_output_error(struct json_output *output, const char *file,
 
 void json_output_discard(struct json_output *output)
 {
+    turn_stdout_back(output);
     new_file_discard(&output->file);
 }

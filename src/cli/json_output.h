@@ -11,18 +11,20 @@
 struct json_output {
     const char *path; /* NULL: none is wanted */
     bool on_stdout;
+    int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
     struct new_file file;
 };
 
 /* path: the option's, "-" for standard output. */
 void json_output_set(struct json_output *output, const char *path);
 
-/* Opens the file, if it is to be one. */
+/* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
+ * standard error where the JSON goes to standard output. */
 MUST_CHECK enum healcl_status json_output_open(struct json_output *output,
                                                struct healcl_error *error);
 
 /* Where to write; NULL where nothing is wanted, or the file has not been opened. */
-FILE *json_output_stream(const struct json_output *output);
+FILE *json_output_stream(struct json_output *output);
 
 /* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
  * cannot. Returns the exit code. */

@@ -67,8 +67,7 @@ struct child {
 };
 
 /* Between fork and exec: only what is safe there beside other threads. */
-static _Noreturn void become(const char *const *arguments, enum process_output output, int data,
-                             int errors, pid_t parent)
+static _Noreturn void become(const char *const *arguments, int data, int errors, pid_t parent)
 {
     setpgid(0, 0);
 #ifdef __linux__
@@ -79,8 +78,7 @@ static _Noreturn void become(const char *const *arguments, enum process_output o
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     signal(SIGPIPE, SIG_DFL);
     bool ready = nothing >= 0 && dup2(errors, STDERR_FILENO) >= 0 &&
-                 dup2(nothing, STDIN_FILENO) >= 0 &&
-                 dup2(output == PROCESS_STANDARD_OUTPUT ? data : nothing, STDOUT_FILENO) >= 0;
+                 dup2(nothing, STDIN_FILENO) >= 0 && dup2(nothing, STDOUT_FILENO) >= 0;
     /* A pipe that is number 3 already would lose its descriptor at exec. */
     if (ready && data == FILE_DESCRIPTOR)
         ready = fcntl(data, F_SETFD, 0) >= 0;
@@ -109,8 +107,8 @@ static bool make_pipe(int pair[2])
     return true;
 }
 
-MUST_CHECK static enum healcl_status start(const char *const *arguments, enum process_output output,
-                                           struct child *child, struct healcl_error *error)
+MUST_CHECK static enum healcl_status start(const char *const *arguments, struct child *child,
+                                           struct healcl_error *error)
 {
     int data[2], errors[2];
     if (!make_pipe(data))
@@ -123,7 +121,7 @@ MUST_CHECK static enum healcl_status start(const char *const *arguments, enum pr
     fflush(NULL);
     child->id = fork();
     if (child->id == 0)
-        become(arguments, output, data[1], errors[1], parent);
+        become(arguments, data[1], errors[1], parent);
     int code = errno;
     if (child->id < 0) {
         close_pair(data);
@@ -253,9 +251,8 @@ MUST_CHECK static enum healcl_status follow(struct child *child, uint64_t deadli
     return reading;
 }
 
-enum healcl_status process_run(const char *const *arguments, enum process_output output,
-                               uint32_t seconds, struct process_result *result,
-                               struct healcl_error *error)
+enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
+                               struct process_result *result, struct healcl_error *error)
 {
     *result = (struct process_result){.end = PROCESS_EXITED};
     struct sigaction before[INTERRUPT_COUNT];
@@ -264,7 +261,7 @@ enum healcl_status process_run(const char *const *arguments, enum process_output
     int status = 0;
     catch_interrupts(before);
     uint64_t begin = monotonic_nanoseconds();
-    enum healcl_status outcome = start(arguments, output, &child, error);
+    enum healcl_status outcome = start(arguments, &child, error);
     if (outcome == HEALCL_OK) {
         uint64_t deadline = begin + (uint64_t)seconds * SECOND;
         outcome = follow(&child, deadline, result, &status, &usage, error);

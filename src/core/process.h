@@ -11,9 +11,7 @@
 
 #include "core/status.h"
 
-enum process_output { PROCESS_OWN_FILE, PROCESS_STANDARD_OUTPUT };
-
-/* The file in which a child with PROCESS_OWN_FILE writes what its parent wants to read. */
+/* The file in which a child writes what its parent wants to read. */
 #define PROCESS_FILE "/dev/fd/3"
 
 enum { PROCESS_LINE_SIZE = 1024 };
@@ -37,14 +35,13 @@ struct process_result {
 
 /*
  * Runs this program with arguments (arguments[0] is a name for it, NULL ends them) and waits until
- * it ends, seconds at the longest. It reads nothing; its standard output is lost, or with output
- * PROCESS_STANDARD_OUTPUT is what this process reads. With the child ends every process that it
- * started; all of them end if this one does.
- * How the child ended is no error. Errors: HEALCL_DEVICE where it cannot be started,
- * HEALCL_NO_MEMORY. Only the main thread calls this. Release the result either way.
+ * it ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
+ * child ends every process that it started; all of them end if this one does. How the child ended
+ * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
+ * thread calls this. Release the result either way.
  */
-MUST_CHECK enum healcl_status process_run(const char *const *arguments, enum process_output output,
-                                          uint32_t seconds, struct process_result *result,
+MUST_CHECK enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
+                                          struct process_result *result,
                                           struct healcl_error *error);
 void process_result_release(struct process_result *result);
 

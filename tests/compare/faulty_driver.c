@@ -6,7 +6,8 @@
  *   crash    writes to NULL        exit     ends the process with code 42, as some drivers do
  *   hang     never comes back      wrong    launches nothing, and says that it did
  *   abort    prints a line and aborts
- * With FAULTY_HOW=timeless their events have times that do not advance, as rusticl's.
+ * With FAULTY_HOW=timeless their events have times that do not advance, as rusticl's; with talk the
+ * driver greets on standard output.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -47,6 +48,17 @@ cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t si
         is_faulty(queue))
         *(cl_ulong *)value = what - CL_PROFILING_COMMAND_QUEUED;
     return code;
+}
+
+cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *platforms, cl_uint *count)
+{
+    static cl_int (*list)(cl_uint, cl_platform_id *, cl_uint *);
+    if (!list)
+        *(void **)&list = dlsym(RTLD_NEXT, "clGetPlatformIDs");
+    const char *how = getenv("FAULTY_HOW");
+    if (how && strcmp(how, "talk") == 0)
+        printf("{ welcome to this driver }\n");
+    return list(room, platforms, count);
 }
 
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,

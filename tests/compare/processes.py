@@ -107,6 +107,21 @@ def test_listing(compare):
                 assert f" {outcome} " in shown[device], (how, outcome, shown[device])
 
 
+def test_talking(compare):
+    """What a driver prints on standard output is never taken for JSON."""
+    code, report, _ = compare.run(TRANSCRIPT, FAULTY_HOW="talk")
+    assert code == 0, code
+    for device, run in zip(report["devices"], report["runs"]):
+        assert device["platform"] == "Portable Computing Language", device
+        assert run["outcome"] == "verified", run
+    environment = {**compare.environment, "FAULTY_HOW": "talk"}
+    for command in (("devices", "--json"), ("run", "-q", "--json", "-", TRANSCRIPT)):
+        talk = subprocess.run([compare.healcl, *command], cwd=ROOT, env=environment,
+                              capture_output=True, text=True)
+        assert talk.returncode == 0 and json.loads(talk.stdout), talk
+        assert "welcome" in talk.stderr, talk
+
+
 def test_times_of_operations(compare):
     """A driver without times of its own: operations are timed by the host's clock, and the report
     says so. On both devices that is done in runs of their own."""
@@ -189,8 +204,8 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_listing, test_times_of_operations,
-                     test_interrupts, test_killed_child):
+        for test in (test_all_right, test_faults, test_listing, test_talking,
+                     test_times_of_operations, test_interrupts, test_killed_child):
             print(test.__name__, flush=True)
             test(compare)
     return 0
