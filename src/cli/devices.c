@@ -43,17 +43,20 @@ __attribute__((format(printf, 3, 4))) static void fail(struct self_test_result *
     va_end(arguments);
 }
 
-/* What a child that ended by itself found. It is kept, unless there is no place for it. */
+/* What a child that ended by itself found. It is kept, unless there is no place for it. Where the
+ * environment is wrong nothing was found, and the reason is what the child says of that. */
 static void take_outcome(struct self_test_result *self_test, const struct device_info *info,
                          const struct process_result *child)
 {
     self_test->outcome = self_test_read_kept(info, self_test->reason);
     if (self_test->outcome != SELF_TEST_NOT_RUN)
         return;
+    bool is_ours = last_words(child) != child->last_line; /* and not a driver's exit */
     if (child->code == EXIT_VERIFIED)
         self_test->outcome = SELF_TEST_PASSED;
-    else if (child->code == EXIT_DEVICE) {
-        self_test->outcome = SELF_TEST_FAILED;
+    else if (child->code == EXIT_DEVICE || (child->code == EXIT_USAGE && is_ours)) {
+        if (child->code == EXIT_DEVICE)
+            self_test->outcome = SELF_TEST_FAILED;
         snprintf(self_test->reason, SELF_TEST_REASON_SIZE, "%.600s", last_words(child));
     } else
         fail(self_test, info, "ends its self-test with exit code %d", child->code);
@@ -88,10 +91,12 @@ static bool test_in_child(const struct device_info *info, struct self_test_resul
 }
 
 /* The self-tests of all devices that can be used: what is kept; of those that have not run theirs
- * with their driver yet, what a child finds, where runs is true. Measured ones have passed it. */
-static void test_all(const struct device_info *list, size_t count, bool runs,
-                     const struct device_rates *rates, struct self_test_result *self_tests)
+ * with their driver yet, what a child finds, where runs is true. Measured ones have passed it.
+ * Returns an exit code: EXIT_USAGE where they could not run. */
+static int test_all(const struct device_info *list, size_t count, bool runs,
+                    const struct device_rates *rates, struct self_test_result *self_tests)
 {
+    int code = EXIT_VERIFIED;
     struct progress progress;
     progress_start(&progress, true);
     for (size_t i = 0; i < count; i++) {
@@ -106,6 +111,12 @@ static void test_all(const struct device_info *list, size_t count, bool runs,
         runs = test_in_child(&list[i], &self_tests[i]);
     }
     progress_end(&progress);
+    for (size_t i = 0; i < count; i++)
+        if (self_tests[i].outcome == SELF_TEST_NOT_RUN && *self_tests[i].reason) {
+            print_notice("%s", self_tests[i].reason);
+            code = EXIT_USAGE;
+        }
+    return code;
 }
 
 /* Measures one device, after its self-test. What fails is told, and leaves its rates at 0. */
@@ -162,8 +173,10 @@ static int print_devices(const char *selector, struct json_output *json, bool me
     struct device_rates *rates = NULL;
     if (measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
+    int testing = EXIT_VERIFIED;
     if (self_tests)
-        test_all(list, count, !json->path && !measures, rates, self_tests);
+        testing = test_all(list, count, !json->path && !measures, rates, self_tests);
+    code = code == EXIT_VERIFIED ? testing : code;
     const struct devices_facts facts = {list, self_tests, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;

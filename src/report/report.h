@@ -66,7 +66,7 @@ MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct pl
 
 struct self_test_result {
     enum self_test_outcome outcome;
-    char reason[SELF_TEST_REASON_SIZE]; /* of a failure */
+    char reason[SELF_TEST_REASON_SIZE]; /* of a failure, or why it could not run */
 };
 
 struct devices_facts {
