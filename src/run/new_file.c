@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,22 +39,42 @@ static int open_temporary(struct new_file *file)
     return -1;
 }
 
-static int open_descriptor(struct new_file *file)
+static bool is_link(const char *path)
 {
     struct stat about;
-    if (stat(file->path, &about) != 0 || S_ISREG(about.st_mode))
+    return lstat(path, &about) == 0 && S_ISLNK(about.st_mode);
+}
+
+static bool is_other_than_file(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode);
+}
+
+/* The name of the file that path is, or is a link to: the link is to stay. Freed with free(). */
+static char *resolve(const char *path)
+{
+    char *name = is_link(path) && !is_other_than_file(path) ? realpath(path, NULL) : NULL;
+    return name ? name : strdup(path);
+}
+
+static int open_descriptor(struct new_file *file)
+{
+    bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/fd/1 */
+    if (!is_nameless && !is_other_than_file(file->path))
         return open_temporary(file);
     /* A pipe or a device must not be replaced by a file. */
     free(file->temporary);
     file->temporary = NULL;
-    return open(file->path, O_WRONLY | O_CLOEXEC);
+    return open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error)
 {
-    *file = (struct new_file){.path = strdup(path), .temporary = malloc(strlen(path) + PLACE_SIZE)};
-    if (!file->path || !file->temporary) {
+    *file = (struct new_file){.path = resolve(path)};
+    file->temporary = file->path ? malloc(strlen(file->path) + PLACE_SIZE) : NULL;
+    if (!file->temporary) {
         release(file);
         NO_MEMORY(error);
     }

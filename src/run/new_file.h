@@ -1,4 +1,5 @@
-/* A file that appears whole or not at all: written under another name, then renamed. */
+/* A file that appears whole or not at all: written under another name, then renamed. A link to a
+ * file stays one. */
 #ifndef HEALCL_RUN_NEW_FILE_H
 #define HEALCL_RUN_NEW_FILE_H
 
@@ -8,7 +9,7 @@
 
 struct new_file {
     FILE *stream;    /* NULL: not open */
-    char *path;      /* as it will be called */
+    char *path;      /* as it will be called, links followed */
     char *temporary; /* as it is called now; NULL for what is not renamed: a pipe, a device */
 };
 
