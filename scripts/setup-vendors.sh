@@ -30,15 +30,22 @@ could_not() { # NAME WHY
 # find_file NAME: prints where the folder has a file of that name; fails where it has none.
 find_file() { find "$folder" -name "$1" -print -quit 2>/dev/null | grep .; }
 
+# is_installed NAME PACKAGE FILE: whether the system has the package, with that file: then what it
+# registers is visible already.
+is_installed() {
+    dpkg -L "$2" 2>/dev/null | grep "/$3" >/dev/null || return 1
+    say "$1 is the system's: package $2"
+}
+
 # unpack PACKAGE...: unpacks them and what they need that is not installed here into the folder.
 unpack() {
     local download missing package
-    command -v apt-get >/dev/null || return 1
-    download=$(mktemp -d)
     missing=$(apt-get install -s --no-install-recommends "$@" 2>/dev/null |
-        awk '$1 == "Inst" && $3 !~ /^\[/ { print $2 }')
+        awk '$1 == "Inst" && $3 !~ /^\[/ { print $2 }') || return 1
+    [ -n "$missing" ] || return 0
+    download=$(mktemp -d)
     # shellcheck disable=SC2086 # a list of words
-    if [ -n "$missing" ] && (cd "$download" && apt-get download -q $missing) >"$download/log" 2>&1; then
+    if (cd "$download" && apt-get download -q $missing) >"$download/log" 2>&1; then
         for package in "$download"/*.deb; do
             dpkg -x "$package" "$folder/packages"
         done
@@ -59,16 +66,18 @@ register() {
         could_not "$1" "these libraries are missing: ${absent//$'\n'/ }"
         return
     fi
+    rm -f "$registered/$1.icd" # it may be a link to the system's
     echo "$2" >"$registered/$1.icd"
     say "$1 is registered: $2"
 }
 
-# The loader then looks at this list instead of the system's: so it has that too.
+# The loader then looks at this list instead of the system's: so it has that too, but for names that
+# are taken.
 write_environment() {
     local icd libraries
     mkdir -p "$registered"
     for icd in /etc/OpenCL/vendors/*.icd; do
-        [ ! -e "$icd" ] || ln -sf "$icd" "$registered/"
+        [ ! -e "$icd" ] || [ -e "$registered/${icd##*/}" ] || ln -sf "$icd" "$registered/"
     done
     libraries=$folder/packages/usr/lib/$(uname -m)-linux-gnu
     cat >"$environment" <<END
@@ -91,7 +100,9 @@ install_libclc() {
 
 setup_rusticl() {
     local name=libRusticlOpenCL.so.1
-    if ! find_file "$name" >/dev/null && ! unpack mesa-opencl-icd; then
+    if is_installed rusticl mesa-opencl-icd "$name"; then
+        return
+    elif ! find_file "$name" >/dev/null && ! unpack mesa-opencl-icd; then
         could_not rusticl "package mesa-opencl-icd cannot be downloaded"
     elif ! find_file "$name" >/dev/null; then
         could_not rusticl "this distribution's package mesa-opencl-icd is built without it"
@@ -104,7 +115,9 @@ setup_rusticl() {
 
 setup_oclgrind() {
     local name=liboclgrind-rt-icd.so
-    if ! find_file "$name" >/dev/null && ! unpack oclgrind; then
+    if is_installed oclgrind oclgrind "$name"; then
+        return
+    elif ! find_file "$name" >/dev/null && ! { unpack oclgrind && find_file "$name" >/dev/null; }; then
         could_not oclgrind "package oclgrind cannot be downloaded"
     else
         register oclgrind "$(find_file "$name")"
