@@ -47,6 +47,8 @@ int main(int argc, char **argv)
     occupy_standard_streams();
     /* A reader that goes away must not end a run in the middle: finish_output notices it. */
     signal(SIGPIPE, SIG_IGN);
+    /* Whoever started this may ignore its children, but how ours end is to be known. */
+    signal(SIGCHLD, SIG_DFL);
     if (argc < 2)
         return usage_error(NULL, "no command is given");
     const char *name = argv[1];

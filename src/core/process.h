@@ -38,7 +38,7 @@ struct process_result {
  * it ends, seconds at the longest. It reads nothing, and its standard output is lost. With the
  * child ends every process that it started; all of them end if this one does. How the child ended
  * is no error. Errors: HEALCL_DEVICE where it cannot be started, HEALCL_NO_MEMORY. Only the main
- * thread calls this. Release the result either way.
+ * thread calls this, where SIGCHLD is not ignored. Release the result either way.
  */
 MUST_CHECK enum healcl_status process_run(const char *const *arguments, uint32_t seconds,
                                           struct process_result *result,

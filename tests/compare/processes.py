@@ -40,12 +40,12 @@ class Compare:
                 self.devices = [found[True], found[False]]
                 return
 
-    def start(self, *arguments, **environment):
+    def start(self, *arguments, preexec_fn=None, **environment):
         command = [self.healcl, "compare", "--no-measure", *arguments]
         for device in self.devices:
             command += ["-d", device]
         return subprocess.Popen(command, cwd=ROOT, env={**self.environment, **environment},
-                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                preexec_fn=preexec_fn, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def run(self, *arguments, **environment):
         """The exit code, and the JSON."""
@@ -85,6 +85,15 @@ def test_faults(compare):
             assert outcome in table, table
         assert other["outcome"] == "verified", (how, other)
         print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
+
+
+def test_ignored_children(compare):
+    """Some parents ignore SIGCHLD, which is inherited: ends of processes must not get lost."""
+    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE="basic", FAULTY_HOW="crash",
+                                  preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert code == 4, code
+    assert [run["outcome"] for run in report["runs"]] == ["crashed", "verified"], report["runs"]
+    assert report["runs"][0]["signal"] == signal.SIGSEGV, report["runs"]
 
 
 def test_listing(compare):
@@ -204,8 +213,8 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_listing, test_talking,
-                     test_times_of_operations, test_interrupts, test_killed_child):
+        for test in (test_all_right, test_faults, test_ignored_children, test_listing,
+                     test_talking, test_times_of_operations, test_interrupts, test_killed_child):
             print(test.__name__, flush=True)
             test(compare)
     return 0
