@@ -63,7 +63,7 @@ MUST_CHECK static enum healcl_status launch_stages(struct device_executor *self,
                                                    struct healcl_error *error)
 {
     int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
-    int64_t at_once = rows_at_once(transform->n, rows);
+    int64_t at_once = rows_at_once(self, transform->n, rows);
     TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false,
                               &transform->rows, error));
     enum healcl_status status = HEALCL_OK;

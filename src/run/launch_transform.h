@@ -12,12 +12,15 @@ struct transform {
     struct buffer rows; /* scratch */
 };
 
-/* How many rows of n residues scratch memory should hold at one time. */
-static inline int64_t rows_at_once(int64_t n, int64_t rows)
+/* How many rows of n residues scratch memory should hold at one time: as many as one allocation
+ * can, or one that no allocation can. */
+static inline int64_t rows_at_once(const struct device_executor *self, int64_t n, int64_t rows)
 {
     enum { ROWS_BYTES = 64 << 20 };
+    uint64_t chunk_bytes = self->device->chunk_bytes;
+    int64_t bytes = chunk_bytes < ROWS_BYTES ? (int64_t)chunk_bytes : ROWS_BYTES;
     int64_t row_bytes = n * (int64_t)sizeof(uint64_t);
-    int64_t at_once = row_bytes < ROWS_BYTES ? ROWS_BYTES / row_bytes : 1;
+    int64_t at_once = row_bytes < bytes ? bytes / row_bytes : 1;
     return at_once < rows ? at_once : rows;
 }
 

@@ -93,7 +93,7 @@ MUST_CHECK static enum healcl_status launch_in_two(struct device_executor *self,
                                                    int64_t rows, struct healcl_error *error)
 {
     uint32_t stages = log2_of(transform->n) - log2_of(tile_most(self));
-    int64_t at_once = rows_at_once(transform->n, rows);
+    int64_t at_once = rows_at_once(self, transform->n, rows);
     struct layout scratch = layout_packed(whole.out_layout);
     struct pass columns = whole, blocks = whole;
     blocks.log2_tile = blocks.stages = log2_of(tile_most(self));

@@ -55,13 +55,13 @@ static void check_one(const struct form *form, const struct problem_dtypes *dtyp
     enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
     problem_data_release(&data);
     checked++;
-    if (result == CHECK_EQUAL)
-        return;
     for (uint32_t i = 0; i < placement.storage_count; i++)
         if (placement_bytes(&placement, i) > device->chunk_bytes) {
             split++;
             break;
         }
+    if (result == CHECK_EQUAL)
+        return;
     /* With small chunks some storages do not fit four of them, or some tables one. */
     if (result == CHECK_REFUSED && getenv("HEALCL_CHUNK_BYTES") &&
         strstr(error.message, " bytes ")) {

@@ -14,6 +14,7 @@ static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;
 static struct device_info info; /* the device's own */
 static struct device_tuning tuning;
+static uint64_t chunk_bytes;
 static int checked;
 
 static int open_device(void **state)
@@ -25,6 +26,7 @@ static int open_device(void **state)
         return -1;
     info = device->info;
     tuning = device->tuning;
+    chunk_bytes = device->chunk_bytes;
     return 0;
 }
 
@@ -42,6 +44,7 @@ struct setting {
     enum kernel_variant variant;
     uint32_t local_size;   /* work-items that share a transform */
     uint64_t local_memory; /* bytes at most */
+    uint64_t chunk_bytes;  /* too */
     int shortest, longest; /* log2 of the lengths */
 };
 
@@ -87,6 +90,12 @@ static void check_transform(const struct form *form, const struct problem_dtypes
     checked++;
     if (result == CHECK_EQUAL)
         return;
+    /* With small chunks, a strided tensor may take more than four of them. */
+    if (result == CHECK_REFUSED && device->chunk_bytes < chunk_bytes &&
+        strstr(error.message, "in one tensor")) {
+        healcl_error_clear(&error);
+        return;
+    }
     char text[PROBLEM_TEXT_SIZE];
     print_message("%s\n%s", problem_text(&problem, text), error.detail ? error.detail : "");
     fail_msg("%s of %s, %s, variant %d: %s", form->name, dtype_name(dtypes->also),
@@ -121,6 +130,8 @@ static void check_setting(void **state)
     device->tuning.transform_local_size = setting->local_size;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
+    device_pool_empty(device); /* it holds chunks */
+    device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     for (size_t i = 0; i < form_count; i++) {
         if (forms[i].operation != OPERATION_NTT && forms[i].operation != OPERATION_INTT)
             continue;
@@ -134,13 +145,16 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, 3, 6};
-    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, 1, 17};
-    static struct setting parts = {VARIANT_LOCAL, 32, 4096, 8, 15};
-    static struct setting columns = {VARIANT_LOCAL, 256, 32768, 16, 17};
-    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, 7, 17};
-    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, 1, 17};
-    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, 7, 8};
+    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 3, 6};
+    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 1, 17};
+    static struct setting parts = {VARIANT_LOCAL, 32, 4096, NO_LIMIT, 8, 15};
+    static struct setting columns = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 16, 17};
+    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17};
+    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17};
+    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, NO_LIMIT, 7, 8};
+    /* Chunks that hold eight rows of 256, fewer than there are. */
+    static struct setting chunks = {VARIANT_GENERAL, 1, NO_LIMIT, 16384, 7, 8};
+    static struct setting local_chunks = {VARIANT_LOCAL, 8, 1024, 16384, 8, 8};
     const struct CMUnitTest tests[] = {
         {"local, one work-item", check_setting, NULL, NULL, &alone},
         {"local, 64 work-items", check_setting, NULL, NULL, &group},
@@ -149,6 +163,8 @@ int main(void)
         {"vectors", check_setting, NULL, NULL, &vectors},
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
+        {"chunks", check_setting, NULL, NULL, &chunks},
+        {"local, chunks", check_setting, NULL, NULL, &local_chunks},
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
