@@ -125,7 +125,7 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
     struct layout a_view = layout_insert_axis(&a->layout, axis + 1, repeats, 0);
     struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
     out_view.shape[axis] = size;
-    out_view.stride[axis] = stride * repeats;
+    out_view.stride[axis] = size > 1 ? stride * repeats : 0; /* else that may be too much */
     call->result = call->tensors[index_of(call, "out")];
     return add_copy(call, &out_view, &a_view, error);
 }

@@ -1,6 +1,5 @@
 /* Uploads, downloads, allocation and views. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "plan/infer.h"
 
@@ -158,8 +157,10 @@ enum healcl_status infer_flatten(struct call *call, struct healcl_error *error)
         REFUSE_ARGUMENT("last", "axis %" PRIu32 " comes before axis %" PRIu32, last, first);
     for (uint32_t axis = 0; axis < first; axis++)
         shape[rank++] = a->shape[axis];
-    struct layout joined = {.rank = a->rank ? last - first + 1 : 0};
-    memcpy(joined.shape, a->shape + first, joined.rank * sizeof *shape);
+    /* Beside an axis of size 0 others may be too large to be joined. */
+    struct layout joined;
+    uint32_t joined_rank = a->rank ? last - first + 1 : 0;
+    TRY_ARGUMENT("a", layout_init(&joined, joined_rank, a->shape + first, 1, error));
     shape[rank++] = layout_elements(&joined);
     for (uint32_t axis = last + 1; axis < a->rank; axis++)
         shape[rank++] = a->shape[axis];

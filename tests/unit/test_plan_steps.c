@@ -294,11 +294,36 @@ static void random_calls(void **state)
     assert_true(copies > 1000);
 }
 
+/* Beside an axis of size 0 there are sizes whose products nothing can hold. */
+static void large_empty_tensors(void **state)
+{
+    (void)state;
+    struct script script = {0}, repeated = {0};
+    script_call(&script, "a", "zeros", "(1099511627776,1099511627776,0) :int64");
+    script_call(&script, "flat", "flatten", "a 0 1");
+    text_put(&script.text, "]");
+    script.source = (struct source){script.text.bytes, script.text.length, false};
+    assert_int_equal(plan_create(&script.source, INT64_MAX, &script.plan, &error), HEALCL_REFUSED);
+    assert_string_equal(error.message,
+                        "entry 1 (flatten): argument 'a': shape [1099511627776, 1099511627776] is "
+                        "larger than 2^63-1 bytes");
+    healcl_error_clear(&error);
+    script_release(&script);
+
+    script_call(&repeated, "x", "zeros", "(5,4) :int64");
+    script_call(&repeated, "a", "get_slice", "x [0:0:1]");
+    script_call(&repeated, "a", "repeat_interleave", "a 4611686018427387904 0 a");
+    script_plan(&repeated);
+    check_plan(repeated.plan);
+    script_release(&repeated);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts),
         cmocka_unit_test(random_calls),
+        cmocka_unit_test(large_empty_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
