@@ -166,9 +166,8 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
             ask_for_huge_pages(device, *memory, bytes);
             return HEALCL_OK;
         }
-        if (!is_out_of_memory(code))
+        if (!device_makes_room(device, code))
             break;
-        device_make_room(device);
     }
     *memory = NULL;
     opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
@@ -189,11 +188,15 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
     return HEALCL_OK;
 }
 
-void device_make_room(struct healcl_device *device)
+bool device_makes_room(struct healcl_device *device, cl_int code)
 {
+    if (!is_out_of_memory(code))
+        return false;
     device_pool_empty(device);
-    if (device->cl->clFinish(device->compute) == CL_SUCCESS)
-        device_note_idle(device);
+    if (device->cl->clFinish(device->compute) != CL_SUCCESS)
+        return false;
+    device_note_idle(device);
+    return true;
 }
 
 /* ---------------------------------------------------------------- buffers */

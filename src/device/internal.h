@@ -35,8 +35,10 @@ uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buf
 /* Whether a call failed for lack of memory on the device. */
 bool is_out_of_memory(cl_int code);
 
-/* Frees what the pool holds and waits for the compute queue, so that the driver has it back. */
-void device_make_room(struct healcl_device *device);
+/* Whether a call that has ended so is worth another try: it failed for lack of memory on the
+ * device, and what the pool held has been freed now, and the compute queue waited for, so that the
+ * driver has it back. */
+bool device_makes_room(struct healcl_device *device, cl_int code);
 
 /* ---------------------------------------------------------------- transfer.c */
 

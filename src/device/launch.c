@@ -92,8 +92,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
     find_order(device, kernel, launch, &awaited);
     cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
     cl_int code = enqueue(device, kernel->id, launch, &awaited, wanted);
-    if (is_out_of_memory(code) && device->pool_count > 0) {
-        device_make_room(device); /* which waits for all */
+    if (device_makes_room(device, code)) {
         find_order(device, kernel, launch, &awaited);
         code = enqueue(device, kernel->id, launch, &awaited, wanted);
     }

@@ -40,9 +40,8 @@ static enum healcl_status map(struct healcl_device *device, enum trace_track tra
                 (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
             return status;
         }
-        if (!is_out_of_memory(code) || device->pool_count == 0)
+        if (!device_makes_room(device, code))
             break;
-        device_make_room(device);
     }
     *address = NULL;
     opencl_error(error, code, "clEnqueueMapBuffer", __FILE__, __LINE__);
@@ -66,6 +65,17 @@ enum healcl_status device_await_uploads(struct healcl_device *device, struct hea
 
 /* ---------------------------------------------------------------- small writes */
 
+static cl_int enqueue_copy(struct healcl_device *device, cl_mem staging, uint64_t from,
+                           const struct buffer *buffer, uint32_t chunk, uint64_t to, uint64_t bytes,
+                           cl_event *event)
+{
+    struct awaited_events awaited;
+    begin_on(device, buffer, &awaited);
+    return device->cl->clEnqueueCopyBuffer(device->compute, staging, buffer->chunks[chunk],
+                                           (size_t)from, (size_t)to, (size_t)bytes,
+                                           AWAITED(awaited), event);
+}
+
 /* Copies a staging buffer's bytes to where they belong, chunk by chunk. */
 static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
                                   const struct buffer *buffer, uint64_t offset, uint64_t bytes,
@@ -78,14 +88,13 @@ static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
         if (part > bytes - done)
             part = bytes - done;
         struct traced_command traced;
-        struct awaited_events awaited;
         cl_event event = NULL;
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "copy", part, error));
-        begin_on(device, buffer, &awaited);
-        TRY_CL(error, "clEnqueueCopyBuffer",
-               device->cl->clEnqueueCopyBuffer(
-                   device->compute, staging, buffer->chunks[chunk], (size_t)done, (size_t)start,
-                   (size_t)part, AWAITED(awaited), device->overlaps ? &event : traced.event));
+        cl_event *wanted = device->overlaps ? &event : traced.event;
+        cl_int code = enqueue_copy(device, staging, done, buffer, chunk, start, part, wanted);
+        if (device_makes_room(device, code))
+            code = enqueue_copy(device, staging, done, buffer, chunk, start, part, wanted);
+        TRY_CL(error, "clEnqueueCopyBuffer", code);
         overlap_end(device, event);
         TRY(traced_command_log(&traced, device, error));
         done += part;
@@ -107,9 +116,13 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
         const void *read;
         void *taken;
     } host = {.read = data};
+    const cl_mem_flags flags = CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR;
     cl_int code = CL_SUCCESS;
-    cl_mem staging = device->cl->clCreateBuffer(
-        device->context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, (size_t)bytes, host.taken, &code);
+    cl_mem staging =
+        device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
+    if (device_makes_room(device, code))
+        staging =
+            device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = copy_to(device, staging, buffer, offset, bytes, error);
     (void)device->cl->clReleaseMemObject(staging);

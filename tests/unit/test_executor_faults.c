@@ -84,6 +84,13 @@ static enum healcl_status try_run(const struct script *script, struct healcl_dev
     return status;
 }
 
+/* Whether a call that finds no memory on the device is made again. */
+static bool is_tried_again(const char *call)
+{
+    return strcmp(call, "clCreateBuffer") == 0 || strcmp(call, "clEnqueueMapBuffer") == 0 ||
+           strcmp(call, "clEnqueueCopyBuffer") == 0 || strcmp(call, "clEnqueueNDRangeKernel") == 0;
+}
+
 /* expects_error: no call is tried again, so that a failure must show. */
 static void fail_each(cl_int code, bool lost, bool profile, bool expects_error)
 {
@@ -123,6 +130,9 @@ static void fail_each(cl_int code, bool lost, bool profile, bool expects_error)
                 fail_msg("call %d, %s, failed, and nobody heard of it", (int)k, failed);
             if (!script_same_results(&results, &expected))
                 fail_msg("call %d, %s, failed, and the results are wrong", (int)k, failed);
+        } else if (!expects_error && is_tried_again(failed)) {
+            fail_msg("call %d, %s, failed for lack of memory, and was not made again", (int)k,
+                     failed);
         } else if (status != HEALCL_DEVICE || !strstr(failure.message, failed) ||
                    failure.opencl_code != code) {
             fail_msg("call %d, %s, failed: %s, '%s'", (int)k, failed, healcl_status_name(status),
