@@ -166,7 +166,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
             ask_for_huge_pages(device, *memory, bytes);
             return HEALCL_OK;
         }
-        if (!device_makes_room(device, code))
+        if (!device_recovers(device, code))
             break;
     }
     *memory = NULL;
@@ -188,15 +188,13 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
     return HEALCL_OK;
 }
 
-bool device_makes_room(struct healcl_device *device, cl_int code)
+bool device_recovers(struct healcl_device *device, cl_int code)
 {
-    if (!is_out_of_memory(code))
+    if (code == CL_SUCCESS)
         return false;
-    device_pool_empty(device);
-    if (device->cl->clFinish(device->compute) != CL_SUCCESS)
-        return false;
-    device_note_idle(device);
-    return true;
+    if (is_out_of_memory(code))
+        device_pool_empty(device);
+    return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }
 
 /* ---------------------------------------------------------------- buffers */

@@ -213,11 +213,19 @@ void device_note_idle(struct healcl_device *device)
     device->unflushed = 0;
 }
 
+cl_int device_finish_compute(struct healcl_device *device)
+{
+    cl_int code = device->cl->clFinish(device->compute);
+    overlap_forget(device);
+    if (code == CL_SUCCESS)
+        device_note_idle(device);
+    return code;
+}
+
 enum healcl_status device_finish(struct healcl_device *device, struct healcl_error *error)
 {
     TRY_CL(error, "clFinish", device->cl->clFinish(device->transfer));
-    TRY_CL(error, "clFinish", device->cl->clFinish(device->compute));
-    device_note_idle(device);
+    TRY_CL(error, "clFinish", device_finish_compute(device));
     return HEALCL_OK;
 }
 

@@ -9,6 +9,10 @@
 /* The compute queue has nothing left to do: pooled buffers are idle from now on. */
 void device_note_idle(struct healcl_device *device);
 
+/* Waits for the compute queue. What comes later does not wait for what came before, which may have
+ * failed. Returns the code of clFinish. */
+MUST_CHECK cl_int device_finish_compute(struct healcl_device *device);
+
 /* Puts a new queue in the place of one that has nothing left to do. */
 MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
                                                  cl_command_queue *queue,
@@ -35,10 +39,10 @@ uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buf
 /* Whether a call failed for lack of memory on the device. */
 bool is_out_of_memory(cl_int code);
 
-/* Whether a call that has ended so is worth another try: it failed for lack of memory on the
- * device, and what the pool held has been freed now, and the compute queue waited for, so that the
- * driver has it back. */
-bool device_makes_room(struct healcl_device *device, cl_int code);
+/* To be called with the code of a call that takes memory, or waits for commands. Where it has
+ * failed, waits for the compute queue; for lack of memory on the device, what the pool holds is
+ * freed before, so that the driver has it back, and it is worth another try: returns true. */
+bool device_recovers(struct healcl_device *device, cl_int code);
 
 /* ---------------------------------------------------------------- transfer.c */
 

@@ -92,7 +92,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
     find_order(device, kernel, launch, &awaited);
     cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
     cl_int code = enqueue(device, kernel->id, launch, &awaited, wanted);
-    if (device_makes_room(device, code)) {
+    if (device_recovers(device, code)) {
         find_order(device, kernel, launch, &awaited);
         code = enqueue(device, kernel->id, launch, &awaited, wanted);
     }

@@ -40,7 +40,7 @@ static enum healcl_status map(struct healcl_device *device, enum trace_track tra
                 (void)cl->clEnqueueUnmapMemObject(queue, memory, *address, 0, NULL, NULL);
             return status;
         }
-        if (!device_makes_room(device, code))
+        if (!device_recovers(device, code))
             break;
     }
     *address = NULL;
@@ -92,7 +92,7 @@ static enum healcl_status copy_to(struct healcl_device *device, cl_mem staging,
         TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "copy", part, error));
         cl_event *wanted = device->overlaps ? &event : traced.event;
         cl_int code = enqueue_copy(device, staging, done, buffer, chunk, start, part, wanted);
-        if (device_makes_room(device, code))
+        if (device_recovers(device, code))
             code = enqueue_copy(device, staging, done, buffer, chunk, start, part, wanted);
         TRY_CL(error, "clEnqueueCopyBuffer", code);
         overlap_end(device, event);
@@ -120,7 +120,7 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
     cl_int code = CL_SUCCESS;
     cl_mem staging =
         device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
-    if (device_makes_room(device, code))
+    if (device_recovers(device, code))
         staging =
             device->cl->clCreateBuffer(device->context, flags, (size_t)bytes, host.taken, &code);
     TRY_CL(error, "clCreateBuffer", code);

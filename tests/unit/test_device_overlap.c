@@ -259,6 +259,25 @@ static void orders_buffers_that_are_used_again(void **state)
     close_device();
 }
 
+/* A launch that has failed makes a map that waits for it fail, once: what comes later does not wait
+ * for that launch. */
+static void forgets_what_has_failed(void **state)
+{
+    (void)state;
+    NEEDS_OVERLAP();
+    void *memory;
+    (void)step(0, 1, SLOW);
+    helper.fail_code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    helper.fail_at = helper.calls + 1;
+    assert_int_equal(
+        device_download_map(device, &buffers[1], 0, 0, sizeof(int32_t), &memory, &error),
+        HEALCL_DEVICE);
+    assert_string_equal(helper.failed, "clEnqueueMapBuffer");
+    assert_int_equal(step(2, 1, 0), 0);
+    assert_int_equal(read(1), 21);
+    close_device();
+}
+
 static void takes_times_one_by_one(void **state)
 {
     (void)state;
@@ -320,6 +339,7 @@ int main(void)
         DEVICE_TEST(waits_before_downloads),
         DEVICE_TEST(orders_writes),
         DEVICE_TEST(orders_buffers_that_are_used_again),
+        DEVICE_TEST(forgets_what_has_failed),
         DEVICE_TEST(takes_times_one_by_one),
         DEVICE_TEST(changes_with_the_tuning),
         DEVICE_TEST(can_be_in_order),
