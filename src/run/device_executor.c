@@ -354,23 +354,19 @@ static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
     self->result->operation_nanoseconds[tag] += nanoseconds;
 }
 
-/* An error that the host has met may come after one that the device has noted for an earlier
- * entry and that nobody has read yet. The first error wins. */
+/* An error that the host has met may come after one of an earlier entry that nobody has heard of
+ * yet: the device has noted it, or has failed. The first error wins. */
 MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
                                                  struct healcl_error *own,
                                                  struct healcl_error *error)
 {
     enum healcl_status status = own->status;
-    if (status == HEALCL_REFUSED && read_status(self, error) == HEALCL_REFUSED) {
-        healcl_error_clear(own);
-        return HEALCL_REFUSED;
-    }
-    healcl_error_clear(error);
-    if (error)
+    enum healcl_status earlier = status == HEALCL_REFUSED ? read_status(self, error) : HEALCL_OK;
+    if (earlier == HEALCL_OK && error)
         *error = *own;
     else
         healcl_error_clear(own);
-    return status;
+    return earlier == HEALCL_OK ? status : earlier;
 }
 
 MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,

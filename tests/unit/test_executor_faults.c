@@ -193,6 +193,41 @@ static void each_call_fails_on_chunks(void **state)
     fail_each(CL_INVALID_OPERATION, false, false, true);
 }
 
+/* The host refuses an entry, and what was enqueued before it has failed: that shows. */
+static void device_fails_before_a_refusal(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    struct script script = {0};
+    struct script_results results;
+    const struct layout shape = {.rank = 1, .shape = {2}, .stride = {1}};
+    OK(device_open(&helper_opencl, "", &device, &error));
+    script_upload(&script, "a", DTYPE_INT64, 1, VALUES(2), VALUES(1, 2));
+    script_call(&script, "a", "_modmul_ttc", "a a 17 a");
+    text_begin(&script.text, "host_to_device"); /* an int64 payload for an int8 tensor */
+    text_payload(&script.text, DTYPE_INT64, &shape, false, VALUES(1, 128));
+    text_put(&script.text,
+             "],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"small\","
+             "\"dtype\":\"torch.int8\"}}}}");
+    script_plan(&script);
+    assert_int_equal(try_run(&script, device, false, &results, &error), HEALCL_REFUSED);
+    enum healcl_status status = HEALCL_OK;
+    helper.failed = "";
+    for (uint64_t k = 1; strcmp(helper.failed, "clEnqueueMapBuffer") != 0; k++) {
+        healcl_error_clear(&error);
+        helper.calls = 0;
+        helper.failed = NULL;
+        helper.fail_at = k;
+        status = try_run(&script, device, false, &results, &error);
+        assert_non_null(helper.failed);
+    }
+    assert_int_equal(status, HEALCL_DEVICE);
+    assert_non_null(strstr(error.message, helper.failed));
+    calm_down(device);
+    script_release(&script);
+    healcl_device_close(device);
+}
+
 /* From the first call to the last, the build of every program included: each fails once on a
  * device that is opened and closed for it. */
 static void cold_start(void **state)
@@ -238,6 +273,7 @@ int main(void)
         DEVICE_TEST(device_is_lost),
         DEVICE_TEST(each_call_runs_out_of_memory),
         DEVICE_TEST(each_call_fails_on_chunks),
+        DEVICE_TEST(device_fails_before_a_refusal),
         DEVICE_TEST(cold_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
