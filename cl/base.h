@@ -47,7 +47,7 @@ struct status {
     cl_base_uint key;   /* of that launch; 0: no error */
     cl_base_uint index; /* in C order among the elements it looked at; 2^32-1 stands for more */
     cl_base_uint dropped_low, dropped_high; /* values with digits that were dropped: a count */
-    cl_base_long value;                     /* the offending value */
+    cl_base_long value; /* the offending one; of no meaning where index stands for more */
 };
 
 /* A modulus in [1, 2^63) with what division by it needs (see arithmetic.h). */

@@ -1,6 +1,7 @@
 #include "run/device_executor.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,34 +126,34 @@ MUST_CHECK static enum healcl_status refuse_check(const struct check *check,
                                                   struct healcl_error *error)
 {
     const char *name = step_input_name(check->step, check->input);
-    char index[SHAPE_TEXT_SIZE];
-    if (found->index == UINT32_MAX && check->kind != CHECK_COPRIME)
+    char index[SHAPE_TEXT_SIZE], value[24] = "a value";
+    if (found->index == UINT32_MAX) { /* report has cut it off, and nobody knows the value */
         strcpy(index, "an index beyond 2^32-2");
-    else
+    } else {
         layout_index_text(&check->elements, found->index, index);
+        snprintf(value, sizeof value, "%" PRId64, found->value);
+    }
     const char *at = check->elements.rank > 0 ? " at " : "";
     if (check->elements.rank == 0)
         index[0] = 0;
     switch (check->kind) {
     case CHECK_MODULUS:
-        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %" PRId64 "%s%s is below 1", name,
-                    found->value, at, index);
+        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is below 1", name, value, at,
+                    index);
         break;
     case CHECK_INDEX:
         (void)ERROR(error, HEALCL_REFUSED,
-                    "argument '%s': %" PRId64 "%s%s is outside of axis %" PRIu32
-                    " of size %" PRId64,
-                    name, found->value, at, index, check->axis, check->size);
+                    "argument '%s': %s%s%s is outside of axis %" PRIu32 " of size %" PRId64, name,
+                    value, at, index, check->axis, check->size);
         break;
     case CHECK_PERMUTATION:
         if (found->value < 0 || found->value >= check->size)
             (void)ERROR(error, HEALCL_REFUSED,
-                        "argument '%s': %" PRId64 "%s%s is outside of [0, %" PRId64 ")", name,
-                        found->value, at, index, check->size);
+                        "argument '%s': %s%s%s is outside of [0, %" PRId64 ")", name, value, at,
+                        index, check->size);
         else
-            (void)ERROR(error, HEALCL_REFUSED,
-                        "argument '%s': %" PRId64 "%s%s repeats an earlier entry", name,
-                        found->value, at, index);
+            (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s repeats an earlier entry",
+                        name, value, at, index);
         break;
     case CHECK_COPRIME:
         (void)ERROR(error, HEALCL_REFUSED,

@@ -10,6 +10,7 @@
 
 #include "check/random.h"
 #include "helper_script.h"
+#include "run/device_executor.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -199,6 +200,49 @@ static void coprime_moduli(void **state)
     expect_refusal(&script,
                    "entry 3 (apply_g_decomp_relative_to_full_q): argument 'q': 0 at [2] is "
                    "below 1");
+}
+
+/* As if what a check has found were further away than its report can say. */
+static void *CL_API_CALL map_far_status(cl_command_queue queue, cl_mem memory, cl_bool blocking,
+                                        cl_map_flags flags, size_t offset, size_t size,
+                                        cl_uint count, const cl_event *list, cl_event *event,
+                                        cl_int *code)
+{
+    struct status *status = opencl_loader.clEnqueueMapBuffer(queue, memory, blocking, flags, offset,
+                                                             size, count, list, event, code);
+    if (size == sizeof *status && status->key > 0)
+        status->index = UINT32_MAX;
+    return status;
+}
+
+/* Then nothing is said of the value there. */
+static void far_indices(void **state)
+{
+    (void)state;
+    struct opencl cl = opencl_loader;
+    cl.clEnqueueMapBuffer = map_far_status;
+    const char *const calls[][3] = {
+        {"_mod_tt", "a idx out", "argument 'b': a value at an index beyond 2^32-2 is below 1"},
+        {"take_along_axis", "a idx 0 out",
+         "argument 'idx': a value at an index beyond 2^32-2 is outside of axis 0 of size 2"}};
+    for (int i = 0; i < 2; i++) {
+        struct script script = {0};
+        struct script_results results = {0};
+        struct healcl_error refusal = {0};
+        char message[160];
+        begin(&script);
+        script_upload(&script, "idx", DTYPE_INT64, 2, VALUES(2, 3), VALUES(1, 1, 1, 1, -3, 1));
+        script_call(&script, "out", calls[i][0], calls[i][1]);
+        script_plan(&script);
+        device->cl = &cl;
+        assert_int_equal(script_run_on(&script, device, &results, &refusal), HEALCL_REFUSED);
+        device->cl = &opencl_loader;
+        snprintf(message, sizeof message, "entry 3 (%s): %s", calls[i][0], calls[i][2]);
+        assert_string_equal(refusal.message, message);
+        healcl_error_clear(&refusal);
+        script_release(&script);
+        script_results_release(&results);
+    }
 }
 
 /* ---------------------------------------------------------------- which error wins */
@@ -413,6 +457,7 @@ int main(void)
         cmocka_unit_test(indices),
         cmocka_unit_test(permutations),
         cmocka_unit_test(coprime_moduli),
+        cmocka_unit_test(far_indices),
         cmocka_unit_test(first_entry_wins),
         cmocka_unit_test(host_errors_in_order),
         cmocka_unit_test(results_before_an_error),
