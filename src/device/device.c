@@ -11,6 +11,9 @@ enum {
     BINARY_PRICE = 1000000000 /* nanoseconds a kernel; see binary.c */
 };
 
+/* Whatever a driver reports: the sizes of some chunks together fit 64 bits. */
+static const uint64_t CHUNK_BYTES_MAX = (uint64_t)1 << 60;
+
 static uint64_t power_of_two_below(uint64_t value)
 {
     uint64_t power = 1;
@@ -64,6 +67,8 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
 static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
 {
     uint64_t most = power_of_two_below(device->info.max_allocation_bytes);
+    if (most > CHUNK_BYTES_MAX)
+        most = CHUNK_BYTES_MAX;
     device->chunk_bytes = most;
     const char *text = getenv("HEALCL_CHUNK_BYTES");
     if (!text || !*text)

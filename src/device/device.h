@@ -102,8 +102,8 @@ struct healcl_device {
     struct recent_commands *recent;
     bool profiling;       /* the compute queue takes times */
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
-    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes; the environment's
-                             HEALCL_CHUNK_BYTES makes it smaller */
+    uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes and 2^60; the
+                             environment's HEALCL_CHUNK_BYTES makes it smaller */
     uint64_t bytes_live;  /* allocated: in buffers and in the pool */
     uint64_t bytes_peak;  /* of bytes_live */
     uint64_t bytes_pooled;

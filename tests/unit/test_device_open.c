@@ -108,12 +108,39 @@ static void chunks_as_told(void **state)
     }
 }
 
+static cl_int CL_API_CALL unlimited_allocations(cl_device_id id, cl_device_info what, size_t size,
+                                                void *value, size_t *needed)
+{
+    cl_int code = helper_opencl.clGetDeviceInfo(id, what, size, value, needed);
+    if (what == CL_DEVICE_MAX_MEM_ALLOC_SIZE && value)
+        memset(value, 0xff, size);
+    return code;
+}
+
+/* Four of the largest chunks are a number still. */
+static void limits_chunks(void **state)
+{
+    (void)state;
+    struct healcl_device *device = NULL;
+    struct opencl cl = helper_opencl;
+    struct buffer buffer;
+    cl.clGetDeviceInfo = unlimited_allocations;
+    OK(device_open(&cl, NULL, &device, &error));
+    assert_true(device->info.max_allocation_bytes == UINT64_MAX);
+    assert_true(device->chunk_bytes == (uint64_t)1 << 60);
+    assert_true(device_buffer_limit(device) == (uint64_t)1 << 62);
+    OK(device_buffer_acquire(device, 100, false, &buffer, &error));
+    device_buffer_release(device, &buffer);
+    healcl_device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(opens_and_closes),   DEVICE_TEST(refuses_unknown_devices),
         DEVICE_TEST(tunes_by_default),   DEVICE_TEST(tunes_as_told),
         DEVICE_TEST(refuses_bad_tuning), DEVICE_TEST(chunks_as_told),
+        DEVICE_TEST(limits_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
