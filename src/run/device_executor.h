@@ -123,6 +123,10 @@ int64_t job_rounds_max(const struct device_executor *self);
  * loops as often as that takes; also of job_launch_groups. */
 MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
+/* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
+ * whole group on a thread's stack. */
+MUST_CHECK enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
+
 /* Launches that many work-groups of local_size work-items. */
 MUST_CHECK enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
                                                 struct healcl_error *error);

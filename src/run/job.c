@@ -216,11 +216,11 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
     return device_launch(job->executor->device, &job->launch, error);
 }
 
-enum healcl_status job_launch(struct job *job, struct healcl_error *error)
+MUST_CHECK static enum healcl_status launch_elements(struct job *job, size_t local_size,
+                                                     struct healcl_error *error)
 {
     const struct healcl_device *device = job->executor->device;
     uint64_t elements = job->space.end - job->space.first;
-    uint64_t local_size = device->tuning.local_size;
     /* Enough work-items for every compute unit to have several, but no more than devices count
      * in 32 bits. */
     uint64_t per_item = elements / (8 * local_size * (uint64_t)device->info.compute_units);
@@ -237,6 +237,16 @@ enum healcl_status job_launch(struct job *job, struct healcl_error *error)
     uint64_t per_group = per_item * local_size;
     return launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
                   error);
+}
+
+enum healcl_status job_launch(struct job *job, struct healcl_error *error)
+{
+    return launch_elements(job, job->executor->device->tuning.local_size, error);
+}
+
+enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error)
+{
+    return launch_elements(job, 1, error);
 }
 
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

@@ -79,7 +79,9 @@ enum healcl_status launch_digits_full_q(struct device_executor *self, const stru
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
     job_add_written_table(&job, &self->status);
-    if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1)
+    if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1) {
         job.launch.kernel = "digits_full_q_vectors";
+        return job_launch_alone(&job, error);
+    }
     return job_launch(&job, error);
 }

@@ -72,7 +72,7 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_vectors(struct device_ex
     job_add_long(&job, moduli.period);
     add_summed_axis(&job, step);
     job.granule = LANES;
-    return job_launch(&job, error);
+    return job_launch_alone(&job, error);
 }
 
 /* The same where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only
@@ -110,7 +110,7 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_runs(struct device_execu
     job_add_long(&job, k);
     job_add_long(&job, out_stride);
     job.granule = LANES;
-    return job_launch(&job, error);
+    return job_launch_alone(&job, error);
 }
 
 /* The same for the axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
@@ -145,7 +145,7 @@ MUST_CHECK static enum healcl_status launch_axis_modsum_rows(struct device_execu
     job_add_long(&job, count);
     job_add_long(&job, k);
     job_add_long(&job, out->stride[out->rank - 1]);
-    return job_launch(&job, error);
+    return job_launch_alone(&job, error);
 }
 
 /* Terms [first, first + count) of the sum; added to out where they are not the first. */
@@ -230,9 +230,7 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
     job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
     job_define_type(&job, "ELEMENT", step->out->storage->dtype);
     TRY(add_product_arguments(&job, self, step, error));
-    /* Its private arrays, 150 KB, are for work-groups of one. */
-    *done = suits_vectors(&job, a->shape[1], n) && a->stride[3] == 1 &&
-            self->device->tuning.local_size == 1;
+    *done = suits_vectors(&job, a->shape[1], n) && a->stride[3] == 1;
     if (!*done)
         return HEALCL_OK;
     struct layout parts = {.rank = 3, .shape = {k, (n + part - 1) / part, reps}};
@@ -245,7 +243,7 @@ MUST_CHECK static enum healcl_status launch_product_vectors(struct device_execut
         .offset = a->offset, .stride = {a->stride[2], 0, a->stride[0], a->stride[3], a->stride[1]}};
     job.space.operand[2] = (struct operand){
         .offset = b->offset, .stride = {b->stride[1], 0, 0, b->stride[2], b->stride[0]}};
-    return job_launch(&job, error);
+    return job_launch_alone(&job, error);
 }
 
 /* The same in HEAL's layout: see modmul_axis_sum_rows. */
@@ -280,7 +278,7 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct device_executor 
     job_add_long(&job, b->stride[2]);
     job_add_long(&job, out->stride[2]);
     job_add_long(&job, out->stride[1]);
-    return job_launch(&job, error);
+    return job_launch_alone(&job, error);
 }
 
 /* Adds the products [first, first + count) to out. */
