@@ -20,12 +20,6 @@ struct lane_sum {
     ulong8 high; /* of their upper halves */
 };
 
-static inline void lane_sum_add(struct lane_sum *sum, ulong8 x)
-{
-    sum->low += x;
-    sum->high += x >> 32;
-}
-
 static inline ulong8 lane_sum_rest(const struct lane_sum *sum)
 {
     return sum->low - (sum->high << 32);

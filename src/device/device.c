@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
 #include "device/internal.h"
 #include "device/self_test.h"
 
@@ -13,14 +14,6 @@ enum {
 
 /* Whatever a driver reports: the sizes of some chunks together fit 64 bits. */
 static const uint64_t CHUNK_BYTES_MAX = (uint64_t)1 << 60;
-
-static uint64_t power_of_two_below(uint64_t value)
-{
-    uint64_t power = 1;
-    while (power <= value / 2)
-        power *= 2;
-    return power;
-}
 
 static bool is_power_of_two(uint64_t value)
 {
@@ -66,7 +59,7 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
 
 static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct healcl_error *error)
 {
-    uint64_t most = power_of_two_below(device->info.max_allocation_bytes);
+    uint64_t most = (uint64_t)1 << log2_of(device->info.max_allocation_bytes);
     if (most > CHUNK_BYTES_MAX)
         most = CHUNK_BYTES_MAX;
     device->chunk_bytes = most;

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "core/clock.h"
+#include "core/numbers.h"
 #include "device/internal.h"
 
 /* ---------------------------------------------------------------- sources */
@@ -96,14 +97,6 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     }
     *built = id;
     return HEALCL_OK;
-}
-
-static uint32_t log2_of(uint64_t power)
-{
-    uint32_t shift = 0;
-    while (power >> shift > 1)
-        shift++;
-    return shift;
 }
 
 static enum healcl_status build(struct healcl_device *device, struct program *program,

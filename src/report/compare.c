@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/numbers.h"
 #include "report/text.h"
 
 /* ---------------------------------------------------------------- filling */
@@ -78,12 +79,6 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
 
 /* ---------------------------------------------------------------- times */
 
-static int shorter_first(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Quartiles are samples: the smallest that a quarter, or three, do not exceed. */
 static bool times_of(const uint64_t *samples, size_t count, struct compare_times *times)
 {
@@ -91,9 +86,8 @@ static bool times_of(const uint64_t *samples, size_t count, struct compare_times
     if (!sorted)
         return false;
     memcpy(sorted, samples, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, shorter_first);
-    uint64_t below = sorted[(count - 1) / 2], above = sorted[count / 2];
-    *times = (struct compare_times){.median = below + (above - below) / 2,
+    uint64_t median = sort_to_median(sorted, count);
+    *times = (struct compare_times){.median = median,
                                     .low = sorted[(count + 3) / 4 - 1],
                                     .high = sorted[(3 * count + 3) / 4 - 1],
                                     .least = sorted[0],

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
 #include "report/internal.h"
 #include "report/report.h"
 #include "report/table.h"
@@ -227,11 +228,6 @@ static void print_clock(const struct run_facts *facts, const struct style *style
 
 /* ---------------------------------------------------------------- the whole */
 
-static int sooner_first(const void *a, const void *b)
-{
-    return slower_first(b, a);
-}
-
 MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *report,
                                                 const struct style *style)
 {
@@ -242,9 +238,8 @@ MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *repo
     if (!times)
         return HEALCL_NO_MEMORY;
     memcpy(times, report->run_nanoseconds, report->run_count * sizeof *times);
-    qsort(times, report->run_count, sizeof *times, sooner_first);
     fprintf(style->stream, "runs        %zu: median %s", report->run_count,
-            text_time(times[report->run_count / 2], text));
+            text_time(sort_to_median(times, report->run_count), text));
     fprintf(style->stream, ", fastest %s", text_time(times[0], text));
     fprintf(style->stream, ", slowest %s\n", text_time(times[report->run_count - 1], text));
     free(times);

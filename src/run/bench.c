@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
 #include "run/bench_case.h"
 #include "run/bench_host.h"
 #include "run/run.h"
@@ -370,22 +371,14 @@ MUST_CHECK static enum healcl_status add_sample(struct bench *bench, uint64_t na
     return HEALCL_OK;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static void summarise(struct bench *bench, struct bench_result *result)
 {
     size_t count = bench->sample_count;
     double launches = result->launches;
-    qsort(bench->samples, count, sizeof *bench->samples, compare_times);
+    result->median_ns = (double)sort_to_median(bench->samples, count) / launches;
     result->samples = (uint32_t)count;
     result->min_ns = (double)bench->samples[0] / launches;
     result->max_ns = (double)bench->samples[count - 1] / launches;
-    size_t low = (count - 1) / 2, high = count / 2;
-    result->median_ns = ((double)bench->samples[low] + (double)bench->samples[high]) / 2 / launches;
 }
 
 MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct bench_result *result,

@@ -1,4 +1,5 @@
 /* Transforms in local memory: cl/local.cl. */
+#include "core/numbers.h"
 #include "run/launch_transform.h"
 
 enum {
@@ -19,19 +20,16 @@ struct pass {
     bool scale;
 };
 
-static uint32_t log2_of(int64_t power)
-{
-    uint32_t shift = 0;
-    while (power >> shift > 1)
-        shift++;
-    return shift;
-}
-
-/* Elements of the largest tile: a power of two. */
-static int64_t tile_most(const struct device_executor *self)
+/* Log2 of the elements of the largest tile. */
+static uint32_t log2_tile_most(const struct device_executor *self)
 {
     uint64_t most = self->device->info.local_memory_bytes / sizeof(uint64_t);
-    return most < TILE_MAX ? (int64_t)1 << log2_of((int64_t)most) : TILE_MAX;
+    return log2_of(most < TILE_MAX ? most : TILE_MAX);
+}
+
+static int64_t tile_most(const struct device_executor *self)
+{
+    return (int64_t)1 << log2_tile_most(self);
 }
 
 bool can_run_local(const struct device_executor *self, const struct transform *transform,
@@ -82,8 +80,8 @@ MUST_CHECK static enum healcl_status launch_pass(struct device_executor *self,
  * least. */
 static uint32_t log2_columns_tile(const struct device_executor *self, uint32_t stages)
 {
-    uint32_t most = log2_of(tile_most(self)), least = stages + log2_of(COLUMNS_MIN);
-    uint32_t wanted = log2_of(RADIX * (int64_t)self->device->tuning.transform_local_size);
+    uint32_t most = log2_tile_most(self), least = stages + log2_of(COLUMNS_MIN);
+    uint32_t wanted = log2_of(RADIX * (uint64_t)self->device->tuning.transform_local_size);
     return wanted < least ? least : wanted < most ? wanted : most;
 }
 
@@ -92,11 +90,11 @@ MUST_CHECK static enum healcl_status launch_in_two(struct device_executor *self,
                                                    struct transform *transform, struct pass whole,
                                                    int64_t rows, struct healcl_error *error)
 {
-    uint32_t stages = log2_of(transform->n) - log2_of(tile_most(self));
+    uint32_t stages = log2_of((uint64_t)transform->n) - log2_tile_most(self);
     int64_t at_once = rows_at_once(self, transform->n, rows);
     struct layout scratch = layout_packed(whole.out_layout);
     struct pass columns = whole, blocks = whole;
-    blocks.log2_tile = blocks.stages = log2_of(tile_most(self));
+    blocks.log2_tile = blocks.stages = log2_tile_most(self);
     columns.log2_tile = log2_columns_tile(self, stages);
     columns.stages = stages;
     columns.perm = NULL;
@@ -125,8 +123,9 @@ enum healcl_status launch_local(struct device_executor *self, struct transform *
                                 int64_t rows, struct healcl_error *error)
 {
     const struct tensor *in = transform->step->in[0], *out = transform->step->out;
-    struct pass whole = {.log2_tile = log2_of(transform->n),
-                         .stages = log2_of(transform->n),
+    uint32_t log2_n = log2_of((uint64_t)transform->n);
+    struct pass whole = {.log2_tile = log2_n,
+                         .stages = log2_n,
                          .out_layout = &out->layout,
                          .in_layout = &in->layout,
                          .out_dtype = out->storage->dtype,

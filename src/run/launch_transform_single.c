@@ -1,4 +1,5 @@
 /* Transforms by one work-item: cl/single.cl. */
+#include "core/numbers.h"
 #include "run/launch_transform.h"
 
 bool can_run_single(const struct device_executor *self, const struct transform *transform,
@@ -13,12 +14,10 @@ enum healcl_status launch_single(struct device_executor *self, const struct tran
                                  int64_t rows, struct healcl_error *error)
 {
     const struct step *step = transform->step;
-    uint32_t log2_n = 0;
+    uint32_t log2_n = log2_of((uint64_t)transform->n);
     struct job job;
     if (rows == 0)
         return HEALCL_OK;
-    while (transform->n >> log2_n > 1)
-        log2_n++;
     job_init(&job, self, step, "single", transform->inverse ? "inverse" : "forward");
     job_define_type(&job, "OUT", step->out->storage->dtype);
     job_define_type(&job, "IN", step->in[0]->storage->dtype);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "core/arena.h"
+#include "core/numbers.h"
 #include "device/device.h"
 #include "plan/transcript.h"
 #include "run/results.h"
@@ -58,20 +59,6 @@ static uint64_t *row(const struct run *run, size_t index)
     return run->times + index * columns(run);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts the times. */
-static uint64_t median(uint64_t *times, size_t count)
-{
-    qsort(times, count, sizeof *times, compare_times);
-    uint64_t low = times[(count - 1) / 2], high = times[count / 2];
-    return low + (high - low) / 2;
-}
-
 static void note_times(struct run *run, size_t first_row, const struct healcl_segment_profile *seen,
                        uint32_t repetition, const struct segment_result *result)
 {
@@ -90,11 +77,12 @@ static void report_medians(struct run *run)
     size_t next = 0;
     for (size_t i = 0; i < run->report->segment_count; i++) {
         struct healcl_segment_profile *segment = &run->report->segments[i];
-        segment->nanoseconds = median(row(run, next++), run->repeat);
+        segment->nanoseconds = sort_to_median(row(run, next++), run->repeat);
         for (size_t j = 0; j < segment->profile_count; j++) {
             uint64_t *times = row(run, next++);
-            uint64_t nanoseconds = run->profiled > 0 ? median(times + run->repeat, run->profiled)
-                                                     : median(times, run->repeat);
+            uint64_t nanoseconds = run->profiled > 0
+                                       ? sort_to_median(times + run->repeat, run->profiled)
+                                       : sort_to_median(times, run->repeat);
             segment->profiles[j].nanoseconds = run->options->profile ? nanoseconds : 0;
         }
     }
