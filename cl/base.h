@@ -31,7 +31,7 @@ struct operand {
 };
 
 /* The elements that a launch works on, in C order, and where each operand has them. A work-item
- * takes elements_per_item of them in a row; 736 bytes, of the 1024 that every device takes. */
+ * takes elements_per_item of them in a row; 744 bytes, of the 1024 that every device takes. */
 struct space {
     cl_base_ulong first, end; /* of the shape's elements, those in [first, end) */
     cl_base_ulong elements_per_item;

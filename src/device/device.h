@@ -187,8 +187,9 @@ MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
                                                 const struct buffer *buffer, uint32_t chunk,
                                                 void *memory, struct healcl_error *error);
 
-/* Writes at most a few kilobytes to a buffer in the order of the compute queue, without waiting:
- * the bytes are copied before this returns. */
+/* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
+ * before this returns, so they should be few. Uploads of up to 64 KiB are done so. When the device
+ * has no room, as device_buffer_acquire. */
 MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, const void *data,

@@ -1,7 +1,8 @@
 /* Sums modulo q: cl/sum.cl, cl/vector_sums.cl, cl/vector_row_sums.cl, cl/vector_runs.cl. */
 #include "run/launch.h"
 
-enum { LANES = 8, COLUMNS = 64, ROWS_OF_PART = 64 }; /* as in cl/vectors.cl */
+/* As in cl/lanes.cl, cl/vector_sums.cl and cl/vector_row_sums.cl. */
+enum { LANES = 8, COLUMNS = 64, ROWS_OF_PART = 64 };
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
