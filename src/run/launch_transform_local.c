@@ -4,6 +4,7 @@
 
 enum {
     RADIX = 16, /* elements that a work-item of cl/local.cl has in registers */
+    LOG2_RADIX = 4,
     /* Elements of a tile: 64 KiB is all the local memory of most GPUs; where there is more, several
      * work-groups may share it. */
     TILE_MAX = 8192,
@@ -70,10 +71,15 @@ MUST_CHECK static enum healcl_status launch_pass(struct device_executor *self,
         job_add_uint(&job, pass->scale);
     }
     /* Fewer work-items where there is not enough for all of them to do. */
-    size_t local_size = self->device->tuning.transform_local_size, items;
-    items = ((size_t)1 << pass->log2_tile) / RADIX;
-    return job_launch_groups(&job, (uint64_t)(count * transform->n) >> pass->log2_tile,
-                             local_size < items ? local_size : items, error);
+    size_t local_size = self->device->tuning.transform_local_size;
+    size_t items = ((size_t)1 << pass->log2_tile) / RADIX;
+    if (local_size > items)
+        local_size = items;
+    /* Loading and storing the tile, and as many stages at a time as registers allow. */
+    uint64_t turns = items / local_size, passes = (pass->stages + LOG2_RADIX - 1) / LOG2_RADIX;
+    job.rounds = turns * 2 * RADIX + passes * (turns + 1);
+    return job_launch_groups(&job, (uint64_t)(count * transform->n) >> pass->log2_tile, local_size,
+                             error);
 }
 
 /* Log2 of the elements of a tile of columns: enough for all work-items, COLUMNS_MIN columns at

@@ -403,6 +403,13 @@ static void loops_end(void **state)
     script_call(&script, "a", "ntt", "a none none q psi a 0 1");
     expect_loops_to_end(&script, "entry 3 (ntt): 5140 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");
+    device->tuning.variants[FAMILY_transform] = VARIANT_LOCAL;
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
+    script_call(&script, "a", "zeros", "(1,4096,1,1) :int64");
+    script_call(&script, "psi", "zeros", "(1,4096) :int64");
+    script_call(&script, "a", "ntt", "a none none q psi a 0 1");
+    expect_loops_to_end(&script, "entry 3 (ntt): 8963 rounds of loops in one work-item, but on "
+                                 "this device loops end after 5000");
     device->tuning = tuning;
 }
 
