@@ -174,10 +174,13 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
     TRY(device_download_map(self->device, &self->status, 0, 0, sizeof found, &mapped, error));
     memcpy(&found, mapped, sizeof found);
     TRY(device_download_end(self->device, &self->status, 0, mapped, error));
-    self->base.dropped_digits += (uint64_t)found.dropped_high << 32 | found.dropped_low;
+    uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
+    self->base.dropped_digits += dropped;
     if (found.key > 0 && found.key <= self->check_count)
         return refuse_check(&self->checks[found.key - 1], &found, error);
-    return clear_status(self, error);
+    self->check_count = 0;
+    return found.key == 0 && dropped == 0 ? HEALCL_OK /* it is clear still */
+                                          : clear_status(self, error);
 }
 
 /* ---------------------------------------------------------------- results */

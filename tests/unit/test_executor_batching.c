@@ -340,12 +340,30 @@ static void tables_are_kept(void **state)
     assert_int_equal(kernels[2] - kernels[0], 49 * (kernels[1] - kernels[0]));
 }
 
+/* Where kernels have noted nothing, the status is read, but not written again. */
+static void clear_status_is_left(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_segment_start(&script, "s");
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+    script_call(&script, "a", "empty", "(4,2) :int64");
+    script_call(&script, "a", "set_const_val", "a 100");
+    script_call(&script, "a", "_mod_tt", "a q a"); /* checks q */
+    script_download(&script, "a");
+    script_segment_end(&script);
+    run_traced(&script);
+    assert_null(strchr(strrchr(trace.notes, 'k'), 'c'));
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_is_one_batch),
         cmocka_unit_test(results_come_last),
         cmocka_unit_test(tables_are_kept),
+        cmocka_unit_test(clear_status_is_left),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
