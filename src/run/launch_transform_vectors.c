@@ -8,14 +8,22 @@ enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16, PART = 4096 };
  * it stays in the caches, whichever of them runs. */
 enum { SCRATCH_BYTES = 2 << 20 };
 
+/* Words from a row in scratch memory to the next. */
+static int64_t pitch_of(int64_t n)
+{
+    return n + ROW_PADDING;
+}
+
 enum healcl_status can_run_vectors(struct device_executor *self, const struct transform *transform,
                                    bool *can, struct healcl_error *error)
 {
     const struct buffer *in, *out;
     TRY(executor_buffer(self, transform->step->in[0]->storage, &in, error));
     TRY(executor_buffer(self, transform->step->out->storage, &out, error));
+    int64_t most_scratch = TOGETHER * pitch_of(transform->n) * (int64_t)sizeof(uint64_t);
     *can = prefers(self, FAMILY_transform, VARIANT_VECTORS) && transform->n >= ROW_LENGTH_MIN &&
-           in->chunk_count == 1 && out->chunk_count == 1;
+           in->chunk_count == 1 && out->chunk_count == 1 &&
+           most_scratch <= (int64_t)self->device->chunk_bytes;
     return HEALCL_OK;
 }
 
@@ -68,8 +76,8 @@ static enum healcl_status add_tensors(struct job *job, const struct step *step,
     return HEALCL_OK;
 }
 
-/* Whether the kernel can leave its results in the rows of the output: they begin at multiples of its
- * vectors (OpenCL aligns buffers to 128 bytes) and are in plain order. */
+/* Whether the kernel can leave its results in the rows of the output: they begin at multiples of
+ * its vectors (OpenCL aligns buffers to 128 bytes) and are in plain order. */
 static bool has_direct_rows(const struct transform *transform)
 {
     enum { VECTOR_BYTES = 64 };
@@ -103,8 +111,11 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     bool large = direct && !(transform->inverse && transform->n > PART) &&
                  passes_caches(self, (uint64_t)layout_elements(out), step->out->storage->dtype);
     bool scratch = large || !direct || step->in[0]->storage == step->out->storage;
-    int64_t scratch_bytes = scratch ? together * (transform->n + ROW_PADDING) * bits / 8 : 0;
+    int64_t scratch_bytes = scratch ? together * pitch_of(transform->n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
+    int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
+    if (scratch && work_items > chunk_bytes / scratch_bytes)
+        work_items = chunk_bytes / scratch_bytes;
     if (scratch)
         TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
                                   &transform->rows, error));
