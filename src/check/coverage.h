@@ -35,8 +35,8 @@ struct coverage_row {
     const struct form *form;
     struct problem_dtypes dtypes;
     bool refused; /* so it should be, and is */
-    /* For each arrangement: the cells that applied, those that were right, and those that the
-     * device refused: HEALCL_REFUSED, for what is beyond it. */
+    /* For each arrangement: the cells that applied, those that were right, and those that are
+     * beyond the device, such as tensors larger than it holds. */
     int applied[ARRANGEMENT_COUNT], passed[ARRANGEMENT_COUNT], unsupported[ARRANGEMENT_COUNT];
     const char *excluded[ARRANGEMENT_COUNT]; /* why none applied; a literal */
     int failures; /* cells that were not right, and dtypes that were not refused */
@@ -64,7 +64,8 @@ enum { COVERAGE_CELL_SIZE = 96 };
 const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE]);
 bool coverage_cell_parse(const char *text, struct coverage_cell *cell);
 
-/* Is told of every failure: why->status is HEALCL_DIFFERENT where the cell differs. */
+/* Is told of every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,
+ * HEALCL_REFUSED where it is beyond the device. */
 struct coverage_observer {
     void *context;
     void (*failed)(void *context, const struct coverage_row *row, const struct coverage_cell *cell,

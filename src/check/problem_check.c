@@ -48,6 +48,15 @@ static enum healcl_status plan_problem(struct planned *planned, const struct pro
     return HEALCL_OK;
 }
 
+/* Problems are valid, and so are their data: only what is beyond the device is HEALCL_REFUSED. */
+static enum healcl_status wrongly_refused(struct healcl_error *error)
+{
+    error_prefix(error, "a valid call is refused: ");
+    if (error)
+        error->status = HEALCL_DIFFERENT;
+    return HEALCL_DIFFERENT;
+}
+
 static void planned_release(struct planned *planned)
 {
     plan_free(planned->plan);
@@ -166,6 +175,8 @@ void problem_solve(struct problem_data *data, const struct problem *problem)
         plan_problem(&planned, problem, &placement, data->payload, &data->failure);
     if (status == HEALCL_OK)
         status = solve_plan(planned.plan, problem, &placement, data, &data->failure);
+    if (status == HEALCL_REFUSED)
+        status = wrongly_refused(&data->failure);
     if (status != HEALCL_OK)
         error_prefix(&data->failure, "the reference: ");
     planned_release(&planned);
@@ -415,6 +426,11 @@ MUST_CHECK static enum healcl_status run(struct device_executor *executor,
     return HEALCL_OK;
 }
 
+static bool refused_data(const struct executor *executor)
+{
+    return ((const struct device_executor *)executor)->data_refused;
+}
+
 MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
                                                   const struct problem *problem,
                                                   const struct placement *placement,
@@ -428,6 +444,8 @@ MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
         status = device_executor_create(device, planned.plan, false, &executor, error);
     if (status == HEALCL_OK)
         status = run((struct device_executor *)executor, problem, placement, data, images, error);
+    if (status == HEALCL_REFUSED && (!planned.plan || (executor && refused_data(executor))))
+        status = wrongly_refused(error);
     if (executor)
         executor->class->destroy(executor);
     planned_release(&planned);

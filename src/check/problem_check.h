@@ -33,8 +33,10 @@ void problem_solve(struct problem_data *data, const struct problem *problem);
 
 enum check_result {
     CHECK_EQUAL,
-    CHECK_DIFFERENT, /* error holds where; its detail tells of the problem */
-    CHECK_REFUSED,   /* error holds why the device, or planning, or the reference failed */
+    CHECK_DIFFERENT, /* error holds where, and its detail tells of the problem; or why it is
+                        refused, though it is valid */
+    CHECK_REFUSED,   /* error holds why: HEALCL_REFUSED for what is beyond the device, else why the
+                        device, or planning, or the reference failed */
 };
 
 /* Runs the problem on the device, placed. The data's answer is used where the tensors share no

@@ -33,6 +33,12 @@ struct check_totals check_totals_of(const struct coverage_row *rows, size_t coun
     return totals;
 }
 
+bool check_is_right(const struct check_facts *facts)
+{
+    return check_totals_of(facts->rows, facts->row_count).failures == 0 &&
+           !facts->self_test_failure;
+}
+
 /* ---------------------------------------------------------------- text */
 
 /* A mark for each layout, in the order of enum arrangement. */
@@ -148,14 +154,22 @@ void report_check_failure(const struct check_failure *failure, const struct devi
                 device->device_index, coverage_cell_text(&failure->cell, cell));
 }
 
-/* Whether an earlier failure is of the same cell of the table. */
+static bool is_beyond_device(const struct check_failure *failure)
+{
+    return failure->why.status == HEALCL_REFUSED;
+}
+
+/* Whether another failure of the same cell of the table goes before: what is wrong before what is
+ * beyond the device, then an earlier one. */
 static bool is_told(const struct check_facts *facts, size_t index)
 {
-    const struct coverage_row *row = facts->failures[index].row;
-    for (size_t i = 0; i < index; i++) {
-        const struct coverage_row *other = facts->failures[i].row;
-        if (other->form->operation == row->form->operation &&
-            other->dtypes.value == row->dtypes.value)
+    const struct check_failure *failure = &facts->failures[index];
+    for (size_t i = 0; i < facts->failure_count; i++) {
+        const struct check_failure *other = &facts->failures[i];
+        bool as_bad = is_beyond_device(other) == is_beyond_device(failure);
+        if (other->row->form->operation == failure->row->form->operation &&
+            other->row->dtypes.value == failure->row->dtypes.value &&
+            (as_bad ? i < index : is_beyond_device(failure)))
             return true;
     }
     return false;
@@ -218,6 +232,7 @@ static void add_failure(struct json *json, cJSON *object, const struct check_fai
     json_number(json, object, "n", (uint64_t)failure->cell.size.n);
     json_number(json, object, "k", (uint64_t)failure->cell.size.k);
     json_string(json, object, "case", coverage_cell_text(&failure->cell, cell));
+    json_bool(json, object, "unsupported", is_beyond_device(failure));
     json_string(json, object, "message", failure->why.message);
     if (failure->why.detail)
         json_string(json, object, "detail", failure->why.detail);
@@ -233,8 +248,7 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     report_self_test(&json, json.top,
                      facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
                      facts->self_test_failure);
-    json_bool(&json, json.top, "verified",
-              totals.failures + totals.unsupported == 0 && !facts->self_test_failure);
+    json_bool(&json, json.top, "verified", check_is_right(facts));
     json_number(&json, json.top, "calls", totals.cells);
     json_number(&json, json.top, "failed", totals.failures);
     json_number(&json, json.top, "unsupported", totals.unsupported);

@@ -16,19 +16,23 @@ struct check_facts {
     const char *self_test_failure; /* NULL: passed */
     const struct coverage_row *rows;
     size_t row_count;
-    const struct check_failure *failures; /* the first ones */
+    const struct check_failure *failures; /* some of them, beyond the device or wrong */
     size_t failure_count;
 };
 
-/* Cells that were checked; combinations of dtypes that are refused as they must be; what failed;
- * cells that the device does not support. */
+/* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
+ * or failed; cells that are beyond the device. */
 struct check_totals {
     uint64_t cells, passed, refused, failures, unsupported;
 };
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
+/* Whether nothing is wrong: what is beyond the device is not. */
+bool check_is_right(const struct check_facts *facts);
+
 /* A row for each operation, a column for each dtype of its values, in it a mark for each layout;
- * and the first failure of each dtype with the command that repeats it. */
+ * and the first failure of each dtype, a wrong one if there is any, with the command that repeats
+ * it. */
 MUST_CHECK enum healcl_status report_check(const struct check_facts *facts,
                                            const struct style *style);
 MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);

@@ -121,10 +121,11 @@ MUST_CHECK static enum healcl_status clear_status(struct device_executor *self,
 }
 
 /* Turns what a check has found into a refusal. */
-MUST_CHECK static enum healcl_status refuse_check(const struct check *check,
+MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
                                                   const struct status *found,
                                                   struct healcl_error *error)
 {
+    const struct check *check = &self->checks[found->key - 1];
     const char *name = step_input_name(check->step, check->input);
     char index[SHAPE_TEXT_SIZE], value[24] = "a value";
     if (found->index == UINT32_MAX) { /* report has cut it off, and nobody knows the value */
@@ -162,6 +163,7 @@ MUST_CHECK static enum healcl_status refuse_check(const struct check *check,
         break;
     }
     error_prefix_step(error, check->step);
+    self->data_refused = true;
     return HEALCL_REFUSED;
 }
 
@@ -177,7 +179,7 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
     uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
     self->base.dropped_digits += dropped;
     if (found.key > 0 && found.key <= self->check_count)
-        return refuse_check(&self->checks[found.key - 1], &found, error);
+        return refuse_check(self, &found, error);
     self->check_count = 0;
     return found.key == 0 && dropped == 0 ? HEALCL_OK /* it is clear still */
                                           : clear_status(self, error);

@@ -43,6 +43,7 @@ struct device_executor {
     struct buffer status;
     struct check *checks; /* since the last drain */
     size_t check_count, check_capacity;
+    bool data_refused; /* one of them has */
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;

@@ -27,14 +27,17 @@ ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
+FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
+    "= (", "= (ELEMENT)(run.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
+REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
 
 
-def run(fault, *arguments, cache=""):
+def run(fault, *arguments, cache="", **more):
     environment = {**os.environ, "HEALCL_CACHE_DIR": cache, "HEALCL_VARIANT": "general",
-                   "LD_PRELOAD": driver}
+                   "LD_PRELOAD": driver, **more}
     environment.pop("HEALCL_DEVICE", None)
     if fault != NO_FAULT:
         environment.update(FAULTY_FROM=fault[0], FAULTY_TO=fault[1])
@@ -99,6 +102,16 @@ def check_check():
     # A fault of strided layouts shows there alone: strided, transposed, in place.
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
     assert "modneg     refused  ++XX+X+  ++XX+X+  240/336" in text, text
+    # Valid data that are refused are no limit of the device.
+    told = json.loads(expect(run(REFUSAL, "check", "--quick", "--op", "modneg", "--json", "-"), 1))
+    assert told["failed"] > 0 and told["unsupported"] == 0 and not told["verified"], told
+    assert "a valid call is refused: " in told["failures"][0]["message"], told["failures"][0]
+    # What is beyond the device comes first here; what is wrong is told nevertheless.
+    text = expect(run(FAR_AND_STRIDED, "check", "--quick", "--op", "mod",
+                      HEALCL_CHUNK_BYTES="4096"), 1)
+    assert "mod        refused  uuXXuuu  uuuXuuu" in text, text
+    assert re.findall(r"(int\d+), .*\] is \d+, not \d+", text) == ["int32", "int64"], text
+    assert "in one tensor" not in text, text
 
 
 def check_diagnosis(fault, transcript, operation, folder):
