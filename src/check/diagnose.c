@@ -298,13 +298,53 @@ MUST_CHECK static enum healcl_status check_steps(struct session *session,
     return HEALCL_OK;
 }
 
-enum healcl_status diagnose(struct healcl_device *device, const struct plan *plan,
-                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
-                            struct healcl_error *error)
+/* ---------------------------------------------------------------- the whole run */
+
+static bool expects_results(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (plan->steps[i].kind == STEP_DOWNLOAD && plan->steps[i].payload)
+            return true;
+    return false;
+}
+
+static void note_first(void *context, const char *line)
+{
+    struct healcl_error *failure = context;
+    if (failure->status == HEALCL_OK)
+        (void)ERROR(failure, HEALCL_DIFFERENT, "%s", line);
+}
+
+/* Where launches overlap, or use what earlier ones have left, a step may be right only alone. */
+MUST_CHECK static enum healcl_status run_whole(struct healcl_device *device,
+                                               const struct healcl_transcript *transcript,
+                                               struct diagnosis *diagnosis,
+                                               struct healcl_error *error)
+{
+    struct healcl_error *failure = &diagnosis->failure;
+    const struct healcl_run_options options = {
+        .observer = {.context = failure, .difference = note_first}};
+    struct healcl_report *report = NULL;
+    enum healcl_status status = healcl_run(transcript, device, &options, &report, failure);
+    if (status == HEALCL_NO_MEMORY)
+        NO_MEMORY(error);
+    diagnosis->whole = status == HEALCL_OK ? report->verdict : HEALCL_DIFFERS;
+    if (diagnosis->whole == HEALCL_DIFFERS)
+        diagnosis->kind = DIAGNOSIS_WHOLE;
+    healcl_report_free(report);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+MUST_CHECK static enum healcl_status diagnose_steps(struct healcl_device *device,
+                                                    const struct plan *plan,
+                                                    const struct diagnose_observer *observer,
+                                                    struct diagnosis *diagnosis,
+                                                    struct healcl_error *error)
 {
     struct session session = {.plan = plan, .diagnosis = diagnosis};
     struct executor *executor = NULL;
-    memset(diagnosis, 0, sizeof *diagnosis);
     TRY(reference_create(plan, &session.reference, error));
     enum healcl_status status = device_executor_create(device, plan, false, &executor, error);
     if (status == HEALCL_OK) {
@@ -313,6 +353,22 @@ enum healcl_status diagnose(struct healcl_device *device, const struct plan *pla
         executor->class->destroy(executor);
     }
     reference_free(session.reference);
+    return status;
+}
+
+enum healcl_status diagnose(struct healcl_device *device,
+                            const struct healcl_transcript *transcript,
+                            const struct diagnose_observer *observer, struct diagnosis *diagnosis,
+                            struct healcl_error *error)
+{
+    const struct plan *plan = transcript->plan;
+    memset(diagnosis, 0, sizeof *diagnosis);
+    enum healcl_status status = diagnose_steps(device, plan, observer, diagnosis, error);
+    if (status == HEALCL_OK && diagnosis->kind == DIAGNOSIS_AGREES && expects_results(plan)) {
+        if (observer->progress)
+            observer->progress(observer->context, plan->step_count, plan->step_count);
+        status = run_whole(device, transcript, diagnosis, error);
+    }
     if (status != HEALCL_OK)
         diagnosis_release(diagnosis);
     return status;

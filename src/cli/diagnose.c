@@ -25,7 +25,10 @@ struct session {
 static void on_progress(void *context, size_t step, size_t step_count)
 {
     struct session *session = context;
-    progress_say(&session->progress, "step %zu of %zu", step + 1, step_count);
+    if (step == step_count)
+        progress_say(&session->progress, "the whole run");
+    else
+        progress_say(&session->progress, "step %zu of %zu", step + 1, step_count);
 }
 
 MUST_CHECK static enum healcl_status write_case(struct session *session, struct healcl_error *error)
@@ -49,8 +52,7 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
-    TRY(diagnose(session->device, session->transcript->plan, &observer, &session->diagnosis,
-                 error));
+    TRY(diagnose(session->device, session->transcript, &observer, &session->diagnosis, error));
     return write_case(session, error);
 }
 
@@ -135,7 +137,9 @@ const struct command command_diagnose = {
         "Runs a transcript step by step on a device and on the host reference, each step from\n"
         "the reference's state, and names the first one that differs: entry, operation,\n"
         "segment, the layouts of its tensors, and the first wrong element. Then it looks for\n"
-        "the smallest part of that step's tensors that the device still gets wrong.\n"
+        "the smallest part of that step's tensors that the device still gets wrong. Where\n"
+        "every step agrees alone, the transcript runs once more as healcl run does, and its\n"
+        "expected results are compared.\n"
         "\n"
         "Usage: healcl diagnose [OPTIONS] FILE\n"
         "\n"
@@ -147,6 +151,7 @@ const struct command command_diagnose = {
         "  -h, --help         this text\n"
         "\n"
         "The layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"
-        "and a stride of 0 where elements repeat. Exit code 1: a step is wrong.\n",
+        "and a stride of 0 where elements repeat. Exit code 1: a step, or\n"
+        "the whole run, is wrong.\n",
     .run = run,
 };

@@ -102,7 +102,15 @@ void report_diagnosis(const struct diagnosis_facts *facts, const struct style *s
         report_label(style, "self-test", "%s", facts->self_test_failure);
     putc('\n', style->stream);
     if (diagnosis->kind == DIAGNOSIS_AGREES) {
-        fprintf(style->stream, "all %zu steps agree with the host reference\n", diagnosis->steps);
+        fprintf(style->stream, "all %zu steps agree with the host reference%s\n", diagnosis->steps,
+                diagnosis->whole == HEALCL_VERIFIED ? ", and the whole run with the transcript"
+                                                    : "");
+        return;
+    }
+    if (diagnosis->kind == DIAGNOSIS_WHOLE) {
+        fprintf(style->stream,
+                "every step agrees with the host reference alone, the whole run does not: %s\n",
+                diagnosis->failure.message);
         return;
     }
     print_step(facts, style);
@@ -190,7 +198,8 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
     static const char *const kinds[] = {[DIAGNOSIS_AGREES] = "agrees",
                                         [DIAGNOSIS_DIFFERS] = "differs",
                                         [DIAGNOSIS_FAILS] = "fails",
-                                        [DIAGNOSIS_EXPECTED] = "expects something else"};
+                                        [DIAGNOSIS_EXPECTED] = "expects something else",
+                                        [DIAGNOSIS_WHOLE] = "whole run differs"};
     const struct diagnosis *diagnosis = facts->diagnosis;
     struct json json;
     json_init(&json, cJSON_CreateObject());
@@ -202,7 +211,9 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
                      facts->self_test_failure);
     json_string(&json, json.top, "outcome", kinds[diagnosis->kind]);
     json_number(&json, json.top, "steps", diagnosis->steps);
-    if (diagnosis->kind == DIAGNOSIS_AGREES)
+    if (diagnosis->kind == DIAGNOSIS_WHOLE)
+        json_string(&json, json.top, "failure", diagnosis->failure.message);
+    if (!diagnosis->step)
         return report_finish_json(&json, stream);
     add_step(&json, json_object(&json, json.top, "first"), diagnosis);
     if (diagnosis->kind == DIAGNOSIS_FAILS)

@@ -30,6 +30,8 @@ STRIDED = (ELEMENT, ELEMENT.replace(
 FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(run.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
 REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
+# Right for the first checks of a batch alone: a step by itself has no more.
+LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
@@ -161,6 +163,12 @@ def main():
         assert "tensors as in the transcript" in told, told
         told, _ = check_diagnosis(SECOND_MODULUS, "transcripts/ntt.json", "ntt", folder)
         assert re.search(r"smallest .*out int\d+ \[1, 1, 2, \d+\]\), contiguous", told), told
+        told = expect(run(LATER, "diagnose", "--json", "-", "transcripts/modular.json"), 1)
+        found = json.loads(told)
+        assert found["outcome"] == "whole run differs" and "first" not in found, found
+        told = expect(run(LATER, "diagnose", "transcripts/modular.json"), 1)
+        assert "every step agrees with the host reference alone, the whole run does not: " \
+            f"{found['failure']}\n" in told and found["failure"].startswith("entry "), told
         told = expect(run(NO_FAULT, "diagnose", "transcripts/recognizer.json"), 0)
         assert "steps agree with the host reference" in told, told
         told = expect(run(NO_FAULT, "diagnose", "tests/bad/differs_in_last_value.json"), 1)
