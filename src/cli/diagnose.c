@@ -31,12 +31,19 @@ static void on_progress(void *context, size_t step, size_t step_count)
         progress_say(&session->progress, "step %zu of %zu", step + 1, step_count);
 }
 
+/* Opens what is to be written: looking for the fault may take long. */
+MUST_CHECK static enum healcl_status open_files(struct session *session, struct healcl_error *error)
+{
+    TRY(json_output_open(&session->json, error));
+    return session->case_path ? new_file_open(&session->case_file, session->case_path, error)
+                              : HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status write_case(struct session *session, struct healcl_error *error)
 {
     const struct failing_case *smallest = &session->diagnosis.smallest;
     if (!session->case_path || !smallest->transcript)
         return HEALCL_OK;
-    TRY(new_file_open(&session->case_file, session->case_path, error));
     (void)fwrite(smallest->transcript, 1, smallest->bytes, session->case_file.stream);
     return new_file_commit(&session->case_file, error);
 }
@@ -46,14 +53,13 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
 {
     const struct healcl_limits limits = {.memory_bytes = host_memory()};
     const struct diagnose_observer observer = {session, on_progress};
-    TRY(json_output_open(&session->json, error));
+    TRY(open_files(session, error));
     progress_say(&session->progress, "reading %s", session->file);
     TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
-    TRY(diagnose(session->device, session->transcript, &observer, &session->diagnosis, error));
-    return write_case(session, error);
+    return diagnose(session->device, session->transcript, &observer, &session->diagnosis, error);
 }
 
 static int write_json(struct session *session, const struct diagnosis_facts *facts)
@@ -64,19 +70,25 @@ static int write_json(struct session *session, const struct diagnosis_facts *fac
     return json_output_end(&session->json, report_diagnosis_json(facts, stream), false);
 }
 
+/* What was found is told also where the case cannot be written. */
 static int tell(struct session *session)
 {
     const bool failed = session->self_test.status != HEALCL_OK;
+    struct healcl_error unwritten = {.status = HEALCL_OK};
+    const bool written = write_case(session, &unwritten) == HEALCL_OK;
     const struct diagnosis_facts facts = {.file = session->file,
                                           .device = &session->device->info,
                                           .self_test_failure =
                                               failed ? session->self_test.message : NULL,
                                           .diagnosis = &session->diagnosis,
-                                          .case_path = session->case_path};
+                                          .case_path = written ? session->case_path : NULL};
     struct style style = style_of(stdout);
     if (!session->json.on_stdout)
         report_diagnosis(&facts, &style);
     int code = finish_output(write_json(session, &facts));
+    if (!written)
+        code = print_error(NULL, &unwritten, false);
+    healcl_error_clear(&unwritten);
     if (code != EXIT_VERIFIED)
         return code;
     return session->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;

@@ -169,6 +169,10 @@ def main():
         told = expect(run(LATER, "diagnose", "transcripts/modular.json"), 1)
         assert "every step agrees with the host reference alone, the whole run does not: " \
             f"{found['failure']}\n" in told and found["failure"].startswith("entry "), told
+        # What cannot be written loses nothing of what was found.
+        full = run(NEGATION, "diagnose", "-o", "/dev/full", "transcripts/modular.json")
+        assert "\nsmallest " in expect(full, 2) and "\nwritten" not in full.stdout, full.stdout
+        assert "cannot write '/dev/full'" in full.stderr, full.stderr
         told = expect(run(NO_FAULT, "diagnose", "transcripts/recognizer.json"), 0)
         assert "steps agree with the host reference" in told, told
         told = expect(run(NO_FAULT, "diagnose", "tests/bad/differs_in_last_value.json"), 1)
