@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/json_output.h"
@@ -61,17 +62,79 @@ static void choose_rows(struct session *session)
             session->rows[session->row_count++] = session->rows[i];
 }
 
+static struct check_facts facts_of(const struct session *session)
+{
+    bool failed = session->self_test.status != HEALCL_OK;
+    return (struct check_facts){.device = &session->device->info,
+                                .self_test_failure = failed ? session->self_test.message : NULL,
+                                .rows = session->rows,
+                                .row_count = session->row_count,
+                                .failures = session->failures,
+                                .failure_count = session->failure_count};
+}
+
+/* Whether standard output gets the table. */
+static bool prints_table(const struct session *session)
+{
+    return !session->json.on_stdout && !session->one_cell;
+}
+
+/* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
+ * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
+ * where progress is shown. */
+static void begin_operation(const struct session *session, enum operation_id operation)
+{
+    const struct check_facts facts = facts_of(session);
+    const struct style style = style_of(stdout);
+    if (!prints_table(session) || isatty(STDOUT_FILENO))
+        return;
+    report_check_name(&facts, operation, &style);
+    fflush(stdout);
+}
+
+static void end_operation(struct session *session, enum operation_id operation)
+{
+    const struct check_facts facts = facts_of(session);
+    const struct style style = style_of(stdout);
+    if (!prints_table(session))
+        return;
+    progress_pause(&session->progress);
+    if (isatty(STDOUT_FILENO))
+        report_check_name(&facts, operation, &style);
+    report_check_marks(&facts, operation, &style);
+    fflush(stdout);
+    progress_resume(&session->progress);
+}
+
+static void begin_table(struct session *session)
+{
+    const struct check_facts facts = facts_of(session);
+    const struct style style = style_of(stdout);
+    if (!prints_table(session))
+        return;
+    progress_pause(&session->progress);
+    report_check_head(&facts, &style);
+    progress_resume(&session->progress);
+}
+
+/* The rows of an operation lie together. */
 static void check_rows(struct session *session)
 {
     const struct coverage_observer observer = {session, on_failure};
+    begin_table(session);
     for (size_t i = 0; i < session->row_count; i++) {
         struct coverage_row *row = &session->rows[i];
+        enum operation_id operation = row->form->operation;
+        if (i == 0 || row[-1].form->operation != operation)
+            begin_operation(session, operation);
         progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
                      row->form->name, dtype_name(row->dtypes.value));
         if (session->one_cell)
             coverage_check_cell(session->device, &session->cell, row, &observer);
         else
             coverage_check_row(session->device, &session->sizes, row, &observer);
+        if (i + 1 == session->row_count || row[1].form->operation != operation)
+            end_operation(session, operation);
     }
 }
 
@@ -89,17 +152,6 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 
 /* ---------------------------------------------------------------- telling */
 
-static struct check_facts facts_of(const struct session *session)
-{
-    bool failed = session->self_test.status != HEALCL_OK;
-    return (struct check_facts){.device = &session->device->info,
-                                .self_test_failure = failed ? session->self_test.message : NULL,
-                                .rows = session->rows,
-                                .row_count = session->row_count,
-                                .failures = session->failures,
-                                .failure_count = session->failure_count};
-}
-
 static int write_json(struct session *session)
 {
     const struct check_facts facts = facts_of(session);
@@ -109,24 +161,25 @@ static int write_json(struct session *session)
     return json_output_end(&session->json, report_check_json(&facts, stream), false);
 }
 
-static int print_found(const struct session *session)
+static void print_found(const struct session *session)
 {
     const struct check_facts facts = facts_of(session);
     struct style style = style_of(stdout);
-    if (!session->one_cell)
-        return printed(report_check(&facts, &style));
+    if (!session->one_cell) {
+        report_check_end(&facts, &style);
+        return;
+    }
     for (size_t i = 0; i < session->failure_count; i++)
         report_check_failure(&session->failures[i], facts.device, true, stdout);
     if (session->failure_count == 0)
         printf("%s: right\n", session->rows[0].form->name);
-    return EXIT_VERIFIED;
 }
 
 static int tell(struct session *session)
 {
-    int code = session->json.on_stdout ? EXIT_VERIFIED : print_found(session);
-    int json_code = write_json(session);
-    code = finish_output(code == EXIT_VERIFIED ? json_code : code);
+    if (!session->json.on_stdout)
+        print_found(session);
+    int code = finish_output(write_json(session));
     if (code != EXIT_VERIFIED)
         return code;
     const struct check_facts facts = facts_of(session);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "report/internal.h"
-#include "report/table.h"
 
 static const char *operation_of(const struct coverage_row *row)
 {
@@ -73,29 +72,64 @@ static char mark_of(const struct check_facts *facts, enum operation_id operation
     return passed == applied ? RIGHT : passed + unsupported == applied ? UNSUPPORTED : WRONG;
 }
 
-static void add_marks(struct table *table, const struct check_facts *facts,
-                      enum operation_id operation, int dtype)
+/* Prints a cell of the table in its column. */
+static void print_cell(const struct style *style, const char *text)
+{
+    fprintf(style->stream, "  %-*s", ARRANGEMENT_COUNT, text);
+}
+
+static void print_marks(const struct check_facts *facts, enum operation_id operation, int dtype,
+                        const struct style *style)
 {
     const struct check_totals totals = totals_of(facts, operation, dtype);
     char marks[ARRANGEMENT_COUNT + 1] = "";
-    if (totals.cells == 0) {
-        table_cell(table, totals.failures > 0 ? "FAILED" : "refused");
-        return;
-    }
     for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
         marks[layout] = mark_of(facts, operation, dtype, layout);
-    table_cell(table, "%s", marks);
+    print_cell(style, totals.cells > 0 ? marks : totals.failures > 0 ? "FAILED" : "refused");
 }
 
-static void add_layout_numbers(struct table *table)
+/* Of the first column. */
+static int name_width(const struct check_facts *facts)
+{
+    size_t width = strlen("operation");
+    for (size_t i = 0; i < facts->row_count; i++) {
+        size_t length = strlen(operation_of(&facts->rows[i]));
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}
+
+void report_check_head(const struct check_facts *facts, const struct style *style)
 {
     char numbers[ARRANGEMENT_COUNT + 1] = "";
     for (int layout = 0; layout < ARRANGEMENT_COUNT; layout++)
         numbers[layout] = (char)('1' + layout);
-    table_cell(table, "  layout");
+    report_label(style, "device", "%s", facts->device->name);
+    report_label(style, "driver", "%s, %s", facts->device->platform, facts->device->driver);
+    report_label(style, "self-test", "%s",
+                 facts->self_test_failure ? facts->self_test_failure : "passed");
+    fprintf(style->stream, "\n%-*s", name_width(facts), "operation");
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-        table_cell(table, "%s", numbers);
-    table_cell(table, "%s", "");
+        print_cell(style, dtype_name((enum dtype)dtype));
+    fprintf(style->stream, "  right\n%-*s", name_width(facts), "  layout");
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        print_cell(style, numbers);
+    putc('\n', style->stream);
+}
+
+void report_check_name(const struct check_facts *facts, enum operation_id operation,
+                       const struct style *style)
+{
+    fprintf(style->stream, "%-*s", name_width(facts), operations[operation].name);
+}
+
+void report_check_marks(const struct check_facts *facts, enum operation_id operation,
+                        const struct style *style)
+{
+    const struct check_totals totals = totals_of(facts, operation, DTYPE_COUNT);
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        print_marks(facts, operation, dtype, style);
+    fprintf(style->stream, "  %" PRIu64 "/%" PRIu64 "\n", totals.passed, totals.cells);
 }
 
 static void print_legend(const struct style *style)
@@ -110,31 +144,6 @@ static void print_legend(const struct style *style)
     fprintf(style->stream,
             "\n%c right, %c wrong or failed, %c beyond this device, %c not for this operation\n",
             RIGHT, WRONG, UNSUPPORTED, INAPPLICABLE);
-}
-
-MUST_CHECK static enum healcl_status print_table(const struct check_facts *facts,
-                                                 const struct style *style)
-{
-    static const struct table_column columns[] = {
-        {"operation", TABLE_LEFT, false}, {"int8", TABLE_LEFT, false},
-        {"int32", TABLE_LEFT, false},     {"int64", TABLE_LEFT, false},
-        {"right", TABLE_RIGHT, false},
-    };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    add_layout_numbers(table);
-    for (int i = 0; i < OPERATION_COUNT; i++) {
-        const struct check_totals totals = totals_of(facts, (enum operation_id)i, DTYPE_COUNT);
-        if (totals.cells + totals.refused + totals.failures == 0)
-            continue;
-        table_cell(table, "%s", operations[i].name);
-        for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
-            add_marks(table, facts, (enum operation_id)i, dtype);
-        table_cell(table, "%" PRIu64 "/%" PRIu64, totals.passed, totals.cells);
-    }
-    if (!table_print(table, style->stream, style->width))
-        return HEALCL_NO_MEMORY;
-    print_legend(style);
-    return HEALCL_OK;
 }
 
 void report_check_failure(const struct check_failure *failure, const struct device_info *device,
@@ -175,15 +184,10 @@ static bool is_told(const struct check_facts *facts, size_t index)
     return false;
 }
 
-enum healcl_status report_check(const struct check_facts *facts, const struct style *style)
+void report_check_end(const struct check_facts *facts, const struct style *style)
 {
     const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
-    report_label(style, "device", "%s", facts->device->name);
-    report_label(style, "driver", "%s, %s", facts->device->platform, facts->device->driver);
-    report_label(style, "self-test", "%s",
-                 facts->self_test_failure ? facts->self_test_failure : "passed");
-    putc('\n', style->stream);
-    TRY(print_table(facts, style));
+    print_legend(style);
     putc('\n', style->stream);
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
@@ -200,7 +204,6 @@ enum healcl_status report_check(const struct check_facts *facts, const struct st
         fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be",
                 totals.refused);
     putc('\n', style->stream);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- JSON */

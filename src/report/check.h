@@ -30,11 +30,17 @@ struct check_totals check_totals_of(const struct coverage_row *rows, size_t coun
 /* Whether nothing is wrong: what is beyond the device is not. */
 bool check_is_right(const struct check_facts *facts);
 
-/* A row for each operation, a column for each dtype of its values, in it a mark for each layout;
- * and the first failure of each dtype, a wrong one if there is any, with the command that repeats
- * it. */
-MUST_CHECK enum healcl_status report_check(const struct check_facts *facts,
-                                           const struct style *style);
+/* The table: its head; a row for each operation, which has a column for each dtype of its values,
+ * in it a mark for each layout; and at the end the first failure of each dtype, a wrong one if
+ * there is any, with the command that repeats it. A row is its name and then its marks, once all
+ * rows of the operation in facts are filled in. */
+void report_check_head(const struct check_facts *facts, const struct style *style);
+void report_check_name(const struct check_facts *facts, enum operation_id operation,
+                       const struct style *style);
+void report_check_marks(const struct check_facts *facts, enum operation_id operation,
+                        const struct style *style);
+void report_check_end(const struct check_facts *facts, const struct style *style);
+
 MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);
 
 /* One failure in a few lines. verbose: with the call's arguments and their layouts. */

@@ -32,6 +32,7 @@ FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
 REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
+CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
@@ -104,6 +105,11 @@ def check_check():
     # A fault of strided layouts shows there alone: strided, transposed, in place.
     text = expect(run(STRIDED, "check", "--quick", "--op", "modneg"), 1)
     assert "modneg     refused  ++XX+X+  ++XX+X+  240/336" in text, text
+    # What was found before a driver crashes is seen, and in which operation it did.
+    crashed = run(CRASH, "check", "--quick")
+    assert crashed.returncode < 0, crashed
+    lines = crashed.stdout.splitlines()
+    assert lines[-1].strip() == "modneg" and lines[-2].startswith("mod  "), crashed.stdout
     # Valid data that are refused are no limit of the device.
     told = json.loads(expect(run(REFUSAL, "check", "--quick", "--op", "modneg", "--json", "-"), 1))
     assert told["failed"] > 0 and told["unsupported"] == 0 and not told["verified"], told
