@@ -9,8 +9,8 @@ clone. Exits 77 (skipped) where there is none.
 bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
 random: programs drawn from fixed seeds. Exits 77 where no Python has NumPy, which makes them.
 vendors: good and bundled transcripts on every further device that can be seen (see
-scripts/setup-vendors.sh); on simulators small ones. Exits 77 unless HEALCL_VENDORS is 1, or where
-there is none.
+scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
+OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
 
 Every kind prints how many files it has run, and fails below the number that is known to be there.
 """
@@ -20,6 +20,7 @@ import collections
 import concurrent.futures
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,12 +48,20 @@ ONLY_DATA = {
     "upload_does_not_fit_int32",
 }
 
+# Good transcripts that have no results. All others expect something of each of theirs.
+NO_RESULTS = {"nothing.json"}
+VERDICT = {False: re.compile(r"^verified: (\d+) of \1 result", re.MULTILINE),
+           True: re.compile("^nothing to verify: the transcript downloads no result$", re.MULTILINE)}
+
 # The kernel variants of src/device/tuning.c: good transcripts run with each of them.
 VARIANTS = ["general", "vectors", "local", "single"]
 
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
 VENDOR_SECONDS = 600  # some compilers are slow
+
+# What platforms are called that scripts/setup-vendors.sh registers, by the names of its .icd files.
+VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel"}
 
 # What they run: the device's own choice, and what every device should be able to.
 VENDOR_VARIANTS = ["", "general", "local"]
@@ -105,14 +114,14 @@ class Runner:
                                            "\n" + output.rstrip() if output else ""))
 
     def expect_good(self, path, *options, seconds=GOOD_SECONDS, environment=None):
-        """`run` verifies every result, and says nothing on standard error."""
+        """`run` verifies every result, and tells no error."""
         code, out, err = self.healcl("run", *options, path, seconds=seconds,
                                      environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
         if code != VERIFIED:
             self.fail(path, "%s: exit code %s" % (what, code), out + err)
-        elif "verified: " not in out and "nothing to verify" not in out:
-            self.fail(path, "%s: no verdict" % what, out)
+        elif not VERDICT[os.path.basename(path) in NO_RESULTS].search(out):
+            self.fail(path, "%s: not every result is verified" % what, out)
         elif "healcl: " in err and "warning" not in err:
             self.fail(path, "%s: an error, yet exit code 0" % what, err)
 
@@ -260,14 +269,24 @@ def run_vendor(runner, device, paths):
     return len(paths)
 
 
+def expect_registered(runner, devices):
+    """What scripts/setup-vendors.sh has registered where the loader looks can be seen and used."""
+    folder = os.environ.get("OCL_ICD_VENDORS", "")
+    for name, platform in sorted(VENDOR_PLATFORMS.items()):
+        path = os.path.join(folder, name + ".icd")
+        if os.path.isfile(path) and not any(platform in device["platform"] for device in devices):
+            runner.fail(path, "it is registered, but no usable device of %s can be seen" % name)
+
+
 def run_vendors(runner, folders):
     if os.environ.get("HEALCL_VENDORS") != "1":
         print("conformance: vendors: HEALCL_VENDORS is not 1: skipped")
         sys.exit(SKIPPED)
     _, out, _ = runner.healcl("devices", "--json")
-    devices = [device for device in json.loads(out)["devices"]
-               if device["usable"] and not device["default"]]
-    if not devices:
+    usable = [device for device in json.loads(out)["devices"] if device["usable"]]
+    expect_registered(runner, usable)
+    devices = [device for device in usable if not device["default"]]
+    if not devices and not runner.failures:
         print("conformance: vendors: no further device can be seen "
               "(scripts/setup-vendors.sh brings some): skipped")
         sys.exit(SKIPPED)
