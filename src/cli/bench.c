@@ -280,7 +280,8 @@ const struct command command_bench = {
     .summary = "measure what operations cost on a device",
     .help =
         "Measures single operations the way a transcript runs them, checks their results\n"
-        "against the host reference, and prints the median time.\n"
+        "against the host reference, and prints the median time. Of results that take the\n"
+        "reference long some rows are checked, from the first one to the last.\n"
         "\n"
         "Usage: healcl bench [OPTIONS]\n"
         "\n"

@@ -21,14 +21,14 @@ enum {
 
 static const uint64_t ENOUGH_NS = 500000000, TOO_LONG_NS = 3000000000;
 
-/* Units that the host reference works out for one window. */
-enum { REFERENCE_UNITS = 1 << 20 };
+/* Units that the host reference works out, in all windows; at least a row in each. */
+enum { REFERENCE_UNITS = 1 << 24 };
 
 /* Of an output that there are two of: longer launches gain nothing by overlapping. */
 enum { SECOND_OUTPUT_BYTES = 64 << 20 };
 
-/* Rows of the output that are compared. */
-enum { WINDOWS = 2 };
+/* Rows of the output that are compared: runs of them, as far apart as can be. */
+enum { WINDOWS = 8 };
 
 struct window {
     int64_t first, count;
@@ -110,20 +110,20 @@ MUST_CHECK static enum healcl_status run_script(struct executor *executor, const
 
 /* ---------------------------------------------------------------- verification */
 
-/* The first rows and the last ones: as many as the reference can do in reasonable time. */
+/* All rows where the reference can do them in reasonable time; else the first ones, the last ones
+ * and some at equal distances between them. */
 static void choose_windows(struct bench *bench)
 {
     int64_t rows = bench_case_rows(&bench->measured);
     int64_t row_units = (int64_t)(bench->measured.units / (uint64_t)rows);
-    int64_t count = row_units < REFERENCE_UNITS ? REFERENCE_UNITS / (row_units + 1) + 1 : 1;
-    if (2 * count >= rows) {
-        bench->windows[0].count = rows;
-        bench->window_count = 1;
-        return;
+    int64_t count = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
+    int64_t share = (rows + WINDOWS - 1) / WINDOWS;
+    count = count < share ? count : share;
+    bench->window_count = rows < WINDOWS ? (int)rows : WINDOWS;
+    for (int i = 0; i < bench->window_count; i++) {
+        bench->windows[i].first = i > 0 ? i * (rows - count) / (bench->window_count - 1) : 0;
+        bench->windows[i].count = count;
     }
-    bench->windows[0].count = bench->windows[1].count = count;
-    bench->windows[1].first = rows - count;
-    bench->window_count = 2;
 }
 
 /* The bytes of a window among data, the whole output. */

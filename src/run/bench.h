@@ -3,9 +3,10 @@
  *
  * A case is a small transcript, made in memory: a segment that uploads random data, one with the
  * operation, one that downloads its result. It is planned and executed as any other; the result is
- * compared with the host reference's, and then the operation's segment is timed alone. So the
- * times hold everything that a run pays for an operation, the wait at a segment's end included.
- * Tables that are derived from moduli and twiddles are made once, as in a run.
+ * compared with the host reference's, or of a large one some rows, and then the operation's segment
+ * is timed alone. So the times hold everything that a run pays for an operation, the wait at a
+ * segment's end included. Tables that are derived from moduli and twiddles are made once, as in a
+ * run.
  */
 #ifndef HEALCL_RUN_BENCH_H
 #define HEALCL_RUN_BENCH_H

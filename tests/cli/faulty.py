@@ -25,6 +25,7 @@ NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value 
 # In every 64-bit program, but only in element 37 of what one work-item does.
 ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
+ROW_64 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 64 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
 FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
@@ -87,6 +88,17 @@ def check_loops(folder):
     refused = run(NO_FAULT, *digits, cache=cache)
     expect(refused, 3)
     assert "on this device loops end after 4100" in refused.stderr, refused.stderr
+
+
+def check_bench():
+    """Rows between the first and the last ones are compared too."""
+    bench = ("bench", "--op", "modneg", "--n", "65536", "--batch", "128", "--values",
+             "any", "--repeat", "1")
+    expect(run(NO_FAULT, *bench), 0)
+    wrong = run(ROW_64, *bench)
+    expect(wrong, 1)
+    assert "the device's result is wrong: " in wrong.stderr and " at [64, 0, " in wrong.stderr, \
+        wrong.stderr
 
 
 def check_check():
@@ -156,6 +168,7 @@ def main():
         check_self_test(folder)
         check_loops(folder)
         check_check()
+        check_bench()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
         assert re.search(r"smallest .*a int\d+ \[1(, 1)*\]", told), told
         assert len(case) <= 8, case
