@@ -22,7 +22,7 @@ enum {
 static const uint64_t ENOUGH_NS = 500000000, TOO_LONG_NS = 3000000000;
 
 /* Units that the host reference works out, in all windows; at least a row in each. */
-enum { REFERENCE_UNITS = 1 << 24 };
+enum { REFERENCE_UNITS = 1 << 22 };
 
 /* Of an output that there are two of: longer launches gain nothing by overlapping. */
 enum { SECOND_OUTPUT_BYTES = 64 << 20 };
@@ -117,11 +117,14 @@ static void choose_windows(struct bench *bench)
     int64_t rows = bench_case_rows(&bench->measured);
     int64_t row_units = (int64_t)(bench->measured.units / (uint64_t)rows);
     int64_t count = REFERENCE_UNITS / WINDOWS / (row_units + 1) + 1;
-    int64_t share = (rows + WINDOWS - 1) / WINDOWS;
-    count = count < share ? count : share;
-    bench->window_count = rows < WINDOWS ? (int)rows : WINDOWS;
-    for (int i = 0; i < bench->window_count; i++) {
-        bench->windows[i].first = i > 0 ? i * (rows - count) / (bench->window_count - 1) : 0;
+    if (WINDOWS * count >= rows) {
+        bench->windows[0].count = rows;
+        bench->window_count = 1;
+        return;
+    }
+    bench->window_count = WINDOWS;
+    for (int i = 0; i < WINDOWS; i++) {
+        bench->windows[i].first = i * (rows - count) / (WINDOWS - 1);
         bench->windows[i].count = count;
     }
 }

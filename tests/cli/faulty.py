@@ -25,7 +25,7 @@ NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value 
 # In every 64-bit program, but only in element 37 of what one work-item does.
 ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
-ROW_64 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 64 * 65536) + ("))
+ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
 FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
@@ -95,9 +95,9 @@ def check_bench():
     bench = ("bench", "--op", "modneg", "--n", "65536", "--batch", "128", "--values",
              "any", "--repeat", "1")
     expect(run(NO_FAULT, *bench), 0)
-    wrong = run(ROW_64, *bench)
+    wrong = run(ROW_70, *bench)
     expect(wrong, 1)
-    assert "the device's result is wrong: " in wrong.stderr and " at [64, 0, " in wrong.stderr, \
+    assert "the device's result is wrong: " in wrong.stderr and " at [70, 0, " in wrong.stderr, \
         wrong.stderr
 
 
