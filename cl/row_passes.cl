@@ -14,8 +14,9 @@
 enum { RADIX = 16, PART = 4096 };
 
 /*
- * LARGE=1: rows come from memory and go there, for the tensors are larger than the caches. What is
- * read next is fetched while a part is worked on, and forward transforms are stored past the caches.
+ * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches. Forward
+ * transforms are stored past the caches. What is fetched while a part is worked on is the next part,
+ * or with LARGE=2 that of the next row: caches have room for both rows.
  */
 #ifndef LARGE
 #define LARGE 0
@@ -323,9 +324,9 @@ static bool forward_row(global word *out, global word *between, global const wor
                                     modulus);
     for (ulong at = 0; at < n; at += d.size) {
         global const word *part = between + at;
+        global const word *later = LARGE == 2 ? next + at : part + d.size;
         if (n > PART)
-            (void)forward_spread(lanes, part, part + d.size, d.size, twiddles, (n + at) / d.size,
-                                 modulus);
+            (void)forward_spread(lanes, part, later, d.size, twiddles, (n + at) / d.size, modulus);
         ulong middle = d.block / RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
             if (middle == 2)

@@ -58,7 +58,7 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
  * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
  *
  * Rows that lie side by side, and are residues, are read where they are, and such rows are written
- * where they are. LARGE=1 wants rows of out that are direct and in plain order, one in a batch,
+ * where they are. LARGE wants rows of out that are direct and in plain order, one in a batch,
  * with scratch.
  */
 enum { TOGETHER = 8, ROW_PADDING = 16 }; /* rows a power of two apart would share cache sets */

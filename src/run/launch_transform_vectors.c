@@ -8,6 +8,9 @@ enum { ROW_LENGTH_MIN = 256, TOGETHER = 8, ROW_PADDING = 16, PART = 4096 };
  * it stays in the caches, whichever of them runs. */
 enum { SCRATCH_BYTES = 2 << 20 };
 
+/* Bytes of a row that caches have room for beside another one. */
+enum { TWO_ROWS_MAX = 128 << 10 };
+
 /* Words from a row in scratch memory to the next. */
 static int64_t pitch_of(int64_t n)
 {
@@ -123,7 +126,7 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     struct job job;
     job_init_rows(&job, self, step, transform->inverse ? "inverse_rows" : "forward_rows", bits);
     if (large)
-        job_define_number(&job, "LARGE", 1);
+        job_define_number(&job, "LARGE", transform->n * bits / 8 <= TWO_ROWS_MAX ? 2 : 1);
     job_set_space(&job, out);
     job_set_operand(&job, 0, out);
     job_set_operand(&job, 1, in);
