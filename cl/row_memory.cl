@@ -247,13 +247,11 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
         global const char *at = element_at(in, v);                                                 \
         UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
         LOAD_##R(load_numbers_##R)                                                                 \
-        transpose_##R(a);                                                                          \
     }                                                                                              \
     INLINE void store_lanes_##R(struct row out, ulong v, const long *offset, ulong8 *a)            \
     {                                                                                              \
         global char *at = element_at(out, v);                                                      \
         UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
-        transpose_##R(a);                                                                          \
         STORE_##R(store_numbers_##R)                                                               \
     }                                                                                              \
     NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
@@ -328,24 +326,47 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
         }                                                                                          \
     }
 
-/* The R lanes of elements 0 ... 7, as R vectors. */
-#define LOAD_8(load) UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + offset[i], in.size);
+/* Between the R lanes of elements 0 ... 7 in memory and R rows. */
+#define LOAD_8(load)                                                                               \
+    UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + offset[i], in.size);                      \
+    transpose_8(a);
 #define LOAD_4(load)                                                                               \
     UNROLL for (uint i = 0; i < 4; i++)                                                            \
-        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 4], in.size));
+        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 4], in.size));         \
+    transpose_4(a);
+/* Two rows that fill memory take whole vectors instead of pieces. */
 #define LOAD_2(load)                                                                               \
+    if (in.stride == 2) {                                                                          \
+        ulong8 low = load_numbers_8(at, in.size);                                                  \
+        ulong8 high = load_numbers_8(at + 8 * in.size, in.size);                                   \
+        a[0] = (ulong8)(low.even, high.even);                                                      \
+        a[1] = (ulong8)(low.odd, high.odd);                                                        \
+        return;                                                                                    \
+    }                                                                                              \
     UNROLL for (uint i = 0; i < 2; i++)                                                            \
         a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 2], in.size),          \
-                        load(at + offset[i + 4], in.size), load(at + offset[i + 6], in.size));
+                        load(at + offset[i + 4], in.size), load(at + offset[i + 6], in.size));     \
+    transpose_2(a);
 #define STORE_8(store)                                                                             \
+    transpose_8(a);                                                                                \
     UNROLL for (uint i = 0; i < 8; i++) store(at + offset[i], out.size, a[i]);
 #define STORE_4(store)                                                                             \
+    transpose_4(a);                                                                                \
     UNROLL for (uint i = 0; i < 4; i++)                                                            \
     {                                                                                              \
         store(at + offset[i], out.size, a[i].lo);                                                  \
         store(at + offset[i + 4], out.size, a[i].hi);                                              \
     }
 #define STORE_2(store)                                                                             \
+    if (out.stride == 2) {                                                                         \
+        ulong8 low, high;                                                                          \
+        low.even = a[0].lo, low.odd = a[1].lo;                                                     \
+        high.even = a[0].hi, high.odd = a[1].hi;                                                   \
+        store_numbers_8(at, out.size, low);                                                        \
+        store_numbers_8(at + 8 * out.size, out.size, high);                                        \
+        return;                                                                                    \
+    }                                                                                              \
+    transpose_2(a);                                                                                \
     UNROLL for (uint i = 0; i < 2; i++)                                                            \
     {                                                                                              \
         store(at + offset[i], out.size, a[i].s01);                                                 \
