@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/numbers.h"
 #include "device/device.h"
 
 enum {
@@ -45,14 +46,6 @@ bool kernel_family_has(enum kernel_family family, enum kernel_variant variant)
 
 /* ---------------------------------------------------------------- defaults */
 
-static uint64_t power_of_two_below(uint64_t value)
-{
-    uint64_t power = 1;
-    while (power <= value / 2)
-        power *= 2;
-    return power;
-}
-
 /* Takes a variant for every family that has it; returns whether any has. */
 static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
 {
@@ -82,7 +75,7 @@ struct device_tuning tuning_default(const struct device_info *info)
     }
     uint64_t most =
         info->max_work_group_size < LOCAL_SIZE_GPU ? info->max_work_group_size : LOCAL_SIZE_GPU;
-    uint32_t local_size = (uint32_t)power_of_two_below(most);
+    uint32_t local_size = (uint32_t)1 << log2_of(most);
     struct device_tuning tuning = {.local_size = local_size,
                                    .elements_per_item = 1,
                                    .transform_local_size = local_size,

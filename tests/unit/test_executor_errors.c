@@ -384,6 +384,14 @@ static void expect_loops_to_end(struct script *script, const char *message)
     script_release(script);
 }
 
+static void add_transform(struct script *script, const char *a, const char *psi)
+{
+    script_upload(script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
+    script_call(script, "a", "zeros", a);
+    script_call(script, "psi", "zeros", psi);
+    script_call(script, "a", "ntt", "a none none q psi a 0 1");
+}
+
 /* What a work-item would have to go round a loop too often for is refused. */
 static void loops_end(void **state)
 {
@@ -397,17 +405,11 @@ static void loops_end(void **state)
     struct device_tuning tuning = device->tuning;
     device->tuning.variants[FAMILY_transform] = VARIANT_GENERAL;
     device->tuning.transform_local_size = 1;
-    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
-    script_call(&script, "a", "zeros", "(1,1024,1,1) :int64");
-    script_call(&script, "psi", "zeros", "(1,1024) :int64");
-    script_call(&script, "a", "ntt", "a none none q psi a 0 1");
+    add_transform(&script, "(1,1024,1,1) :int64", "(1,1024) :int64");
     expect_loops_to_end(&script, "entry 3 (ntt): 5140 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");
     device->tuning.variants[FAMILY_transform] = VARIANT_LOCAL;
-    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
-    script_call(&script, "a", "zeros", "(1,4096,1,1) :int64");
-    script_call(&script, "psi", "zeros", "(1,4096) :int64");
-    script_call(&script, "a", "ntt", "a none none q psi a 0 1");
+    add_transform(&script, "(1,4096,1,1) :int64", "(1,4096) :int64");
     expect_loops_to_end(&script, "entry 3 (ntt): 8963 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");
     device->tuning = tuning;
