@@ -87,6 +87,8 @@ def transform_rows(op):
     yield Row("%s, [l,n,r,k], r k = 4, bits reversed" % op,
               transform(op, batch=16, r=2, k=2, layout="heal", perm="reverse"),
               "contiguous", transform(op, perm="reverse"), 1.3)
+    yield Row("%s, n = 65536, bits reversed" % op, transform(op, n=65536, perm="reverse"),
+              "in plain order", transform(op, n=65536), None)
 
 
 def bandwidth_rows():

@@ -113,7 +113,9 @@ enum healcl_status launch_vectors_transform(struct device_executor *self,
     /* The inverse of long rows fetches its parts in any case. */
     bool large = direct && !(transform->inverse && transform->n > PART) &&
                  passes_caches(self, (uint64_t)layout_elements(out), step->out->storage->dtype);
-    bool scratch = large || !direct || step->in[0]->storage == step->out->storage;
+    /* A permuted row is written all over: that had better be where the caches hold it. */
+    bool scatters = transform->inverse && step->in[3] && transform->n > PART;
+    bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
     int64_t scratch_bytes = scratch ? together * pitch_of(transform->n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
