@@ -285,24 +285,24 @@ INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, lon
     return bits;
 }
 
-/* The bits that any element of out has. */
-NOINLINE static ulong8 out_bits(struct product_part part)
+/* Takes what out holds. Returns the bits that any element has. */
+NOINLINE static ulong8 load_out(ulong8 *held, struct product_part part)
 {
     ulong8 bits = 0;
-    for (ulong i = 0; i < part.columns; i++)
-        bits |= as_ulong8(load_row(part.out, part.out_row, part.first + (long)i * LANES));
+    for (ulong i = 0; i < part.columns; i++) {
+        held[i] = as_ulong8(load_row(part.out, part.out_row, part.first + (long)i * LANES));
+        bits |= held[i];
+    }
     return bits;
 }
 
-/* out += sums mod q; all of out in [0, 2^62) */
-NOINLINE static void add_to_out(const struct lane_products *sums, struct product_part part,
-                                struct lane_divisor p)
+/* out = held + sums mod q; all of held in [0, 2^62) */
+NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *held,
+                               struct product_part part, struct lane_divisor p)
 {
-    for (ulong i = 0; i < part.columns; i++) {
-        long l = part.first + (long)i * LANES;
-        ulong8 x = as_ulong8(load_row(part.out, part.out_row, l));
-        store_row(as_long8(lane_products_reduce(&sums[i], x, p)), part.out, part.out_row, l);
-    }
+    for (ulong i = 0; i < part.columns; i++)
+        store_row(as_long8(lane_products_reduce(&sums[i], held[i], p)), part.out, part.out_row,
+                  part.first + (long)i * LANES);
 }
 
 /* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
@@ -338,7 +338,7 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
     TAKE_SPACE;
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
     struct lane_products sums[COLUMNS];
-    ulong8 packed[PACKED * COLUMNS], packed_bits = 0;
+    ulong8 held[COLUMNS], packed[PACKED * COLUMNS], packed_bits = 0;
     struct product_part part;
     part.out_row.stride = space.operand[0].stride[AXIS_N];
     part.b_row.stride = space.operand[2].stride[AXIS_N];
@@ -359,7 +359,7 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
         for (ulong r = 0; r < run.length; r++) {
             part.out = out + POSITION(space, run, 0, r);
             part.a = a + POSITION(space, run, 1, r);
-            ulong8 bits = out_bits(part);
+            ulong8 bits = load_out(held, part);
             for (ulong i = 0; i < part.columns; i++)
                 lane_products_clear(&sums[i]);
             if (!packs)
@@ -372,7 +372,7 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
                 bits |= packed_bits | add_part(sums, part, j, packed, rows);
             }
             if (are_all(bits >> 62 == 0))
-                add_to_out(sums, part, p);
+                store_out(sums, held, part, p);
             else
                 sum_part_slowly(part, modulus);
         }
