@@ -11,17 +11,6 @@
 #define NOINLINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline
 
-/* OpenCL C's prefetch() means nothing to PoCL. An address may lie behind the end of a buffer. Where
- * a device cannot run what Clang makes of it (docs/PORTING.md), -D PREFETCH(address)= leaves it out.
- */
-#ifndef PREFETCH
-#ifdef __clang__
-#define PREFETCH(address) __builtin_prefetch(address)
-#else
-#define PREFETCH(address) prefetch(address, 1)
-#endif
-#endif
-
 enum { LANES = 8 };
 
 /* A modulus with its double, for all lanes. */

@@ -10,7 +10,7 @@
 #error "lines need CHUNKS=1"
 #endif
 
-#include "past_caches.cl"
+#include "caches.cl"
 
 #define LINE_BYTES 64
 typedef long8 line;

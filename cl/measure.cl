@@ -1,5 +1,5 @@
 /* What `healcl devices --measure` times. */
-#include "past_caches.cl"
+#include "caches.cl"
 
 /* rounds * 8 products of 64-bit integers in each work-item, both halves of each. */
 KERNEL multiply(global ulong *out, uint rounds)

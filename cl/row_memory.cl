@@ -158,9 +158,6 @@ static inline ulong8 get(global const word *x, ulong v, enum order order, global
                     x[from.s6], x[from.s7]);
 }
 
-/* Bytes by which what lies ahead in memory is fetched: two pages, as in vectors.cl. */
-enum { AHEAD = 8192 };
-
 /* ---------------------------------------------------------------- one row */
 
 /* Elements v ... v+7 of a row. */
@@ -204,7 +201,7 @@ NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order
             ulong8 a[8];
             ulong to = reverse_index(w, n);
             UNROLL for (uint i = 0; i < 8; i++) {
-                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + AHEAD);
+                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + AHEAD_BYTES);
                 a[i] = reduce_elements(load_eight(in, REVERSED_TILE(w, i), offset), reduction);
             }
             transpose_8(a);
@@ -245,13 +242,13 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
     INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const long *offset)              \
     {                                                                                              \
         global const char *at = element_at(in, v);                                                 \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);              \
         LOAD_##R(load_numbers_##R)                                                                 \
     }                                                                                              \
     INLINE void store_lanes_##R(struct row out, ulong v, const long *offset, ulong8 *a)            \
     {                                                                                              \
         global char *at = element_at(out, v);                                                      \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD + offset[i * 8 / R]);              \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);              \
         STORE_##R(store_numbers_##R)                                                               \
     }                                                                                              \
     NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \

@@ -15,9 +15,9 @@
 
 #include "stages.cl"
 
-#include "row_words.cl"
+#include "caches.cl"
 
-#include "past_caches.cl"
+#include "row_words.cl"
 
 #include "row_passes.cl"
 

@@ -10,7 +10,7 @@
 #error "tiles need CHUNKS=1"
 #endif
 
-#include "past_caches.cl"
+#include "caches.cl"
 
 #define UNROLL _Pragma("unroll")
 #define JOIN_(a, b) a##b
@@ -128,11 +128,16 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
                                bool past, struct block block)
 {
     long height = (long)(block.height + TILE_HEIGHT - 1) / TILE_HEIGHT * TILE_HEIGHT;
+    bool fetches = past; /* devices foresee no reads of pieces, as of int8 */
+    long columns_bytes = TILE_WIDTH * block.in_x * (long)sizeof(ELEMENT);
     past = past && stores_lines(out, block);
     ulong x = 0;
     for (; x + TILE_WIDTH <= block.width; x += TILE_WIDTH) {
         if ((long)(x + TILE_WIDTH - 1) * block.in_x + height > readable)
             break;
+        global const char *columns = (global const char *)(in + (long)x * block.in_x);
+        for (long i = 0; fetches && i < columns_bytes; i += CACHE_LINE)
+            PREFETCH(columns + i + AHEAD_BYTES);
         for (ulong y = 0; y < block.height; y += TILE_HEIGHT) {
             tile_row tile[TILE_HEIGHT];
             load_tile(tile, in + (long)x * block.in_x + (long)y, block.in_x);

@@ -13,6 +13,7 @@
 #error "vectors need CHUNKS=1"
 #endif
 
+#include "caches.cl"
 #include "lanes.cl"
 #include "divisor.cl"
 
@@ -126,7 +127,7 @@ static inline struct lane_operand lane_operand(global const ELEMENT *from, long 
 
 /* How far ahead operands are fetched, which takes a third off what tensors larger than L2 cost: two
  * pages, since what the hardware fetches by itself ends with a page. */
-enum { AHEAD = 8192 / sizeof(ELEMENT) };
+enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 
 /* Operands: out, a, b. table: period vectors of moduli, in turn. scalars: see elementwise.cl. */
 #define VECTORS(name, inputs)                                                                      \

@@ -97,6 +97,7 @@ def bandwidth_rows():
     for work, op, options in (
             ("axis_modsum", "axis_modsum", {"bits": 62, "k": 2, "s": 64, "values": "reduced"}),
             ("[l,n,r,k] as [l,r,k,n]", "contiguous", {"k": 2, "r": 2}),
+            ("[l,n,r,k] as [l,r,k,n] of int8", "contiguous", {"k": 2, "r": 4, "dtype": "int8"}),
             ("16 digits", "apply_g_decomp", {"bits": 62, "digits": 16, "base_bits": 4,
                                              "dtype": "int8", "values": "reduced"}),
             ("take_along_axis", "take_along_axis", {})):

@@ -1,3 +1,19 @@
+/* What programs ask of the caches of a device. */
+
+/* Asks for a line of memory. OpenCL C's prefetch() means nothing to PoCL. An address may lie behind
+ * the end of a buffer. Where a device cannot run what Clang makes of it (docs/PORTING.md), -D
+ * PREFETCH(address)= leaves it out. */
+#ifndef PREFETCH
+#ifdef __clang__
+#define PREFETCH(address) __builtin_prefetch(address)
+#else
+#define PREFETCH(address) prefetch(address, 1)
+#endif
+#endif
+
+/* How far ahead, where memory is read in order: two pages. */
+enum { AHEAD_BYTES = 8192, CACHE_LINE = 64 };
+
 /*
  * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody
  * reads soon need not be read before it is written. Where the compiler knows no way, it stores as
