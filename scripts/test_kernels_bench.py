@@ -230,7 +230,7 @@ class TheTable(unittest.TestCase):
         def chosen(pattern):
             return {row.work for row in kernels_bench.chosen_rows(pattern, {})}
 
-        self.assertEqual(chosen("[l,n,r,k] as"), {"[l,n,r,k] as [l,r,k,n], 512 MB, two cores"})
+        self.assertEqual(chosen("as [l,r,k,n], 512"), {"[l,n,r,k] as [l,r,k,n], 512 MB, two cores"})
         self.assertEqual(chosen("^ntt, n = 4096$"), {"ntt, n = 4096"})
         self.assertEqual(len(chosen("hexl")), 7)
         self.assertEqual(len(chosen("")), len({row.work for row in kernels_bench.ROWS}))
