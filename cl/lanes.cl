@@ -13,6 +13,12 @@
 
 enum { LANES = 8 };
 
+/* Whether a comparison holds in all lanes; compilers make less of all(). */
+static inline bool are_all(long8 comparison)
+{
+    return as_ulong(convert_char8(comparison)) == ~(ulong)0;
+}
+
 /* A modulus with its double, for all lanes. */
 struct lane_modulus {
     ulong8 q, twice;

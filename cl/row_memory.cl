@@ -95,7 +95,7 @@ static inline struct reduction make_reduction(struct modulus m)
  * unsigned. */
 static inline ulong8 reduce_elements(ulong8 value, const struct reduction *r)
 {
-    if (all(value < r->modulus.q))
+    if (are_all(value < r->modulus.q))
         return value;
     ulong8 rest = reduce_lazy(multiply_lazy(lane_magnitude(as_long8(value)),
                                             (ulong8)(r->one.factor), (ulong8)(r->one.quotient),

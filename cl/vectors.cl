@@ -37,12 +37,6 @@ KERNEL lane_moduli(SPACE, global const struct modulus *table, ulong k, global ul
         }
 }
 
-/* Whether a comparison holds in all lanes; compilers make less of all(). */
-static inline bool are_all(long8 comparison)
-{
-    return as_ulong(convert_char8(comparison)) == ~(ulong)0;
-}
-
 /* rest, or -rest where negative has all bits set */
 static inline long8 lane_sign(ulong8 rest, long8 negative)
 {
