@@ -236,7 +236,7 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
 /* ---------------------------------------------------------------- neighbouring rows */
 
 /* Rows whose elements of one number lie side by side: row g of them is in[g] and x + g * pitch.
- * R at a time, for R = 2, 4, 8: the R lanes of one element are turned into R rows. */
+ * R at a time, for R = 2, 3, 4, 8: the R lanes of one element are turned into R rows. */
 #define ROWS_TOGETHER(R)                                                                           \
     /* a[g] = elements v ... v+7 of row g */                                                       \
     INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const long *offset)              \
@@ -344,6 +344,21 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
         a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 2], in.size),          \
                         load(at + offset[i + 4], in.size), load(at + offset[i + 6], in.size));     \
     transpose_2(a);
+/* Three rows that fill memory; only such. */
+#define LOAD_3(load)                                                                               \
+    ulong8 low = load_numbers_8(at, in.size), middle = load_numbers_8(at + 8 * in.size, in.size);  \
+    ulong8 high = load_numbers_8(at + 16 * in.size, in.size);                                      \
+    a[0] = (ulong8)(low.s036, middle.s147, high.s25);                                              \
+    a[1] = (ulong8)(low.s147, middle.s25, high.s036);                                              \
+    a[2] = (ulong8)(low.s25, middle.s036, high.s147);
+#define STORE_3(store)                                                                             \
+    ulong8 low, middle, high;                                                                      \
+    low.s036 = a[0].s012, middle.s147 = a[0].s345, high.s25 = a[0].s67;                            \
+    low.s147 = a[1].s012, middle.s25 = a[1].s34, high.s036 = a[1].s567;                            \
+    low.s25 = a[2].s01, middle.s036 = a[2].s234, high.s147 = a[2].s567;                            \
+    store_numbers_8(at, out.size, low);                                                            \
+    store_numbers_8(at + 8 * out.size, out.size, middle);                                          \
+    store_numbers_8(at + 16 * out.size, out.size, high);
 #define STORE_8(store)                                                                             \
     transpose_8(a);                                                                                \
     UNROLL for (uint i = 0; i < 8; i++) store(at + offset[i], out.size, a[i]);
@@ -374,44 +389,55 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
 
 ROWS_TOGETHER(8)
 ROWS_TOGETHER(4)
+ROWS_TOGETHER(3)
 ROWS_TOGETHER(2)
+
+/* How many of so many rows are taken at once: three only where they fill memory. */
+static inline ulong rows_at_once(ulong rows, long stride)
+{
+    if (rows == 3 && stride == 3)
+        return 3;
+    return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
+}
 
 /* count rows in all. */
 NOINLINE static void load_rows(global word *x, ulong pitch, struct row in, ulong count, ulong n,
                              enum order order, global const uint *perm,
                              const struct reduction *reductions)
 {
-    for (ulong g = 0; g < count;) {
-        ulong rest = count - g;
+    for (ulong g = 0, rows; g < count; g += rows) {
         global word *to = x + g * pitch;
         struct row from = neighbour(in, g);
-        if (rest >= 8)
+        rows = rows_at_once(count - g, in.stride);
+        if (rows == 8)
             load_rows_8(to, pitch, from, n, order, perm, reductions + g);
-        else if (rest >= 4)
+        else if (rows == 4)
             load_rows_4(to, pitch, from, n, order, perm, reductions + g);
-        else if (rest >= 2)
+        else if (rows == 3)
+            load_rows_3(to, pitch, from, n, order, perm, reductions + g);
+        else if (rows == 2)
             load_rows_2(to, pitch, from, n, order, perm, reductions + g);
         else
             load_row(to, from, n, order, perm, reductions + g);
-        g += rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
     }
 }
 
 NOINLINE static void store_rows(struct row out, global const word *x, ulong pitch, ulong count,
                               ulong n, enum order order, global const uint *perm)
 {
-    for (ulong g = 0; g < count;) {
-        ulong rest = count - g;
+    for (ulong g = 0, rows; g < count; g += rows) {
         global const word *from = x + g * pitch;
         struct row to = neighbour(out, g);
-        if (rest >= 8)
+        rows = rows_at_once(count - g, out.stride);
+        if (rows == 8)
             store_rows_8(to, from, pitch, n, order, perm);
-        else if (rest >= 4)
+        else if (rows == 4)
             store_rows_4(to, from, pitch, n, order, perm);
-        else if (rest >= 2)
+        else if (rows == 3)
+            store_rows_3(to, from, pitch, n, order, perm);
+        else if (rows == 2)
             store_rows_2(to, from, pitch, n, order, perm);
         else
             store_row(to, from, n, order, perm);
-        g += rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
     }
 }
