@@ -158,6 +158,11 @@ static inline ulong8 get(global const word *x, ulong v, enum order order, global
                     x[from.s6], x[from.s7]);
 }
 
+/* Elements begin ... end-1 of rows; with bits reversed, all of them. */
+struct strip {
+    ulong begin, end;
+};
+
 /* ---------------------------------------------------------------- one row */
 
 /* Elements v ... v+7 of a row. */
@@ -191,12 +196,20 @@ static inline void store_eight(struct row out, ulong v, const long *offset, ulon
     store_number(at + offset[7], size, value.s7);
 }
 
-NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order order,
+/* Asks for what lies ahead of elements that are not side by side: devices foresee no gathers. */
+static inline void fetch_eight(struct row row, ulong v, const long *offset)
+{
+    if (row.stride != 1)
+        UNROLL for (uint i = 0; i < 8; i++) PREFETCH(element_at(row, v) + AHEAD_BYTES + offset[i]);
+}
+
+NOINLINE static void load_row(global word *x, struct row in, struct strip strip, enum order order,
                               global const uint *perm, const struct reduction *reduction)
 {
     long offset[8];
     set_offsets(offset, in);
     if (order == ORDER_REVERSED) {
+        ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
             ulong8 a[8];
             ulong to = reverse_index(w, n);
@@ -209,16 +222,19 @@ NOINLINE static void load_row(global word *x, struct row in, ulong n, enum order
         }
         return;
     }
-    for (ulong v = 0; v < n; v += 8)
+    for (ulong v = strip.begin; v < strip.end; v += 8) {
+        fetch_eight(in, v, offset);
         put(x, v, reduce_elements(load_eight(in, v, offset), reduction), order, perm);
+    }
 }
 
-NOINLINE static void store_row(struct row out, global const word *x, ulong n, enum order order,
-                               global const uint *perm)
+NOINLINE static void store_row(struct row out, global const word *x, struct strip strip,
+                               enum order order, global const uint *perm)
 {
     long offset[8];
     set_offsets(offset, out);
     if (order == ORDER_REVERSED) {
+        ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
             ulong8 a[8];
             ulong from = reverse_index(w, n);
@@ -229,8 +245,10 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
         }
         return;
     }
-    for (ulong v = 0; v < n; v += 8)
+    for (ulong v = strip.begin; v < strip.end; v += 8) {
+        fetch_eight(out, v, offset);
         store_eight(out, v, offset, get(x, v, order, perm));
+    }
 }
 
 /* ---------------------------------------------------------------- neighbouring rows */
@@ -242,13 +260,13 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
     INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const long *offset)              \
     {                                                                                              \
         global const char *at = element_at(in, v);                                                 \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);              \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);        \
         LOAD_##R(load_numbers_##R)                                                                 \
     }                                                                                              \
     INLINE void store_lanes_##R(struct row out, ulong v, const long *offset, ulong8 *a)            \
     {                                                                                              \
         global char *at = element_at(out, v);                                                      \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);              \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);        \
         STORE_##R(store_numbers_##R)                                                               \
     }                                                                                              \
     NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
@@ -290,33 +308,35 @@ NOINLINE static void store_row(struct row out, global const word *x, ulong n, en
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
-    static inline void load_rows_##R(global word *x, ulong pitch, struct row in, ulong n,          \
-                                     enum order order, global const uint *perm,                    \
+    static inline void load_rows_##R(global word *x, ulong pitch, struct row in,                   \
+                                     struct strip strip, enum order order,                         \
+                                     global const uint *perm,                                      \
                                      const struct reduction *reductions)                           \
     {                                                                                              \
         if (order == ORDER_REVERSED) {                                                             \
-            load_reversed_##R(x, pitch, in, n, reductions);                                        \
+            load_reversed_##R(x, pitch, in, strip.end, reductions);                                \
             return;                                                                                \
         }                                                                                          \
         long offset[8];                                                                            \
         set_offsets(offset, in);                                                                   \
-        for (ulong v = 0; v < n; v += 8) {                                                         \
+        for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
             load_lanes_##R(a, in, v, offset);                                                      \
             UNROLL for (uint g = 0; g < R; g++)                                                    \
                 put(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);         \
         }                                                                                          \
     }                                                                                              \
-    static inline void store_rows_##R(struct row out, global const word *x, ulong pitch, ulong n,  \
-                                      enum order order, global const uint *perm)                   \
+    static inline void store_rows_##R(struct row out, global const word *x, ulong pitch,           \
+                                      struct strip strip, enum order order,                        \
+                                      global const uint *perm)                                     \
     {                                                                                              \
         if (order == ORDER_REVERSED) {                                                             \
-            store_reversed_##R(out, x, pitch, n);                                                  \
+            store_reversed_##R(out, x, pitch, strip.end);                                          \
             return;                                                                                \
         }                                                                                          \
         long offset[8];                                                                            \
         set_offsets(offset, out);                                                                  \
-        for (ulong v = 0; v < n; v += 8) {                                                         \
+        for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
             UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
             store_lanes_##R(out, v, offset, a);                                                    \
@@ -400,44 +420,64 @@ static inline ulong rows_at_once(ulong rows, long stride)
     return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
+/* All rows are gone over in strips of so many elements: lines of memory that they share are still in
+ * the caches when the last of them are taken. */
+enum { STRIP = 512 };
+
+static inline struct strip first_strip(ulong n, enum order order)
+{
+    struct strip strip = {0, order == ORDER_REVERSED ? n : min(n, (ulong)STRIP)};
+    return strip;
+}
+
+static inline struct strip next_strip(struct strip strip)
+{
+    ulong size = strip.end - strip.begin;
+    strip.begin += size;
+    strip.end += size;
+    return strip;
+}
+
 /* count rows in all. */
 NOINLINE static void load_rows(global word *x, ulong pitch, struct row in, ulong count, ulong n,
                              enum order order, global const uint *perm,
                              const struct reduction *reductions)
 {
-    for (ulong g = 0, rows; g < count; g += rows) {
-        global word *to = x + g * pitch;
-        struct row from = neighbour(in, g);
-        rows = rows_at_once(count - g, in.stride);
-        if (rows == 8)
-            load_rows_8(to, pitch, from, n, order, perm, reductions + g);
-        else if (rows == 4)
-            load_rows_4(to, pitch, from, n, order, perm, reductions + g);
-        else if (rows == 3)
-            load_rows_3(to, pitch, from, n, order, perm, reductions + g);
-        else if (rows == 2)
-            load_rows_2(to, pitch, from, n, order, perm, reductions + g);
-        else
-            load_row(to, from, n, order, perm, reductions + g);
-    }
+    for (struct strip strip = first_strip(n, order); strip.begin < n; strip = next_strip(strip))
+        for (ulong g = 0, rows; g < count; g += rows) {
+            global word *to = x + g * pitch;
+            struct row from = neighbour(in, g);
+            rows = rows_at_once(count - g, in.stride);
+            if (rows == 8)
+                load_rows_8(to, pitch, from, strip, order, perm, reductions + g);
+            else if (rows == 4)
+                load_rows_4(to, pitch, from, strip, order, perm, reductions + g);
+            else if (rows == 3)
+                load_rows_3(to, pitch, from, strip, order, perm, reductions + g);
+            else if (rows == 2)
+                load_rows_2(to, pitch, from, strip, order, perm, reductions + g);
+            else
+                load_row(to, from, strip, order, perm, reductions + g);
+        }
 }
 
 NOINLINE static void store_rows(struct row out, global const word *x, ulong pitch, ulong count,
                               ulong n, enum order order, global const uint *perm)
 {
-    for (ulong g = 0, rows; g < count; g += rows) {
-        global const word *from = x + g * pitch;
-        struct row to = neighbour(out, g);
-        rows = rows_at_once(count - g, out.stride);
-        if (rows == 8)
-            store_rows_8(to, from, pitch, n, order, perm);
-        else if (rows == 4)
-            store_rows_4(to, from, pitch, n, order, perm);
-        else if (rows == 3)
-            store_rows_3(to, from, pitch, n, order, perm);
-        else if (rows == 2)
-            store_rows_2(to, from, pitch, n, order, perm);
-        else
-            store_row(to, from, n, order, perm);
-    }
+    for (struct strip strip = first_strip(n, order); strip.begin < n; strip = next_strip(strip))
+        for (ulong g = 0, rows; g < count; g += rows) {
+            global const word *from = x + g * pitch;
+            struct row to = neighbour(out, g);
+            rows = rows_at_once(count - g, out.stride);
+            if (rows == 8)
+                store_rows_8(to, from, pitch, strip, order, perm);
+            else if (rows == 4)
+                store_rows_4(to, from, pitch, strip, order, perm);
+            else if (rows == 3)
+                store_rows_3(to, from, pitch, strip, order, perm);
+            else if (rows == 2)
+                store_rows_2(to, from, pitch, strip, order, perm);
+            else
+                store_row(to, from, strip, order, perm);
+        }
 }

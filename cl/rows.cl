@@ -178,12 +178,12 @@ KERNEL forward_rows(ROWS_PARAMETERS)
                                    row_twiddles, row_lane_twiddles, vector, limit);
             if (!done) {
                 if (!in_together)
-                    load_row(x, in, n, ORDER_PLAIN, perm, &reductions[g]);
+                    load_row(x, in, (struct strip){0, n}, ORDER_PLAIN, perm, &reductions[g]);
                 (void)forward_row(to, x, x, next, lanes, n, row_twiddles, row_lane_twiddles, vector,
                                   limit);
             }
             if (!directly && !out_together)
-                store_row(out, x, n, order, perm);
+                store_row(out, x, (struct strip){0, n}, order, perm);
         }
         if (out_together)
             store_rows(first_out, rows, pitch, count, n, order, perm);
@@ -221,12 +221,12 @@ KERNEL inverse_rows(ROWS_PARAMETERS, global const struct twiddle *n_inv)
                                    row_twiddles, row_lane_twiddles, vector, &scale, limit);
             if (!done) {
                 if (!in_together)
-                    load_row(x, in, n, order, perm, &reductions[g]);
+                    load_row(x, in, (struct strip){0, n}, order, perm, &reductions[g]);
                 (void)inverse_row(to, x, x, next, lanes, n, row_twiddles, row_lane_twiddles,
                                   vector, &scale, limit);
             }
             if (!directly && !out_together)
-                store_row(out, x, n, ORDER_PLAIN, perm);
+                store_row(out, x, (struct strip){0, n}, ORDER_PLAIN, perm);
         }
         if (out_together)
             store_rows(first_out, rows, pitch, count, n, ORDER_PLAIN, perm);
