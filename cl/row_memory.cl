@@ -123,11 +123,21 @@ static inline ulong reverse_index(ulong i, ulong n)
  * at: */
 #define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
 
-/* Bytes from an element to itself and to the next seven. */
-static inline void set_offsets(long *offset, struct row row)
+/* Bytes by which the next elements of a row are further on: itself and seven, and the one that is
+ * asked for ahead. */
+struct spread {
+    long offset[8], ahead;
+};
+
+static inline struct spread make_spread(struct row row)
 {
+    long spacing = row.stride * row.size;
+    ulong far = max(AHEAD_BYTES / max(abs(spacing), (ulong)1), (ulong)1); /* elements */
+    struct spread spread;
     for (uint i = 0; i < 8; i++)
-        offset[i] = (long)i * row.stride * row.size;
+        spread.offset[i] = (long)i * spacing;
+    spread.ahead = (long)((far + 7) / 8 * 8) * spacing;
+    return spread;
 }
 
 /* Lanes to elements v ... v+7 of x, or where the permutation says. */
@@ -166,19 +176,20 @@ struct strip {
 /* ---------------------------------------------------------------- one row */
 
 /* Elements v ... v+7 of a row. */
-static inline ulong8 load_eight(struct row in, ulong v, const long *offset)
+static inline ulong8 load_eight(struct row in, ulong v, const struct spread *by)
 {
     global const char *at = element_at(in, v);
     uint size = in.size;
     if (in.stride == 1)
         return load_numbers_8(at, size);
-    return as_ulong8((long8)(load_number(at + offset[0], size), load_number(at + offset[1], size),
-                             load_number(at + offset[2], size), load_number(at + offset[3], size),
-                             load_number(at + offset[4], size), load_number(at + offset[5], size),
-                             load_number(at + offset[6], size), load_number(at + offset[7], size)));
+    return as_ulong8(
+        (long8)(load_number(at + by->offset[0], size), load_number(at + by->offset[1], size),
+                load_number(at + by->offset[2], size), load_number(at + by->offset[3], size),
+                load_number(at + by->offset[4], size), load_number(at + by->offset[5], size),
+                load_number(at + by->offset[6], size), load_number(at + by->offset[7], size)));
 }
 
-static inline void store_eight(struct row out, ulong v, const long *offset, ulong8 value)
+static inline void store_eight(struct row out, ulong v, const struct spread *by, ulong8 value)
 {
     global char *at = element_at(out, v);
     uint size = out.size;
@@ -186,36 +197,36 @@ static inline void store_eight(struct row out, ulong v, const long *offset, ulon
         store_numbers_8(at, size, value);
         return;
     }
-    store_number(at + offset[0], size, value.s0);
-    store_number(at + offset[1], size, value.s1);
-    store_number(at + offset[2], size, value.s2);
-    store_number(at + offset[3], size, value.s3);
-    store_number(at + offset[4], size, value.s4);
-    store_number(at + offset[5], size, value.s5);
-    store_number(at + offset[6], size, value.s6);
-    store_number(at + offset[7], size, value.s7);
+    store_number(at + by->offset[0], size, value.s0);
+    store_number(at + by->offset[1], size, value.s1);
+    store_number(at + by->offset[2], size, value.s2);
+    store_number(at + by->offset[3], size, value.s3);
+    store_number(at + by->offset[4], size, value.s4);
+    store_number(at + by->offset[5], size, value.s5);
+    store_number(at + by->offset[6], size, value.s6);
+    store_number(at + by->offset[7], size, value.s7);
 }
 
 /* Asks for what lies ahead of elements that are not side by side: devices foresee no gathers. */
-static inline void fetch_eight(struct row row, ulong v, const long *offset)
+static inline void fetch_eight(struct row row, ulong v, const struct spread *by)
 {
     if (row.stride != 1)
-        UNROLL for (uint i = 0; i < 8; i++) PREFETCH(element_at(row, v) + AHEAD_BYTES + offset[i]);
+        UNROLL for (uint i = 0; i < 8; i++)
+            PREFETCH(element_at(row, v) + by->ahead + by->offset[i]);
 }
 
 NOINLINE static void load_row(global word *x, struct row in, struct strip strip, enum order order,
                               global const uint *perm, const struct reduction *reduction)
 {
-    long offset[8];
-    set_offsets(offset, in);
+    struct spread by = make_spread(in);
     if (order == ORDER_REVERSED) {
         ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
             ulong8 a[8];
             ulong to = reverse_index(w, n);
             UNROLL for (uint i = 0; i < 8; i++) {
-                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + AHEAD_BYTES);
-                a[i] = reduce_elements(load_eight(in, REVERSED_TILE(w, i), offset), reduction);
+                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + by.ahead);
+                a[i] = reduce_elements(load_eight(in, REVERSED_TILE(w, i), &by), reduction);
             }
             transpose_8(a);
             UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + REVERSED_TILE(to, i));
@@ -223,16 +234,15 @@ NOINLINE static void load_row(global word *x, struct row in, struct strip strip,
         return;
     }
     for (ulong v = strip.begin; v < strip.end; v += 8) {
-        fetch_eight(in, v, offset);
-        put(x, v, reduce_elements(load_eight(in, v, offset), reduction), order, perm);
+        fetch_eight(in, v, &by);
+        put(x, v, reduce_elements(load_eight(in, v, &by), reduction), order, perm);
     }
 }
 
 NOINLINE static void store_row(struct row out, global const word *x, struct strip strip,
                                enum order order, global const uint *perm)
 {
-    long offset[8];
-    set_offsets(offset, out);
+    struct spread by = make_spread(out);
     if (order == ORDER_REVERSED) {
         ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
@@ -241,13 +251,13 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             UNROLL for (uint i = 0; i < 8; i++) a[i] = LOAD_EIGHT(x + REVERSED_TILE(from, i));
             transpose_8(a);
             UNROLL for (uint i = 0; i < 8; i++)
-                store_eight(out, REVERSED_TILE(w, i), offset, a[i]);
+                store_eight(out, REVERSED_TILE(w, i), &by, a[i]);
         }
         return;
     }
     for (ulong v = strip.begin; v < strip.end; v += 8) {
-        fetch_eight(out, v, offset);
-        store_eight(out, v, offset, get(x, v, order, perm));
+        fetch_eight(out, v, &by);
+        store_eight(out, v, &by, get(x, v, order, perm));
     }
 }
 
@@ -257,28 +267,27 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
  * R at a time, for R = 2, 3, 4, 8: the R lanes of one element are turned into R rows. */
 #define ROWS_TOGETHER(R)                                                                           \
     /* a[g] = elements v ... v+7 of row g */                                                       \
-    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const long *offset)              \
+    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const struct spread *by)         \
     {                                                                                              \
         global const char *at = element_at(in, v);                                                 \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);        \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
         LOAD_##R(load_numbers_##R)                                                                 \
     }                                                                                              \
-    INLINE void store_lanes_##R(struct row out, ulong v, const long *offset, ulong8 *a)            \
+    INLINE void store_lanes_##R(struct row out, ulong v, const struct spread *by, ulong8 *a)       \
     {                                                                                              \
         global char *at = element_at(out, v);                                                      \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + AHEAD_BYTES + offset[i * 8 / R]);        \
+        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
         STORE_##R(store_numbers_##R)                                                               \
     }                                                                                              \
     NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
                                            const struct reduction *reductions)                     \
     {                                                                                              \
-        long offset[8];                                                                            \
-        set_offsets(offset, in);                                                                   \
+        struct spread by = make_spread(in);                                                        \
         for (ulong w = 0; w < n / 8; w += 8) {                                                     \
             ulong8 a[R], tile[R][8];                                                               \
             ulong to = reverse_index(w, n);                                                        \
             for (uint i = 0; i < 8; i++) {                                                         \
-                load_lanes_##R(a, in, REVERSED_TILE(w, i), offset);                                \
+                load_lanes_##R(a, in, REVERSED_TILE(w, i), &by);                                   \
                 UNROLL for (uint g = 0; g < R; g++)                                                \
                     tile[g][i] = reduce_elements(a[g], &reductions[g]);                            \
             }                                                                                      \
@@ -292,8 +301,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
     NOINLINE static void store_reversed_##R(struct row out, global const word *x, ulong pitch,     \
                                             ulong n)                                               \
     {                                                                                              \
-        long offset[8];                                                                            \
-        set_offsets(offset, out);                                                                  \
+        struct spread by = make_spread(out);                                                       \
         for (ulong w = 0; w < n / 8; w += 8) {                                                     \
             ulong8 a[R], tile[R][8];                                                               \
             ulong from = reverse_index(w, n);                                                      \
@@ -304,7 +312,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             }                                                                                      \
             for (uint i = 0; i < 8; i++) {                                                         \
                 UNROLL for (uint g = 0; g < R; g++) a[g] = tile[g][i];                             \
-                store_lanes_##R(out, REVERSED_TILE(w, i), offset, a);                              \
+                store_lanes_##R(out, REVERSED_TILE(w, i), &by, a);                                 \
             }                                                                                      \
         }                                                                                          \
     }                                                                                              \
@@ -317,11 +325,10 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             load_reversed_##R(x, pitch, in, strip.end, reductions);                                \
             return;                                                                                \
         }                                                                                          \
-        long offset[8];                                                                            \
-        set_offsets(offset, in);                                                                   \
+        struct spread by = make_spread(in);                                                        \
         for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
-            load_lanes_##R(a, in, v, offset);                                                      \
+            load_lanes_##R(a, in, v, &by);                                                         \
             UNROLL for (uint g = 0; g < R; g++)                                                    \
                 put(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);         \
         }                                                                                          \
@@ -334,22 +341,21 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             store_reversed_##R(out, x, pitch, strip.end);                                          \
             return;                                                                                \
         }                                                                                          \
-        long offset[8];                                                                            \
-        set_offsets(offset, out);                                                                  \
+        struct spread by = make_spread(out);                                                       \
         for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
             UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
-            store_lanes_##R(out, v, offset, a);                                                    \
+            store_lanes_##R(out, v, &by, a);                                                       \
         }                                                                                          \
     }
 
 /* Between the R lanes of elements 0 ... 7 in memory and R rows. */
 #define LOAD_8(load)                                                                               \
-    UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + offset[i], in.size);                      \
+    UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + by->offset[i], in.size);                  \
     transpose_8(a);
 #define LOAD_4(load)                                                                               \
     UNROLL for (uint i = 0; i < 4; i++)                                                            \
-        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 4], in.size));         \
+        a[i] = (ulong8)(load(at + by->offset[i], in.size), load(at + by->offset[i + 4], in.size)); \
     transpose_4(a);
 /* Two rows that fill memory take whole vectors instead of pieces. */
 #define LOAD_2(load)                                                                               \
@@ -361,8 +367,10 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
         return;                                                                                    \
     }                                                                                              \
     UNROLL for (uint i = 0; i < 2; i++)                                                            \
-        a[i] = (ulong8)(load(at + offset[i], in.size), load(at + offset[i + 2], in.size),          \
-                        load(at + offset[i + 4], in.size), load(at + offset[i + 6], in.size));     \
+        a[i] =                                                                                     \
+            (ulong8)(load(at + by->offset[i], in.size), load(at + by->offset[i + 2], in.size),     \
+                     load(at + by->offset[i + 4], in.size),                                        \
+                     load(at + by->offset[i + 6], in.size));                                       \
     transpose_2(a);
 /* Three rows that fill memory; only such. */
 #define LOAD_3(load)                                                                               \
@@ -381,13 +389,13 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
     store_numbers_8(at + 16 * out.size, out.size, high);
 #define STORE_8(store)                                                                             \
     transpose_8(a);                                                                                \
-    UNROLL for (uint i = 0; i < 8; i++) store(at + offset[i], out.size, a[i]);
+    UNROLL for (uint i = 0; i < 8; i++) store(at + by->offset[i], out.size, a[i]);
 #define STORE_4(store)                                                                             \
     transpose_4(a);                                                                                \
     UNROLL for (uint i = 0; i < 4; i++)                                                            \
     {                                                                                              \
-        store(at + offset[i], out.size, a[i].lo);                                                  \
-        store(at + offset[i + 4], out.size, a[i].hi);                                              \
+        store(at + by->offset[i], out.size, a[i].lo);                                              \
+        store(at + by->offset[i + 4], out.size, a[i].hi);                                          \
     }
 #define STORE_2(store)                                                                             \
     if (out.stride == 2) {                                                                         \
@@ -401,10 +409,10 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
     transpose_2(a);                                                                                \
     UNROLL for (uint i = 0; i < 2; i++)                                                            \
     {                                                                                              \
-        store(at + offset[i], out.size, a[i].s01);                                                 \
-        store(at + offset[i + 2], out.size, a[i].s23);                                             \
-        store(at + offset[i + 4], out.size, a[i].s45);                                             \
-        store(at + offset[i + 6], out.size, a[i].s67);                                             \
+        store(at + by->offset[i], out.size, a[i].s01);                                             \
+        store(at + by->offset[i + 2], out.size, a[i].s23);                                         \
+        store(at + by->offset[i + 4], out.size, a[i].s45);                                         \
+        store(at + by->offset[i + 6], out.size, a[i].s67);                                         \
     }
 
 ROWS_TOGETHER(8)
@@ -420,8 +428,8 @@ static inline ulong rows_at_once(ulong rows, long stride)
     return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
-/* All rows are gone over in strips of so many elements: lines of memory that they share are still in
- * the caches when the last of them are taken. */
+/* All rows are gone over in strips of so many elements: lines that they share are still in the
+ * caches when the last of them are taken. */
 enum { STRIP = 512 };
 
 static inline struct strip first_strip(ulong n, enum order order)
