@@ -11,8 +11,10 @@
 #endif
 #endif
 
-/* How far ahead, where memory is read in order: two pages. */
-enum { AHEAD_BYTES = 8192, CACHE_LINE = 64 };
+enum {
+    CACHE_LINE = 64,    /* bytes */
+    AHEAD_BYTES = 8192, /* how far ahead memory is asked for where it is read in order: two pages */
+};
 
 /*
  * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody

@@ -12,7 +12,6 @@
 
 #include "caches.cl"
 
-#define LINE_BYTES 64
 typedef long8 line;
 
 struct __attribute__((packed)) unaligned_line {
@@ -27,8 +26,8 @@ static inline line load_line(global const ELEMENT *from)
 /* Stores a run of elements to out: number i is element, line_at the line that begins with it. */
 #define STORE_RUN(out, length, element, line_at)                                    \
     do {                                                                            \
-        ulong count = LINE_BYTES / sizeof(ELEMENT), i = 0;                          \
-        ulong before = min((length), -(ulong)(out) % LINE_BYTES / sizeof(ELEMENT)); \
+        ulong count = CACHE_LINE / sizeof(ELEMENT), i = 0;                          \
+        ulong before = min((length), -(ulong)(out) % CACHE_LINE / sizeof(ELEMENT)); \
         for (; i < before; i++)                                                     \
             (out)[i] = (element);                                                   \
         for (; i + count <= (length); i += count)                                   \

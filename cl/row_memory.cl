@@ -125,19 +125,19 @@ static inline ulong reverse_index(ulong i, ulong n)
 
 /* Bytes by which the next elements of a row are further on: itself and seven, and the one that is
  * asked for ahead. */
-struct spread {
+struct offsets {
     long offset[8], ahead;
 };
 
-static inline struct spread make_spread(struct row row)
+static inline struct offsets make_offsets(struct row row)
 {
     long spacing = row.stride * row.size;
     ulong far = max(AHEAD_BYTES / max(abs(spacing), (ulong)1), (ulong)1); /* elements */
-    struct spread spread;
+    struct offsets offsets;
     for (uint i = 0; i < 8; i++)
-        spread.offset[i] = (long)i * spacing;
-    spread.ahead = (long)((far + 7) / 8 * 8) * spacing;
-    return spread;
+        offsets.offset[i] = (long)i * spacing;
+    offsets.ahead = (long)((far + 7) / 8 * 8) * spacing;
+    return offsets;
 }
 
 /* Lanes to elements v ... v+7 of x, or where the permutation says. */
@@ -176,7 +176,7 @@ struct strip {
 /* ---------------------------------------------------------------- one row */
 
 /* Elements v ... v+7 of a row. */
-static inline ulong8 load_eight(struct row in, ulong v, const struct spread *by)
+static inline ulong8 load_eight(struct row in, ulong v, const struct offsets *by)
 {
     global const char *at = element_at(in, v);
     uint size = in.size;
@@ -189,7 +189,7 @@ static inline ulong8 load_eight(struct row in, ulong v, const struct spread *by)
                 load_number(at + by->offset[6], size), load_number(at + by->offset[7], size)));
 }
 
-static inline void store_eight(struct row out, ulong v, const struct spread *by, ulong8 value)
+static inline void store_eight(struct row out, ulong v, const struct offsets *by, ulong8 value)
 {
     global char *at = element_at(out, v);
     uint size = out.size;
@@ -208,7 +208,7 @@ static inline void store_eight(struct row out, ulong v, const struct spread *by,
 }
 
 /* Asks for what lies ahead of elements that are not side by side: devices foresee no gathers. */
-static inline void fetch_eight(struct row row, ulong v, const struct spread *by)
+static inline void fetch_eight(struct row row, ulong v, const struct offsets *by)
 {
     if (row.stride != 1)
         UNROLL for (uint i = 0; i < 8; i++)
@@ -218,7 +218,7 @@ static inline void fetch_eight(struct row row, ulong v, const struct spread *by)
 NOINLINE static void load_row(global word *x, struct row in, struct strip strip, enum order order,
                               global const uint *perm, const struct reduction *reduction)
 {
-    struct spread by = make_spread(in);
+    struct offsets by = make_offsets(in);
     if (order == ORDER_REVERSED) {
         ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
@@ -242,7 +242,7 @@ NOINLINE static void load_row(global word *x, struct row in, struct strip strip,
 NOINLINE static void store_row(struct row out, global const word *x, struct strip strip,
                                enum order order, global const uint *perm)
 {
-    struct spread by = make_spread(out);
+    struct offsets by = make_offsets(out);
     if (order == ORDER_REVERSED) {
         ulong n = strip.end;
         for (ulong w = 0; w < n / 8; w += 8) {
@@ -267,13 +267,13 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
  * R at a time, for R = 2, 3, 4, 8: the R lanes of one element are turned into R rows. */
 #define ROWS_TOGETHER(R)                                                                           \
     /* a[g] = elements v ... v+7 of row g */                                                       \
-    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const struct spread *by)         \
+    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const struct offsets *by)        \
     {                                                                                              \
         global const char *at = element_at(in, v);                                                 \
         UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
         LOAD_##R(load_numbers_##R)                                                                 \
     }                                                                                              \
-    INLINE void store_lanes_##R(struct row out, ulong v, const struct spread *by, ulong8 *a)       \
+    INLINE void store_lanes_##R(struct row out, ulong v, const struct offsets *by, ulong8 *a)      \
     {                                                                                              \
         global char *at = element_at(out, v);                                                      \
         UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
@@ -282,7 +282,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
     NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
                                            const struct reduction *reductions)                     \
     {                                                                                              \
-        struct spread by = make_spread(in);                                                        \
+        struct offsets by = make_offsets(in);                                                      \
         for (ulong w = 0; w < n / 8; w += 8) {                                                     \
             ulong8 a[R], tile[R][8];                                                               \
             ulong to = reverse_index(w, n);                                                        \
@@ -301,7 +301,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
     NOINLINE static void store_reversed_##R(struct row out, global const word *x, ulong pitch,     \
                                             ulong n)                                               \
     {                                                                                              \
-        struct spread by = make_spread(out);                                                       \
+        struct offsets by = make_offsets(out);                                                     \
         for (ulong w = 0; w < n / 8; w += 8) {                                                     \
             ulong8 a[R], tile[R][8];                                                               \
             ulong from = reverse_index(w, n);                                                      \
@@ -325,7 +325,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             load_reversed_##R(x, pitch, in, strip.end, reductions);                                \
             return;                                                                                \
         }                                                                                          \
-        struct spread by = make_spread(in);                                                        \
+        struct offsets by = make_offsets(in);                                                      \
         for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
             load_lanes_##R(a, in, v, &by);                                                         \
@@ -341,7 +341,7 @@ NOINLINE static void store_row(struct row out, global const word *x, struct stri
             store_reversed_##R(out, x, pitch, strip.end);                                          \
             return;                                                                                \
         }                                                                                          \
-        struct spread by = make_spread(out);                                                       \
+        struct offsets by = make_offsets(out);                                                     \
         for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
             ulong8 a[R];                                                                           \
             UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
