@@ -95,9 +95,18 @@ void healcl_device_close(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- runs */
 
+/* What a repetition of a run is for. */
+enum healcl_phase {
+    HEALCL_WARMING_UP, /* the device compiles kernels, and runs each for the first time */
+    HEALCL_MEASURING,  /* the times of segments */
+    HEALCL_PROFILING,  /* the times of operations */
+};
+
 /* What a run calls while it works; all may be NULL. The strings live only during the call. */
 struct healcl_observer {
     void *context;
+    /* Called before each repetition: the number-th, from 1, of count of this phase. */
+    void (*repetition)(void *context, enum healcl_phase phase, uint32_t number, uint32_t count);
     /* One line about a result that differs, or a warning. */
     void (*difference)(void *context, const char *line);
     void (*warning)(void *context, const char *line);
@@ -107,8 +116,11 @@ struct healcl_observer {
 };
 
 struct healcl_run_options {
-    bool no_verify;       /* run, download, compare nothing */
-    bool profile;         /* take the times of operations, on a device in further repetitions */
+    bool no_verify; /* run, download, compare nothing */
+    bool profile;   /* take the times of operations, on a device in further repetitions */
+    /* Count the first repetition, also where kernels ran in it for the first time. Otherwise such a
+     * one warms up the device, and its times are not among those of the report. */
+    bool no_warm_up;
     uint32_t repeat;      /* 0 and 1: once */
     const char *dump_dir; /* write results as .npy files there, or NULL */
     struct healcl_observer observer;
@@ -131,6 +143,11 @@ struct healcl_segment_profile {
     uint64_t operations;
     uint64_t bytes_up, bytes_down;
     uint64_t nanoseconds; /* host's clock, from first enqueue to last result, median */
+    /* With profile, medians of the repetitions that took the times of operations: the same, and of
+     * that how long the device did nothing between two kernels: it had no command, or the driver
+     * had not begun with the one it had. Both 0 with operations_by_host. */
+    uint64_t profiled_nanoseconds;
+    uint64_t without_command_nanoseconds, not_begun_nanoseconds;
     struct healcl_operation_profile *profiles;
     size_t profile_count;
 };
@@ -138,11 +155,15 @@ struct healcl_segment_profile {
 struct healcl_report {
     enum healcl_verdict verdict;
     uint64_t results, results_compared, results_different;
-    uint64_t dropped_digits;      /* values with gadget digits beyond g_exp, in one repetition */
-    uint64_t device_bytes_peak;   /* most bytes allocated on the device at one time */
-    uint64_t compile_nanoseconds; /* building kernels */
-    uint64_t verify_nanoseconds;  /* comparing results and writing them, in all repetitions */
-    uint64_t *run_nanoseconds; /* run_count times of a repetition, without verifying and building */
+    uint64_t dropped_digits;    /* values with gadget digits beyond g_exp, in one repetition */
+    uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
+    uint64_t
+        compile_nanoseconds; /* building programs and making kernels, in no repetition's time */
+    uint64_t
+        warm_up_nanoseconds; /* the repetition before those that count; 0 where there was none */
+    uint64_t verify_nanoseconds; /* comparing results and writing them, in all repetitions */
+    /* run_count times of a repetition with warm kernels, without verifying and building */
+    uint64_t *run_nanoseconds;
     size_t run_count;
     /* The same of the further repetitions, behind those, in which a device took the times of
      * operations: 5 of them, or run_count if that is less. There are none on the reference. */

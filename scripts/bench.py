@@ -109,7 +109,7 @@ class Bench:
 
         # On a CPU device buffers lie in the host's memory too, and so does the driver: what it
         # takes is what the small recognizer's run takes, which has next to no tensors.
-        command = ["run", "--json", "-", path]
+        command = ["run", "--no-warmup", "--json", "-", path]
         on_device = self.repeat(*command, watch_memory=True)
         device_peak = max(json.loads(run.out)["device_memory_peak"] for run in on_device)
         small = self.repeat("run", "--json", "-", RECOGNIZER, watch_memory=True)

@@ -323,7 +323,7 @@ MUST_CHECK static enum healcl_status run_whole(struct healcl_device *device,
 {
     struct healcl_error *failure = &diagnosis->failure;
     const struct healcl_run_options options = {
-        .observer = {.context = failure, .difference = note_first}};
+        .no_warm_up = true, .observer = {.context = failure, .difference = note_first}};
     struct healcl_report *report = NULL;
     enum healcl_status status = healcl_run(transcript, device, &options, &report, failure);
     if (status == HEALCL_NO_MEMORY)

@@ -22,7 +22,7 @@ enum {
 struct session {
     const char *file, *selector, *trace_path, *dump_dir;
     struct json_output json;
-    bool reference, no_verify, quiet, verbose;
+    bool reference, no_verify, no_warm_up, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
     struct new_file trace_file;
@@ -30,7 +30,7 @@ struct session {
     uint64_t start;      /* of the command */
 
     struct progress progress;
-    uint32_t repetition; /* that runs now, from 1 */
+    char repetition[48]; /* what runs now, e.g. "run 2 of 5, " */
     bool differs;        /* a difference was told */
     char **differences;
     size_t difference_count;
@@ -78,21 +78,38 @@ static void on_warning(void *context, const char *line)
     progress_resume(&session->progress);
 }
 
+static void on_repetition(void *context, enum healcl_phase phase, uint32_t number, uint32_t count)
+{
+    struct session *session = context;
+    char *text = session->repetition;
+    size_t size = sizeof session->repetition;
+    switch (phase) {
+    case HEALCL_WARMING_UP: snprintf(text, size, "compiling, "); break;
+    case HEALCL_PROFILING: snprintf(text, size, "timing operations, "); break;
+    case HEALCL_MEASURING:
+        if (count > 1)
+            snprintf(text, size, "run %" PRIu32 " of %" PRIu32 ", ", number, count);
+        else
+            *text = 0;
+        break;
+    }
+}
+
 static void on_progress(void *context, size_t segment, size_t segment_count, const char *name,
                         size_t step, size_t step_count)
 {
     struct session *session = context;
-    session->repetition += segment == 0 && step == 0;
-    char repetition[48] = "", share[16] = "";
-    if (session->repetition > session->repeat)
-        strcpy(repetition, "timing operations, ");
-    else if (session->repeat > 1)
-        snprintf(repetition, sizeof repetition, "run %" PRIu32 " of %" PRIu32 ", ",
-                 session->repetition, session->repeat);
+    char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
-    progress_say(&session->progress, "%ssegment %zu of %zu: %s%s", repetition, segment + 1,
+    progress_say(&session->progress, "%ssegment %zu of %zu: %s%s", session->repetition, segment + 1,
                  segment_count, *name ? name : "(no segment)", share);
+}
+
+/* Whether anybody sees what a run takes. */
+static bool shows_times(const struct session *session)
+{
+    return !session->quiet || session->json.path || session->trace_path;
 }
 
 /* ---------------------------------------------------------------- opening */
@@ -201,10 +218,12 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     TRY(open_all(session, error));
     struct healcl_run_options options = {
         .no_verify = session->no_verify,
+        .no_warm_up = session->no_warm_up || !shows_times(session),
         .profile = session->json.path || session->trace_path || session->verbose,
         .repeat = session->repeat,
         .dump_dir = session->dump_dir,
         .observer = {.context = session,
+                     .repetition = on_repetition,
                      .difference = on_difference,
                      .warning = on_warning,
                      .progress = on_progress},
@@ -330,6 +349,7 @@ static int run_and_finish(struct session *session)
 enum {
     OPTION_REFERENCE = 256,
     OPTION_NO_VERIFY,
+    OPTION_NO_WARM_UP,
     OPTION_REPEAT,
     OPTION_JSON,
     OPTION_TRACE,
@@ -341,6 +361,7 @@ static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
     {"reference", no_argument, NULL, OPTION_REFERENCE},
     {"no-verify", no_argument, NULL, OPTION_NO_VERIFY},
+    {"no-warmup", no_argument, NULL, OPTION_NO_WARM_UP},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"json", required_argument, NULL, OPTION_JSON},
     {"trace", required_argument, NULL, OPTION_TRACE},
@@ -361,6 +382,7 @@ static int run(const struct command *command, int argc, char **argv)
         case 'd': session.selector = optarg; break;
         case OPTION_REFERENCE: session.reference = true; break;
         case OPTION_NO_VERIFY: session.no_verify = true; break;
+        case OPTION_NO_WARM_UP: session.no_warm_up = true; break;
         case OPTION_REPEAT:
             if (!parse_count(optarg, REPEAT_MAX, &session.repeat))
                 return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
@@ -401,6 +423,8 @@ const struct command command_run = {
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
+        "      --no-warmup          count the first run too, which compiles kernels; without it\n"
+        "                           that one is a run more\n"
         "      --json FILE|-        write everything as JSON (docs/JSON.md); with - standard\n"
         "                           output is JSON alone, differences and errors go to\n"
         "                           standard error\n"

@@ -109,6 +109,9 @@ struct healcl_device {
     uint64_t bytes_pooled;
     uint64_t used_peak;           /* of bytes_live - bytes_pooled */
     uint64_t compile_nanoseconds; /* spent building programs and making kernels */
+    /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
+     * first runs. */
+    uint64_t first_launches;
     char *cache_directory;        /* of program binaries, or NULL: cache.c */
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c */
     struct program_source *added; /* beside cl/ */
@@ -249,11 +252,19 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             const struct launch *launch,
                                             struct healcl_error *error);
 
-/* Hands out the times of all profiled launches since the last call: add(context, tag, nanoseconds)
- * for each, in their order. Waits for the last of them. Where it fails, the times are lost. */
+/* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
+ * the command before it and its start: it had no command yet, or had not begun with the one it had.
+ * Both are 0 for the first one, and where the host's clock counts. */
+struct launch_times {
+    uint32_t tag;
+    uint64_t running, without_command, not_begun;
+};
+
+/* Hands out the times of all profiled launches since the last call, in their order. Waits for the
+ * last of them. Where it fails, the times are lost. */
 MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
-                                                void (*add)(void *context, uint32_t tag,
-                                                            uint64_t nanoseconds),
+                                                void (*add)(void *context,
+                                                            const struct launch_times *times),
                                                 void *context, struct healcl_error *error);
 
 #endif

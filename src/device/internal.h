@@ -181,8 +181,9 @@ struct command {
     cl_event event; /* NULL once nanoseconds are known */
     int64_t tag;    /* of a launch, or NOT_A_LAUNCH */
     uint64_t nanoseconds;
-    uint64_t enqueued; /* by the host's clock; only where that counts */
-    size_t span;       /* in the trace */
+    uint64_t queued, start, end; /* by the device's clock; 0 where the host's counts */
+    uint64_t enqueued;           /* by the host's clock; only where that counts */
+    size_t span;                 /* in the trace */
 };
 
 /* Makes room for one command more. */

@@ -104,6 +104,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
         return HEALCL_DEVICE;
     }
     overlap_end(device, command.event);
+    device->first_launches += !kernel->launched;
     kernel->launched = true;
     return device->profiling ? command_log_add(device, &device->launches, &command, error)
                              : HEALCL_OK;

@@ -26,18 +26,22 @@ static bool is_timed_by_host(const struct healcl_device *device)
 
 static cl_int read_time(struct healcl_device *device, struct command *command)
 {
+    static const cl_profiling_info moments[] = {
+        CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
     const struct opencl *cl = device->cl;
-    cl_ulong start = 0, end = 0;
-    cl_int code = cl->clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_START,
-                                              sizeof start, &start, NULL);
-    if (code == CL_SUCCESS)
-        code = cl->clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_END, sizeof end,
-                                           &end, NULL);
-    if (code != CL_SUCCESS)
-        return code;
-    if (end > start && !is_timed_by_host(device)) {
-        command->nanoseconds = end - start;
-        trace_place(device->trace, command->span, CLOCK_DEVICE, start, end);
+    cl_ulong times[3] = {0};
+    for (size_t i = 0; i < 3; i++) {
+        cl_int code = cl->clGetEventProfilingInfo(command->event, moments[i], sizeof times[i],
+                                                  &times[i], NULL);
+        if (code != CL_SUCCESS)
+            return code;
+    }
+    if (times[2] > times[1] && !is_timed_by_host(device)) {
+        command->queued = times[0];
+        command->start = times[1];
+        command->end = times[2];
+        command->nanoseconds = command->end - command->start;
+        trace_place(device->trace, command->span, CLOCK_DEVICE, command->start, command->end);
     }
     (void)cl->clReleaseEvent(command->event);
     command->event = NULL;
@@ -112,17 +116,32 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
     return read_times(device, log, error);
 }
 
+/* before: the command that ended last, or NULL. A driver that does not say when a command was
+ * queued is taken to have had it in time. */
+static struct launch_times times_of(const struct command *command, const struct command *before)
+{
+    struct launch_times times = {.tag = (uint32_t)command->tag, .running = command->nanoseconds};
+    if (!before || before->end == 0 || command->start <= before->end)
+        return times;
+    uint64_t ready = command->queued > before->end ? command->queued : before->end;
+    times.without_command = ready - before->end;
+    times.not_begun = command->start > ready ? command->start - ready : 0;
+    return times;
+}
+
 enum healcl_status device_take_times(struct healcl_device *device,
-                                     void (*add)(void *context, uint32_t tag, uint64_t nanoseconds),
+                                     void (*add)(void *context, const struct launch_times *times),
                                      void *context, struct healcl_error *error)
 {
     enum healcl_status status = await_log(device, &device->launches, error);
     if (status == HEALCL_OK)
         status = await_log(device, &device->transfers, error);
+    const struct command *commands = device->launches.commands;
     for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
-        const struct command *command = &device->launches.commands[i];
-        if (command->tag != NOT_A_LAUNCH)
-            add(context, (uint32_t)command->tag, command->nanoseconds);
+        if (commands[i].tag == NOT_A_LAUNCH)
+            continue;
+        struct launch_times times = times_of(&commands[i], i > 0 ? &commands[i - 1] : NULL);
+        add(context, &times);
     }
     command_log_clear(device, &device->launches);
     command_log_clear(device, &device->transfers);

@@ -550,6 +550,8 @@ enum healcl_status device_open_tested(const struct opencl *cl, const char *selec
     if (status != HEALCL_OK) {
         healcl_device_close(*device);
         *device = NULL;
+        return status;
     }
-    return status;
+    (*device)->first_launches = 0; /* no run has launched anything yet */
+    return HEALCL_OK;
 }

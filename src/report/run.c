@@ -89,6 +89,28 @@ static void add_segment_row(struct table *table, const char *name, uint64_t coun
     table_cell(table, "%s", text_time(nanoseconds, text));
 }
 
+/* What is no time of a segment. */
+static void add_row_of_time(struct table *table, const char *name, uint64_t nanoseconds)
+{
+    char text[UNIT_TEXT_SIZE];
+    table_cell(table, "%s", name);
+    for (int i = 0; i < 3; i++)
+        table_cell(table, "-");
+    table_cell(table, "%s", text_time(nanoseconds, text));
+}
+
+/* Building programs, and what the first run took longer than those that count, for drivers compile
+ * kernels when they first run, too. */
+static uint64_t compiling_time(const struct healcl_report *report)
+{
+    uint64_t shortest = UINT64_MAX;
+    for (size_t i = 0; i < report->run_count; i++)
+        if (report->run_nanoseconds[i] < shortest)
+            shortest = report->run_nanoseconds[i];
+    uint64_t first = report->warm_up_nanoseconds;
+    return report->compile_nanoseconds + (first > shortest ? first - shortest : 0);
+}
+
 static int slower_first(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -147,6 +169,8 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
     if (report->segment_count != 1)
         add_segment_row(table, "total", total.operations, total.bytes_up, total.bytes_down,
                         total.nanoseconds);
+    if (compiling_time(report) > 0)
+        add_row_of_time(table, "compiling", compiling_time(report));
     return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
@@ -189,6 +213,43 @@ static size_t sum_kinds(const struct healcl_report *report, struct kind kinds[OP
     return used;
 }
 
+/* The time of the runs that took the times of operations: theirs, and what lies between. */
+struct time_shares {
+    uint64_t total, not_begun, without_command, rest;
+};
+
+static struct time_shares sum_shares(const struct healcl_report *report, const struct kind *kinds,
+                                     size_t kind_count)
+{
+    struct time_shares shares = {0};
+    for (size_t i = 0; i < report->segment_count; i++) {
+        shares.total += report->segments[i].profiled_nanoseconds;
+        shares.not_begun += report->segments[i].not_begun_nanoseconds;
+        shares.without_command += report->segments[i].without_command_nanoseconds;
+    }
+    uint64_t known = shares.not_begun + shares.without_command;
+    for (size_t i = 0; i < kind_count; i++)
+        known += kinds[i].nanoseconds;
+    /* Each is a median of its own: their sum may be above that of the whole. */
+    if (shares.total < known)
+        shares.total = known;
+    shares.rest = shares.total - known;
+    return shares;
+}
+
+static void add_share_row(struct table *table, const char *name, uint64_t nanoseconds,
+                          uint64_t total)
+{
+    char text[UNIT_TEXT_SIZE];
+    if (nanoseconds == 0)
+        return;
+    table_cell(table, "%s", name);
+    table_cell(table, "-");
+    table_cell(table, "%s", text_time(nanoseconds, text));
+    table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)total);
+    table_cell(table, "-");
+}
+
 MUST_CHECK static enum healcl_status print_operations(const struct healcl_report *report,
                                                       const struct style *style)
 {
@@ -199,9 +260,7 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
                                                   {"each", TABLE_RIGHT, false}};
     struct kind kinds[OPERATION_COUNT];
     size_t count = sum_kinds(report, kinds);
-    uint64_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += kinds[i].nanoseconds;
+    struct time_shares shares = sum_shares(report, kinds, count);
     struct table *table = table_create(columns, 5);
     for (size_t i = 0; i < count; i++) {
         char text[UNIT_TEXT_SIZE];
@@ -210,11 +269,14 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
         table_cell(table, "%" PRIu64, kinds[i].count);
         table_cell(table, "%s", nanoseconds ? text_time(nanoseconds, text) : "-");
         if (nanoseconds)
-            table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)total);
+            table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)shares.total);
         else
             table_cell(table, "-");
         table_cell(table, "%s", nanoseconds ? text_time(nanoseconds / kinds[i].count, text) : "-");
     }
+    add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
+    add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
+    add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
     return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
@@ -258,8 +320,6 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         report_label(style, "device", "host reference");
     if (verbose && facts->device)
         report_label(style, "driver", "%s, %s", facts->device->driver, facts->device->version);
-    if (report->compile_nanoseconds > 0)
-        report_label(style, "kernels", "built in %s", text_time(report->compile_nanoseconds, text));
     report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
     TRY(print_runs(report, style));
     if (report->segment_count > 0) {

@@ -34,6 +34,9 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
     json_number(json, object, "time_ns", segment->nanoseconds);
+    json_number(json, object, "profiled_ns", segment->profiled_nanoseconds);
+    json_number(json, object, "without_command_ns", segment->without_command_nanoseconds);
+    json_number(json, object, "not_begun_ns", segment->not_begun_nanoseconds);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
     for (size_t i = 0; i < segment->profile_count; i++) {
         cJSON *kind = json_object(json, kinds, NULL);
@@ -84,6 +87,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "open_device_ns", facts->open_device_nanoseconds);
     json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
+    json_number(&json, json.top, "warm_up_ns", report->warm_up_nanoseconds);
     json_number(&json, json.top, "verify_ns", report->verify_nanoseconds);
     json_number(&json, json.top, "total_ns", facts->total_nanoseconds);
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);

@@ -354,10 +354,12 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
     }
 }
 
-static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
+static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
-    self->result->operation_nanoseconds[tag] += nanoseconds;
+    self->result->operation_nanoseconds[times->tag] += times->running;
+    self->result->without_command_nanoseconds += times->without_command;
+    self->result->not_begun_nanoseconds += times->not_begun;
 }
 
 /* An error that the host has met may come after one of an earlier entry that nobody has heard of
@@ -410,7 +412,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     if (self->device
             ->profiling) { /* after an error too: else the next run would be given these times */
         enum healcl_status taken =
-            device_take_times(self->device, add_time, self, status == HEALCL_OK ? error : NULL);
+            device_take_times(self->device, add_times, self, status == HEALCL_OK ? error : NULL);
         if (status == HEALCL_OK)
             status = taken;
     }

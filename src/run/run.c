@@ -40,12 +40,15 @@ struct run {
     struct arena *arena; /* the report's */
     uint32_t repeat;     /* repetitions whose times are those of the segments */
     uint32_t profiled;   /* behind them: those whose times are the operations'. 0: there are none */
-    /* Times: a row for each segment, behind it one for each profile of the segment; a row has a
-     * column for each repetition, the profiled ones last. */
+    /* Times: SEGMENT_ROWS rows for each segment, behind them one for each profile of the segment; a
+     * row has a column for each repetition, the profiled ones last. */
     uint64_t *times;
 };
 
-enum { PROFILED_MOST = 5 }; /* enough for a median */
+enum {
+    PROFILED_MOST = 5, /* enough for a median */
+    SEGMENT_ROWS = 3   /* its time, and how long the device had no command or had not begun */
+};
 
 /* ---------------------------------------------------------------- times */
 
@@ -63,13 +66,25 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
                        uint32_t repetition, const struct segment_result *result)
 {
     row(run, first_row)[repetition] = result->nanoseconds;
+    row(run, first_row + 1)[repetition] = result->without_command_nanoseconds;
+    row(run, first_row + 2)[repetition] = result->not_begun_nanoseconds;
     run->report->run_nanoseconds[repetition] += result->nanoseconds;
     run->report->verify_nanoseconds += result->sink_nanoseconds;
     size_t profile = 0;
     const struct segment *segment = &run->plan->segments[seen - run->report->segments];
     for (size_t i = 0; i < OPERATION_COUNT; i++)
         if (segment->counts[i] > 0)
-            row(run, first_row + ++profile)[repetition] = result->operation_nanoseconds[i];
+            row(run, first_row + SEGMENT_ROWS + profile++)[repetition] =
+                result->operation_nanoseconds[i];
+}
+
+/* Of the repetitions that take the times of operations; 0 where none are asked for. */
+static uint64_t profiled_median(const struct run *run, size_t index)
+{
+    if (!run->options->profile)
+        return 0;
+    return run->profiled > 0 ? sort_to_median(row(run, index) + run->repeat, run->profiled)
+                             : sort_to_median(row(run, index), run->repeat);
 }
 
 static void report_medians(struct run *run)
@@ -77,14 +92,13 @@ static void report_medians(struct run *run)
     size_t next = 0;
     for (size_t i = 0; i < run->report->segment_count; i++) {
         struct healcl_segment_profile *segment = &run->report->segments[i];
-        segment->nanoseconds = sort_to_median(row(run, next++), run->repeat);
-        for (size_t j = 0; j < segment->profile_count; j++) {
-            uint64_t *times = row(run, next++);
-            uint64_t nanoseconds = run->profiled > 0
-                                       ? sort_to_median(times + run->repeat, run->profiled)
-                                       : sort_to_median(times, run->repeat);
-            segment->profiles[j].nanoseconds = run->options->profile ? nanoseconds : 0;
-        }
+        segment->profiled_nanoseconds = profiled_median(run, next);
+        segment->nanoseconds = sort_to_median(row(run, next), run->repeat);
+        segment->without_command_nanoseconds = profiled_median(run, next + 1);
+        segment->not_begun_nanoseconds = profiled_median(run, next + 2);
+        next += SEGMENT_ROWS;
+        for (size_t j = 0; j < segment->profile_count; j++)
+            segment->profiles[j].nanoseconds = profiled_median(run, next++);
     }
 }
 
@@ -130,7 +144,7 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
     size_t rows = 1;
     for (size_t i = 0; i < plan->segment_count; i++) {
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
-        rows += 1 + report->segments[i].profile_count;
+        rows += SEGMENT_ROWS + report->segments[i].profile_count;
     }
     run->times = calloc(rows, columns(run) * sizeof *run->times);
     if (!run->times)
@@ -199,7 +213,7 @@ MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetiti
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
         note_times(run, next_row, profile, repetition, &result);
-        next_row += 1 + profile->profile_count;
+        next_row += SEGMENT_ROWS + profile->profile_count;
     }
     return results_end_repetition(run->results, error);
 }
@@ -230,31 +244,64 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
     return HEALCL_OK;
 }
 
-/* Prepares and runs one repetition. */
-MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition,
+static void tell_repetition(const struct run *run, uint32_t repetition, bool warms_up)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    if (!observer->repetition)
+        return;
+    if (warms_up)
+        observer->repetition(observer->context, HEALCL_WARMING_UP, 1, 1);
+    else if (repetition < run->repeat)
+        observer->repetition(observer->context, HEALCL_MEASURING, repetition + 1, run->repeat);
+    else
+        observer->repetition(observer->context, HEALCL_PROFILING, repetition - run->repeat + 1,
+                             run->profiled);
+}
+
+/* Runs one repetition of an executor that is as new. */
+MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition, bool warms_up,
                                             struct healcl_error *error)
 {
-    size_t span = trace_begin(run->trace, "repetition", "repetition");
+    tell_repetition(run, repetition, warms_up);
+    size_t span = trace_begin(run->trace, "repetition", warms_up ? "warm-up" : "repetition");
     enum healcl_status status = HEALCL_OK;
-    if (repetition > 0)
-        status = run->executor->class->reset(run->executor, error);
-    if (status == HEALCL_OK && repetition == run->repeat)
+    run->report->run_nanoseconds[repetition] = 0;
+    if (repetition == run->repeat)
         status = device_set_profiling(run->device, true, error);
     if (status == HEALCL_OK)
         status = run_once(run, repetition, error);
     trace_end(run->trace, span);
+    run->report->dropped_digits = run->executor->dropped_digits;
     return status;
+}
+
+/* The first repetition, in which a device may have to compile what it runs. Drivers compile when a
+ * program is built, when its kernel first runs, or both; so a repetition in which a kernel ran for
+ * the first time does not count, and its times are written over by those of the next one. */
+MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
+                                             struct healcl_error *error)
+{
+    bool may_compile = run->device && !run->options->no_warm_up;
+    uint64_t launched = run->device ? run->device->first_launches : 0;
+    TRY(repeat(run, 0, may_compile && launched == 0, error));
+    warn_of_dropped_digits(run);
+    *next = 1;
+    if (may_compile && run->device->first_launches > launched) {
+        run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
+        *next = 0;
+    }
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
 {
     uint64_t compiled_before = compile_time(run);
     TRY(create_executor(run, error));
-    for (uint32_t i = 0; i < columns(run); i++) {
-        TRY(repeat(run, i, error));
-        run->report->dropped_digits = run->executor->dropped_digits;
-        if (i == 0)
-            warn_of_dropped_digits(run);
+    uint32_t next = 0;
+    TRY(warm_up(run, &next, error));
+    for (uint32_t i = next; i < columns(run); i++) {
+        TRY(run->executor->class->reset(run->executor, error));
+        TRY(repeat(run, i, false, error));
     }
     report_medians(run);
     run->report->operations_by_host = !run->device || !run->device->event_times;

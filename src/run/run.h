@@ -24,7 +24,10 @@ struct result_sink {
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
     uint64_t sink_nanoseconds; /* comparing and dumping */
-    uint64_t operation_nanoseconds[OPERATION_COUNT]; /* on the device, while it is profiling */
+    /* While the device is profiling: how long it worked for each operation, and how long, between
+     * kernels, it had no command or had not begun with it. */
+    uint64_t operation_nanoseconds[OPERATION_COUNT];
+    uint64_t without_command_nanoseconds, not_begun_nanoseconds;
 };
 
 struct executor;

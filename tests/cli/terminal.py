@@ -9,6 +9,7 @@ import pty
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -104,6 +105,12 @@ def main():
     piped = subprocess.run(["sh", "-c", slow], cwd=ROOT, capture_output=True)
     check(piped.returncode == 0 and ESCAPE not in piped.stdout and piped.stderr == b"",
           "without a terminal there is no progress", piped)
+
+    with tempfile.TemporaryDirectory() as cache:
+        cold = f"HEALCL_CACHE_DIR= POCL_CACHE_DIR={cache} {healcl} run transcripts/names.json"
+        code, output = on_terminal(cold)
+    check(code == 4 or b"  compiling, segment " in output, "progress tells of compiling", output)
+    check(code == 4 or b"\ncompiling " in screen(output), "its time is a row", screen(output))
 
     code, output = on_terminal(f"{healcl} devices")
     check(code == 4 or all(len(line) <= 80 for line in output.split(b"\r\n")),

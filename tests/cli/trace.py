@@ -130,7 +130,7 @@ def check_operations(run, repetitions):
 
 
 def check_device_run(healcl, folder, *arguments, repetitions=1):
-    run = Run(healcl, folder, "--repeat", str(repetitions), *arguments)
+    run = Run(healcl, folder, "--no-warmup", "--repeat", str(repetitions), *arguments)
     assert run.code == 0, arguments
     check_form(run)
     check_nesting(run.track(HOST))
@@ -139,6 +139,15 @@ def check_device_run(healcl, folder, *arguments, repetitions=1):
     check_segments(run, repetitions)
     check_operations(run, repetitions)
     return run
+
+
+def check_warm_up(healcl, folder):
+    """A repetition that does not count goes before those that do."""
+    run = Run(healcl, folder, "--repeat", "2", "transcripts/names.json")
+    assert [span["name"] for span in run.of("repetition")] == ["warm-up"] + ["repetition"] * 2
+    assert len(run.json["runs_ns"]) == 2
+    lasted = run.of("repetition")[0]["dur"] * 1000
+    assert 0 < run.json["warm_up_ns"] <= lasted, (run.json["warm_up_ns"], lasted)
 
 
 def check_reference(healcl, folder):
@@ -193,7 +202,7 @@ def check_clock(healcl, folder, *arguments):
         inside = run.json["total_ns"]
         parts = sum(run.json["runs_ns"]) + sum(
             run.json[f"{part}_ns"] for part in ("open_device", "open_transcript", "compile",
-                                                "verify"))
+                                                "warm_up", "verify"))
         assert parts <= inside <= run.about["total_ns"] <= run.outside
         outside = run.outside - len(run.spans) * WRITING
         seen = {"report": inside / outside, "trace": run.about["total_ns"] / outside,
@@ -220,6 +229,7 @@ def main():
             return 0
         for name in "recognizer", "segments", "random_1", "aliasing", "payloads":
             check_device_run(healcl, folder, f"transcripts/{name}.json")
+        check_warm_up(healcl, folder)
         run = check_device_run(healcl, folder, workload, repetitions=3)
         assert run.of("build") and run.of("wait") and run.of("compare") and run.of("decode")
         assert run.of("transfer", TRANSFER) and run.of("transfer", COMPUTE)

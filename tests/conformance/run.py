@@ -115,7 +115,7 @@ class Runner:
 
     def expect_good(self, path, *options, seconds=GOOD_SECONDS, environment=None):
         """`run` verifies every result, and tells no error."""
-        code, out, err = self.healcl("run", *options, path, seconds=seconds,
+        code, out, err = self.healcl("run", "--no-warmup", *options, path, seconds=seconds,
                                      environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
         if code != VERIFIED:
@@ -136,7 +136,7 @@ class Runner:
 
     def expect_bad(self, bad, *options):
         """`run` ends in time, with the right code and one line that tells the place."""
-        code, out, err = self.healcl("run", *options, bad.path, seconds=SECONDS)
+        code, out, err = self.healcl("run", "--no-warmup", *options, bad.path, seconds=SECONDS)
         what = " ".join(["run", *options])
         if code is None:
             self.fail(bad.path, "%s: still runs after %d s" % (what, SECONDS))

@@ -40,7 +40,7 @@ def main():
     for chunk_bytes in (str(CHUNK_BYTES), ""):
         print("HEALCL_CHUNK_BYTES=%s" % chunk_bytes, flush=True)
         environment = dict(os.environ, HEALCL_CHUNK_BYTES=chunk_bytes)
-        status |= subprocess.run([healcl, "run", path], env=environment, check=False).returncode
+        status |= subprocess.run([healcl, "run", "-q", path], env=environment, check=False).returncode
     os.remove(path)
     return 1 if status else 0
 

@@ -6,11 +6,10 @@
 
 #include "helper_scenario.h"
 
-static void ignore_time(void *context, uint32_t tag, uint64_t nanoseconds)
+static void ignore_times(void *context, const struct launch_times *times)
 {
     (void)context;
-    (void)tag;
-    (void)nanoseconds;
+    (void)times;
 }
 
 static enum healcl_status use(struct healcl_device *device, struct scenario *scenario, bool *right)
@@ -21,7 +20,7 @@ static enum healcl_status use(struct healcl_device *device, struct scenario *sce
     for (int i = 0; i < 2; i++)
         TRY(scenario_launch(device, scenario, &error));
     TRY(device_finish(device, &error));
-    TRY(device_take_times(device, ignore_time, NULL, &error));
+    TRY(device_take_times(device, ignore_times, NULL, &error));
     return scenario_launch(device, scenario, &error); /* its event is left for the close */
 }
 

@@ -131,15 +131,16 @@ static void writes_across_chunks(void **state)
 }
 
 struct sum {
-    uint64_t count, nanoseconds;
+    uint64_t count, nanoseconds, idle;
 };
 
-static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
+static void add_times(void *context, const struct launch_times *times)
 {
     struct sum *sum = context;
-    assert_int_equal(tag, SCENARIO_TAG);
+    assert_int_equal(times->tag, SCENARIO_TAG);
     sum->count++;
-    sum->nanoseconds += nanoseconds;
+    sum->nanoseconds += times->running;
+    sum->idle += times->without_command + times->not_begun;
 }
 
 static void takes_times(void **state)
@@ -147,20 +148,23 @@ static void takes_times(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     struct scenario scenario = {.count = 10000, .local_size = 8};
-    struct sum sum = {0, 0};
+    struct sum sum = {0};
     bool right = false;
     OK(scenario_run(device, &scenario, &right, &error)); /* before: no times */
-    OK(device_take_times(device, add_time, &sum, &error));
+    OK(device_take_times(device, add_times, &sum, &error));
     assert_int_equal(sum.count, 0);
     OK(device_set_profiling(device, true, &error));
     OK(device_set_profiling(device, true, &error));
     assert_int_equal(helper.queues, 2);
+    uint64_t start = monotonic_nanoseconds();
     for (int i = 0; i < 1000; i++)
         OK(scenario_launch(device, &scenario, &error));
     OK(device_finish(device, &error));
-    OK(device_take_times(device, add_time, &sum, &error));
+    uint64_t passed = monotonic_nanoseconds() - start;
+    OK(device_take_times(device, add_times, &sum, &error));
     assert_int_equal(sum.count, 1000);
-    assert_true(sum.nanoseconds > 0);
+    assert_true(sum.nanoseconds > 0 && sum.idle > 0);
+    assert_true(sum.nanoseconds + sum.idle <= passed);
     assert_int_equal(helper.events, 0);
     OK(scenario_launch(device, &scenario, &error)); /* left for the close to release */
     OK(device_set_profiling(device, false, &error));
@@ -176,7 +180,7 @@ static void takes_times_by_the_host(void **state)
     (void)state;
     const struct opencl cl = helper_opencl_without_times();
     struct scenario scenario = {.count = 10000, .local_size = 8};
-    struct sum sum = {0, 0};
+    struct sum sum = {0};
     struct healcl_device *device = NULL;
     bool right = false;
     OK(device_open(&cl, "", &device, &error));
@@ -187,9 +191,10 @@ static void takes_times_by_the_host(void **state)
     OK(scenario_run(device, &scenario, &right, &error));
     for (int i = 0; i < 10; i++)
         OK(scenario_launch(device, &scenario, &error));
-    OK(device_take_times(device, add_time, &sum, &error));
+    OK(device_take_times(device, add_times, &sum, &error));
     assert_true(right && sum.count == 11);
     assert_true(sum.nanoseconds > 0 && sum.nanoseconds < monotonic_nanoseconds() - start);
+    assert_int_equal(sum.idle, 0);
     scenario_release(device, &scenario);
     healcl_device_close(device);
 }

@@ -110,10 +110,10 @@ static void converts_between_clocks(void **state)
 
 /* ---------------------------------------------------------------- on a device */
 
-static void add_time(void *context, uint32_t tag, uint64_t nanoseconds)
+static void add_times(void *context, const struct launch_times *times)
 {
-    assert_int_equal(tag, SCENARIO_TAG);
-    *(uint64_t *)context += nanoseconds;
+    assert_int_equal(times->tag, SCENARIO_TAG);
+    *(uint64_t *)context += times->running;
 }
 
 /* Uploads (mapped where it is large), launches and downloads under a trace. *complete is set when
@@ -128,7 +128,7 @@ static enum healcl_status use(struct healcl_device *device, struct scenario *sce
     TRY(scenario_run(device, scenario, &right, &error));
     TRY(scenario_launch(device, scenario, &error));
     TRY(device_finish(device, &error));
-    TRY(device_take_times(device, add_time, &nanoseconds, &error));
+    TRY(device_take_times(device, add_times, &nanoseconds, &error));
     assert_true(right && nanoseconds > 0);
     *complete = true;
     return HEALCL_OK;
