@@ -36,6 +36,7 @@ struct session {
     size_t difference_count;
 
     struct device_info info; /* of the device that was chosen */
+    struct device_tuning tuning;
     struct healcl_device *device;
     struct healcl_transcript *transcript;
     struct healcl_report *report;
@@ -183,6 +184,7 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     trace_end(session->trace, span);
     TRY(status);
     session->open_device_nanoseconds += monotonic_nanoseconds() - begin;
+    session->tuning = session->device->tuning;
     warn_of_memory(session);
     return status;
 }
@@ -242,6 +244,7 @@ static struct run_facts facts_of(const struct session *session)
     return (struct run_facts){.file = session->file,
                               .plan = session->transcript->plan,
                               .device = session->reference ? NULL : &session->info,
+                              .tuning = session->reference ? NULL : &session->tuning,
                               .report = session->report,
                               .no_verify = session->no_verify,
                               .total_nanoseconds = monotonic_nanoseconds() - session->start,

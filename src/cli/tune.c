@@ -5,18 +5,23 @@
 #include "cli/cli.h"
 #include "cli/json_output.h"
 #include "cli/progress.h"
+#include "core/clock.h"
 #include "report/tune.h"
+
+enum { BUDGET_MAX = 86400 }; /* seconds */
 
 /* One `healcl tune`. */
 struct session {
     const char *selector;
     struct json_output json;
-    bool dry_run;
+    bool dry_run, reset, force;
+    uint32_t budget; /* seconds from the start; 0: as long as it takes */
+    uint64_t start;  /* of the command */
     struct progress progress;
     struct healcl_device *device;
     struct device_info info; /* of the device */
     struct tune_report report;
-    char *kept; /* path */
+    char *kept; /* path; with reset of what is forgotten */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -36,16 +41,47 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     return HEALCL_OK;
 }
 
+static bool any_is_chosen(const struct tune_report *report)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen)
+            return true;
+    return false;
+}
+
+MUST_CHECK static enum healcl_status reset(struct session *session, struct healcl_error *error)
+{
+    struct device_info *list;
+    size_t count, index;
+    TRY(device_list(&opencl_loader, &list, &count, error));
+    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    if (status == HEALCL_OK)
+        session->info = list[index];
+    free(list);
+    TRY(status);
+    return tuning_forget(&session->info, &session->kept, error);
+}
+
 MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl_error *error)
 {
     TRY(json_output_open(&session->json, error));
+    if (session->reset)
+        return reset(session, error);
     TRY(open_device(session, error));
     tune_list(&session->info, &session->report);
     if (session->dry_run)
         return HEALCL_OK;
-    struct tune_options options = {
-        .memory_limit = host_memory(), .measuring = say, .context = session};
+    struct tune_options options = {.memory_limit = host_memory(),
+                                   .force = session->force,
+                                   .measuring = say,
+                                   .context = session};
+    if (session->budget > 0) /* a tenth is left for closing the device and keeping binaries */
+        options.deadline = session->start + (uint64_t)session->budget * 900000000u;
     TRY(tune_measure(&session->device, &options, &session->report, error));
+    if (!any_is_chosen(&session->report))
+        FAIL(error, HEALCL_DEVICE,
+             "%u s are not enough to measure all choices of '%s': nothing is kept", session->budget,
+             session->report.alternatives[0].subject);
     return tuning_keep(&session->report.tuning, &session->info, &session->kept, error);
 }
 
@@ -56,17 +92,28 @@ static int write_json(struct session *session, const struct tune_facts *facts)
     FILE *stream = json_output_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_tune_json(facts, stream), false);
+    enum healcl_status written = session->reset
+                                     ? report_tune_reset_json(&session->info, session->kept, stream)
+                                     : report_tune_json(facts, stream);
+    return json_output_end(&session->json, written, false);
+}
+
+static int print_text(struct session *session, const struct tune_facts *facts)
+{
+    struct style style = style_of(stdout);
+    if (!session->reset)
+        return printed(report_tune(facts, &style));
+    report_tune_reset(&session->info, session->kept, &style);
+    return EXIT_VERIFIED;
 }
 
 static int tell(struct session *session)
 {
-    struct style style = style_of(stdout);
     struct tune_facts facts = {.device = &session->info,
                                .report = &session->report,
                                .measured = !session->dry_run,
                                .kept = session->kept};
-    int code = session->json.on_stdout ? EXIT_VERIFIED : printed(report_tune(&facts, &style));
+    int code = session->json.on_stdout ? EXIT_VERIFIED : print_text(session, &facts);
     int json_code = write_json(session, &facts);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
@@ -74,6 +121,7 @@ static int tell(struct session *session)
 static int tune_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
+    session->start = monotonic_nanoseconds();
     progress_start(&session->progress, true);
     enum healcl_status status = tune(session, &error);
     progress_end(&session->progress);
@@ -89,12 +137,15 @@ static int tune_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_DRY_RUN };
+enum { OPTION_JSON = 256, OPTION_DRY_RUN, OPTION_BUDGET, OPTION_FORCE, OPTION_RESET };
 
 static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
     {"json", required_argument, NULL, OPTION_JSON},
     {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
+    {"budget", required_argument, NULL, OPTION_BUDGET},
+    {"force", no_argument, NULL, OPTION_FORCE},
+    {"reset", no_argument, NULL, OPTION_RESET},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -108,10 +159,19 @@ static int run(const struct command *command, int argc, char **argv)
         case 'd': session.selector = optarg; break;
         case OPTION_JSON: json_output_set(&session.json, optarg); break;
         case OPTION_DRY_RUN: session.dry_run = true; break;
+        case OPTION_BUDGET:
+            if (!parse_count(optarg, BUDGET_MAX, &session.budget))
+                return usage_error(command, "--budget takes seconds from 1 to %d, not '%s'",
+                                   BUDGET_MAX, optarg);
+            break;
+        case OPTION_FORCE: session.force = true; break;
+        case OPTION_RESET: session.reset = true; break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv, options);
         }
     }
+    if (session.reset && (session.dry_run || session.budget > 0 || session.force))
+        return usage_error(command, "--reset measures nothing: it goes with --device and --json");
     int code = no_file(command, argc, argv);
     return code == EXIT_VERIFIED ? tune_and_tell(&session) : code;
 }
@@ -119,20 +179,28 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_tune = {
     .name = "tune",
     .summary = "find the fastest kernels for a device, and keep the choice",
-    .help = "Measures how kernels are best shaped on a device, checks their results against the\n"
-            "host reference, and keeps the choice for all later runs on this device and driver.\n"
-            "\n"
-            "Usage: healcl tune [OPTIONS]\n"
-            "\n"
-            "  -d, --device SEL   the device, as for healcl run\n"
-            "      --dry-run      list what would be measured; measure and keep nothing\n"
-            "      --json FILE|-  as JSON too, or with - alone on standard output (docs/JSON.md)\n"
-            "  -h, --help         this text\n"
-            "\n"
-            "The times are of a few operations together. The first choice of each subject is the\n"
-            "default; another one is taken only where it is clearly faster, and never one that is\n"
-            "wrong or fails. The choice is a file in the cache folder, HEALCL_CACHE_DIR; "
-            "HEALCL_TUNING\n"
-            "and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+    .help =
+        "Measures how kernels are best shaped on a device, checks their results against the\n"
+        "host reference, and keeps the choice for all later runs on this device and driver.\n"
+        "\n"
+        "Usage: healcl tune [OPTIONS]\n"
+        "\n"
+        "  -d, --device SEL      the device, as for healcl run\n"
+        "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
+        "                        longer, and only what was measured whole is kept\n"
+        "      --force           keep the choice however busy the machine was\n"
+        "      --reset           forget what was kept for the device with its driver, and\n"
+        "                        measure nothing\n"
+        "      --dry-run         list what would be measured; measure and keep nothing\n"
+        "      --json FILE|-     as JSON too, or with - alone on standard output\n"
+        "                        (docs/JSON.md)\n"
+        "  -h, --help            this text\n"
+        "\n"
+        "The times are of a few operations together. The first choice of each subject is the\n"
+        "default; another one is taken only where it is clearly faster, and never one that is\n"
+        "wrong or fails. A machine with other work to do gives times that cannot be trusted:\n"
+        "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
+        "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
+        "HEALCL_CACHE_DIR; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
     .run = run,
 };

@@ -34,26 +34,13 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
 
 /* ---------------------------------------------------------------- the environment */
 
-static enum healcl_status read_tuning(struct healcl_device *device, struct healcl_error *error)
-{
-    static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
-    device->tuning = tuning_default(&device->info);
-    (void)tuning_read_kept(&device->tuning, &device->info);
-    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
-        const char *text = getenv(variables[i]);
-        if (text)
-            TRY(tuning_parse(&device->tuning, text, variables[i], &device->info, error));
-    }
-    return HEALCL_OK;
-}
-
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
                                         bool launches_overlap, struct healcl_error *error)
 {
     device->info.loop_limit = loop_limit;
     device->info.launches_overlap = launches_overlap;
-    TRY(read_tuning(device, error));
-    struct device_tuning tuning = device->tuning;
+    struct device_tuning tuning;
+    TRY(tuning_of_device(&device->info, &tuning, error));
     return device_set_tuning(device, &tuning, error);
 }
 
@@ -135,7 +122,7 @@ static enum healcl_status choose(const struct opencl *cl, const char *selector,
 
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY(read_tuning(device, error));
+    TRY(tuning_of_device(&device->info, &device->tuning, error));
     TRY(read_chunk_bytes(device, error));
     TRY(open_context(device, error));
     device->cache_directory = cache_directory();

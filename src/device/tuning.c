@@ -44,6 +44,13 @@ bool kernel_family_has(enum kernel_family family, enum kernel_variant variant)
     return families[family].variants >> variant & 1;
 }
 
+const char *tuning_source_name(const struct device_tuning *tuning)
+{
+    static const char *const names[] = {NULL, "healcl tune", "the environment",
+                                        "healcl tune and the environment"};
+    return names[tuning->tuned_by];
+}
+
 /* ---------------------------------------------------------------- defaults */
 
 /* Takes a variant for every family that has it; returns whether any has. */

@@ -36,7 +36,13 @@ struct device_tuning {
     uint32_t launches_at_once;     /* that may overlap, if queues can be out of order; 1: none */
     uint32_t past_caches_bytes;    /* outputs of so many are stored past the caches */
     enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
+    uint32_t tuned_by; /* bits of enum tuning_source: what has changed it; 0: the default */
 };
+
+enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2 };
+
+/* "healcl tune", "the environment", "healcl tune and the environment"; NULL: it is the default. */
+const char *tuning_source_name(const struct device_tuning *tuning);
 
 /* "transform" ..., "vectors" ... */
 const char *kernel_family_name(enum kernel_family family);
@@ -45,10 +51,7 @@ const char *kernel_variant_name(enum kernel_variant variant);
 /* Whether a family has a variant. */
 bool kernel_family_has(enum kernel_family family, enum kernel_variant variant);
 
-/*
- * What a device is opened with: the default of its kind, changed by what `healcl tune` has kept for
- * it, by HEALCL_TUNING, and by HEALCL_VARIANT.
- */
+/* The default of a device's kind. */
 struct device_tuning tuning_default(const struct device_info *info);
 
 /*
@@ -66,6 +69,15 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 
 /* ---- tuning_kept.c ---- */
 
+/*
+ * What a device is opened with: the default of its kind, changed by what `healcl tune` has kept for
+ * it, by HEALCL_TUNING, and by HEALCL_VARIANT.
+ * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
+ */
+MUST_CHECK enum healcl_status tuning_of_device(const struct device_info *info,
+                                               struct device_tuning *tuning,
+                                               struct healcl_error *error);
+
 /* Changes tuning to what has been kept for this device with this driver. Returns whether anything
  * has; what cannot be read or understood is nothing. */
 bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *info);
@@ -75,5 +87,11 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
 MUST_CHECK enum healcl_status tuning_keep(const struct device_tuning *tuning,
                                           const struct device_info *info, char **path,
                                           struct healcl_error *error);
+
+/* Forgets what has been kept for this device with this driver, readable or not. *path is the file
+ * that is gone, freed with free(), or NULL where there was none. Errors: HEALCL_USAGE where the
+ * file cannot be removed. */
+MUST_CHECK enum healcl_status tuning_forget(const struct device_info *info, char **path,
+                                            struct healcl_error *error);
 
 #endif

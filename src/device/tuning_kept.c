@@ -1,8 +1,10 @@
 /* Tunings that `healcl tune` has found, kept for each device and driver: a file of one line, as
- * tuning_format writes it. */
+ * tuning_format writes it; and what a device is opened with. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "device/internal.h"
 
@@ -28,11 +30,31 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
     char *path = directory ? cache_path(directory, name) : NULL;
     bool good = path && cache_read_line(path, TUNING_TEXT_SIZE, text) &&
                 tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
-    if (good)
+    if (good) {
         *tuning = kept;
+        tuning->tuned_by |= TUNED_BY_KEPT;
+    }
     free(path);
     free(directory);
     return good;
+}
+
+enum healcl_status tuning_of_device(const struct device_info *info, struct device_tuning *tuning,
+                                    struct healcl_error *error)
+{
+    static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
+    *tuning = tuning_default(info);
+    (void)tuning_read_kept(tuning, info);
+    struct device_tuning changed = *tuning;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *text = getenv(variables[i]);
+        if (!text || !*text)
+            continue;
+        TRY(tuning_parse(&changed, text, variables[i], info, error));
+        changed.tuned_by |= TUNED_BY_ENVIRONMENT;
+    }
+    *tuning = changed;
+    return HEALCL_OK;
 }
 
 enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
@@ -52,6 +74,29 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
         status = ERROR(error, HEALCL_USAGE, "cannot write '%.400s/%s'", directory, name);
     else if (!(*path = cache_path(directory, name)))
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    free(directory);
+    return status;
+}
+
+enum healcl_status tuning_forget(const struct device_info *info, char **path,
+                                 struct healcl_error *error)
+{
+    *path = NULL;
+    char *directory = cache_directory();
+    if (!directory)
+        return HEALCL_OK;
+    char name[NAME_SIZE];
+    name_of(info, name);
+    char *kept = cache_path(directory, name);
+    enum healcl_status status = HEALCL_OK;
+    if (!kept)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    else if (unlink(kept) == 0)
+        *path = kept;
+    else if (errno != ENOENT && errno != ENOTDIR)
+        status = ERROR(error, HEALCL_USAGE, "cannot remove '%.400s': %s", kept, strerror(errno));
+    if (!*path)
+        free(kept);
     free(directory);
     return status;
 }

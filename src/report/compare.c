@@ -51,7 +51,8 @@ enum healcl_status comparison_add_device(struct comparison *comparison,
                                        .vendor = "",
                                        .driver = "",
                                        .version = "",
-                                       .tuning = ""};
+                                       .tuning = "",
+                                       .tuned_by = ""};
     return HEALCL_OK;
 }
 

@@ -37,8 +37,9 @@ struct compare_device {
     const struct compare_origin *origin;
     const char *selector; /* as --device takes it, or "reference" */
     const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
-    const char *tuning;                /* as HEALCL_TUNING takes it; "" where unknown */
-    bool tuned;                        /* by `healcl tune` */
+    const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */
+    const char *tuned_by; /* "healcl tune", "the environment" ...; "" where it is not, or unknown */
+    bool tuned;
     uint64_t compute_units, clock_mhz; /* 0 where unknown */
     uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
     uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */

@@ -38,6 +38,8 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     json_number(json, object, "max_work_group_size", device->max_work_group_size);
     if (*device->tuning) {
         json_bool(json, object, "tuned", device->tuned);
+        if (*device->tuned_by)
+            json_string(json, object, "tuned_by", device->tuned_by);
         json_string(json, object, "tuning", device->tuning);
     }
     if (device->copied_bytes > 0)

@@ -74,6 +74,7 @@ MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, 
     TRY(string(comparison, object, "driver", &device->driver, error));
     TRY(string(comparison, object, "version", &device->version, error));
     TRY(string(comparison, object, "tuning", &device->tuning, error));
+    TRY(string(comparison, object, "tuned_by", &device->tuned_by, error));
     device->tuned = cJSON_IsTrue(get(object, "tuned"));
     device->compute_units = number(object, "compute_units");
     device->clock_mhz = number(object, "clock_mhz");

@@ -41,6 +41,27 @@ static void add_rates(struct table *table, const struct device_rates *rates)
     table_cell(table, "%s/s", text_bytes(rates->copied_bytes, bytes));
 }
 
+/* What a device would be opened with; an environment that cannot be understood is left out. */
+static struct device_tuning tuning_of(const struct device_info *info)
+{
+    struct device_tuning tuning;
+    if (tuning_of_device(info, &tuning, NULL) != HEALCL_OK)
+        return tuning; /* opening it tells of that */
+    return tuning;
+}
+
+/* Which devices are not run with the kernels of their kind. */
+static void print_tuned(const struct devices_facts *facts, FILE *stream)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        const struct device_info *info = &facts->list[i];
+        struct device_tuning tuning = tuning_of(info);
+        if (!device_unusable(info) && tuning_source_name(&tuning))
+            fprintf(stream, "- %u:%u is tuned by %s\n", info->platform_index, info->device_index,
+                    tuning_source_name(&tuning));
+    }
+}
+
 /* Why devices cannot or should not be used. */
 static void print_reasons(const struct devices_facts *facts, FILE *stream)
 {
@@ -96,6 +117,7 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
         fprintf(style->stream,
                 "64x64: products of 64-bit integers, both halves of each; copy: bytes "
                 "read and written\n");
+    print_tuned(facts, style->stream);
     print_reasons(facts, style->stream);
     return HEALCL_OK;
 }
@@ -128,13 +150,14 @@ void report_self_test(struct json *json, cJSON *object, enum self_test_outcome o
         json_string(json, object, "self_test_failure", failure);
 }
 
-/* What a device would be opened with, but for the environment. */
-static void add_tuning(struct json *json, cJSON *object, const struct device_info *info)
+void report_tuning(struct json *json, cJSON *object, const struct device_tuning *tuning)
 {
     char text[TUNING_TEXT_SIZE];
-    struct device_tuning tuning = tuning_default(info);
-    json_bool(json, object, "tuned", tuning_read_kept(&tuning, info));
-    tuning_format(&tuning, text);
+    const char *source = tuning_source_name(tuning);
+    json_bool(json, object, "tuned", source != NULL);
+    if (source)
+        json_string(json, object, "tuned_by", source);
+    tuning_format(tuning, text);
     json_string(json, object, "tuning", text);
 }
 
@@ -158,7 +181,8 @@ static void add_device(struct json *json, cJSON *object, const struct devices_fa
     if (fault) {
         json_string(json, object, "unusable_because", fault);
     } else {
-        add_tuning(json, object, info);
+        struct device_tuning tuning = tuning_of(info);
+        report_tuning(json, object, &tuning);
         add_self_test(json, object, info, &facts->self_tests[i]);
     }
     if (facts->rates && facts->rates[i].products > 0) {

@@ -15,6 +15,9 @@ MUST_CHECK enum healcl_status report_finish_json(struct json *json, FILE *stream
 /* Describes a device; adds its members to object. */
 void report_device_members(struct json *json, cJSON *object, const struct device_info *info);
 
+/* How its kernels are shaped and what has said so, as further members. */
+void report_tuning(struct json *json, cJSON *object, const struct device_tuning *tuning);
+
 /* What its self-test said, as further members. */
 void report_self_test(struct json *json, cJSON *object, enum self_test_outcome outcome,
                       const char *failure);

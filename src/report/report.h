@@ -27,7 +27,8 @@ struct style {
 struct run_facts {
     const char *file;
     const struct plan *plan;
-    const struct device_info *device; /* NULL: the host reference */
+    const struct device_info *device;   /* NULL: the host reference */
+    const struct device_tuning *tuning; /* of the device; NULL without one */
     const struct healcl_report *report;
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */

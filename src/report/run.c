@@ -308,6 +308,17 @@ MUST_CHECK static enum healcl_status print_runs(const struct healcl_report *repo
     return HEALCL_OK;
 }
 
+/* Of a device that is not run as its kind is by default: figures of one are not those of another.
+ */
+static void print_tuning(const struct device_tuning *tuning, const struct style *style,
+                         bool verbose)
+{
+    char text[TUNING_TEXT_SIZE];
+    tuning_format(tuning, text);
+    report_label(style, "tuned", "by %s%s%s", tuning_source_name(tuning), verbose ? ": " : "",
+                 verbose ? text : "");
+}
+
 enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
                               bool verbose)
 {
@@ -320,6 +331,8 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         report_label(style, "device", "host reference");
     if (verbose && facts->device)
         report_label(style, "driver", "%s, %s", facts->device->driver, facts->device->version);
+    if (facts->tuning && tuning_source_name(facts->tuning))
+        print_tuning(facts->tuning, style, verbose);
     report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
     TRY(print_runs(report, style));
     if (report->segment_count > 0) {

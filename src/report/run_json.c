@@ -71,9 +71,11 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_init(&json, cJSON_CreateObject());
     json_string(&json, json.top, "healcl", healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
-    if (facts->device)
-        report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
-    else
+    if (facts->device) {
+        cJSON *device = json_object(&json, json.top, "device");
+        report_device_members(&json, device, facts->device);
+        report_tuning(&json, device, facts->tuning);
+    } else
         json_string(&json, json.top, "device", "reference");
     add_verdict(&json, facts);
     cJSON *runs = json_array(&json, json.top, "runs_ns");

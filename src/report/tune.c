@@ -21,6 +21,10 @@ static void add_row(struct table *table, const struct tune_alternative *alternat
     if (!measured)
         return;
     table_cell(table, "%s", time);
+    if (alternative->outcome == TUNE_RIGHT)
+        table_cell(table, "%.1f %%", tune_spread(alternative));
+    else
+        table_cell(table, "%s", "");
     table_cell(table, "%s", note_of(alternative));
 }
 
@@ -32,15 +36,33 @@ static void print_reasons(const struct tune_report *report, const struct style *
                     report->alternatives[i].reason);
 }
 
+/* Whether alternative i begins a subject that was not measured whole. */
+static bool is_left(const struct tune_report *report, size_t i)
+{
+    const char *subject = report->alternatives[i].subject;
+    return (i == 0 || report->alternatives[i - 1].subject != subject) &&
+           !tune_is_decided(report, subject);
+}
+
+static void print_left(const struct tune_report *report, const struct style *style)
+{
+    char text[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < report->count; i++)
+        if (is_left(report, i) && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "",
+                                     report->alternatives[i].subject);
+    if (used > 0)
+        report_label(style, "unmeasured", "%s: as kept before, else the default", text);
+}
+
 enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"subject", TABLE_LEFT, false},
-        {"choice", TABLE_LEFT, true},
-        {"time", TABLE_RIGHT, false},
-        {"", TABLE_LEFT, false},
+        {"subject", TABLE_LEFT, false}, {"choice", TABLE_LEFT, true}, {"time", TABLE_RIGHT, false},
+        {"spread", TABLE_RIGHT, false}, {"", TABLE_LEFT, false},
     };
-    struct table *table = table_create(columns, facts->measured ? 4 : 2);
+    struct table *table = table_create(columns, facts->measured ? 5 : 2);
     for (size_t i = 0; i < facts->report->count; i++)
         add_row(table, &facts->report->alternatives[i], facts->measured);
     report_label(style, "device", "%s", facts->device->name);
@@ -53,9 +75,17 @@ enum healcl_status report_tune(const struct tune_facts *facts, const struct styl
     char text[TUNING_TEXT_SIZE];
     tuning_format(&facts->report->tuning, text);
     putc('\n', style->stream);
+    print_left(facts->report, style);
     report_label(style, "tuning", "%s", text);
     report_label(style, "kept", "%s", facts->kept ? facts->kept : "nowhere: HEALCL_CACHE_DIR");
     return HEALCL_OK;
+}
+
+void report_tune_reset(const struct device_info *device, const char *forgotten,
+                       const struct style *style)
+{
+    report_label(style, "device", "%s", device->name);
+    report_label(style, "forgotten", "%s", forgotten ? forgotten : "nothing: none was kept");
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -66,8 +96,10 @@ static void add_alternative(struct json *json, cJSON *object,
     json_string(json, object, "subject", alternative->subject);
     json_string(json, object, "choice", alternative->choice);
     json_string(json, object, "outcome", tune_outcome_name(alternative->outcome));
-    if (alternative->outcome == TUNE_RIGHT)
+    if (alternative->outcome == TUNE_RIGHT) {
         json_number(json, object, "time_ns", (uint64_t)alternative->nanoseconds);
+        json_number(json, object, "median_ns", (uint64_t)alternative->median_nanoseconds);
+    }
     if (alternative->reason[0])
         json_string(json, object, "reason", alternative->reason);
     json_bool(json, object, "chosen", alternative->chosen);
@@ -83,11 +115,29 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
     cJSON *list = json_array(&json, json.top, "alternatives");
     for (size_t i = 0; i < facts->report->count; i++)
         add_alternative(&json, json_object(&json, list, NULL), &facts->report->alternatives[i]);
+    cJSON *left = facts->measured ? json_array(&json, json.top, "unmeasured") : NULL;
+    for (size_t i = 0; left && i < facts->report->count; i++)
+        if (is_left(facts->report, i))
+            json_string(&json, left, NULL, facts->report->alternatives[i].subject);
     tuning_format(&facts->report->tuning, text);
     json_string(&json, json.top, "tuning", text);
     if (facts->kept)
         json_string(&json, json.top, "kept", facts->kept);
     else
         json_null(&json, json.top, "kept");
+    return report_finish_json(&json, stream);
+}
+
+enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
+                                          FILE *stream)
+{
+    struct json json;
+    json_init(&json, cJSON_CreateObject());
+    json_string(&json, json.top, "healcl", healcl_version());
+    report_device_members(&json, json_object(&json, json.top, "device"), device);
+    if (forgotten)
+        json_string(&json, json.top, "forgotten", forgotten);
+    else
+        json_null(&json, json.top, "forgotten");
     return report_finish_json(&json, stream);
 }

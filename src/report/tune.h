@@ -17,4 +17,10 @@ MUST_CHECK enum healcl_status report_tune(const struct tune_facts *facts,
                                           const struct style *style);
 MUST_CHECK enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
 
+/* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none. */
+void report_tune_reset(const struct device_info *device, const char *forgotten,
+                       const struct style *style);
+MUST_CHECK enum healcl_status report_tune_reset_json(const struct device_info *device,
+                                                     const char *forgotten, FILE *stream);
+
 #endif

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
+
 /* ---------------------------------------------------------------- what is measured */
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
@@ -40,7 +42,7 @@ static const struct tune_case {
     {FAMILY_gather, "take_along_axis", SETTINGS([BENCH_BYTES] = MEGABYTES_8)},
 };
 
-enum { CASE_COUNT = sizeof cases / sizeof *cases };
+enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };
 
 static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
                   LAUNCHES[] = "launches_at_once";
@@ -166,7 +168,34 @@ const char *tune_outcome_name(enum tune_outcome outcome)
     return names[outcome];
 }
 
+double tune_spread(const struct tune_alternative *alternative)
+{
+    if (alternative->outcome != TUNE_RIGHT || alternative->nanoseconds <= 0)
+        return 0;
+    return 100 * (alternative->median_nanoseconds / alternative->nanoseconds - 1);
+}
+
+bool tune_is_decided(const struct tune_report *report, const char *subject)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen && strcmp(report->alternatives[i].subject, subject) == 0)
+            return true;
+    return false;
+}
+
 /* ---------------------------------------------------------------- measuring */
+
+static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run};
+
+/* One call of tune_measure. */
+struct tuner {
+    struct healcl_device **device;
+    const struct tune_options *options;
+    const struct tune_clock *clock;
+    struct tune_report *report;
+    uint64_t longest; /* measurement so far, in nanoseconds */
+    bool out_of_time;
+};
 
 /* What a failure has left behind is not for the next alternative. */
 MUST_CHECK static enum healcl_status open_anew(struct healcl_device **device,
@@ -193,42 +222,54 @@ MUST_CHECK static enum healcl_status tuning_of(const struct tune_alternative *al
     return tuning_parse(tuning, alternative->choice, "tune", info, error);
 }
 
-MUST_CHECK static enum healcl_status run_cases(struct healcl_device *device,
-                                               const struct tune_options *options,
+/* Whether one measurement more would end behind the deadline, as far as one can tell. */
+static bool is_out_of_time(struct tuner *tuner)
+{
+    uint64_t deadline = tuner->options->deadline;
+    if (deadline > 0 && !tuner->out_of_time) {
+        uint64_t now = tuner->clock->now();
+        tuner->out_of_time = now >= deadline || deadline - now < tuner->longest;
+    }
+    return tuner->out_of_time;
+}
+
+/* Measures the cases of an alternative, unless time runs out. */
+MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
                                                struct tune_alternative *alternative,
                                                struct healcl_error *error)
 {
-    enum { SAMPLES = 7 };
-    struct bench_options bench = {.repeat = SAMPLES, .memory_limit = options->memory_limit};
+    struct bench_options bench = {.repeat = SAMPLES, .memory_limit = tuner->options->memory_limit};
     struct bench_result result;
+    alternative->nanoseconds = alternative->median_nanoseconds = 0;
     for (int i = 0; i < CASE_COUNT; i++) {
         if (!decides(alternative->subject, &cases[i]))
             continue;
-        TRY(bench_run(device, bench_operation_find(cases[i].operation), &cases[i].settings, &bench,
-                      &result, error));
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
+                                &cases[i].settings, &bench, &result, error));
+        uint64_t took = tuner->clock->now() - begin;
+        if (took > tuner->longest)
+            tuner->longest = took;
         alternative->nanoseconds += result.min_ns; /* what else runs only adds */
+        alternative->median_nanoseconds += result.median_ns;
     }
     return HEALCL_OK;
 }
 
-/* Measures an alternative; that it is wrong or fails is an outcome, no error. So is a refusal: what
- * one shape of kernels cannot do on this device another may. */
-MUST_CHECK static enum healcl_status measure(struct healcl_device **device,
-                                             const struct tune_options *options,
-                                             const struct tune_report *report,
-                                             struct tune_alternative *alternative,
-                                             struct healcl_error *error)
+/* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
+ * what one shape of kernels cannot do on this device another may. */
+MUST_CHECK static enum healcl_status try_once(struct tuner *tuner,
+                                              struct tune_alternative *alternative,
+                                              struct healcl_error *error)
 {
     struct healcl_error problem = {.status = HEALCL_OK};
-    struct device_tuning tuning;
-    TRY(tuning_of(alternative, report, &(*device)->info, &tuning, error));
-    TRY(device_set_tuning(*device, &tuning, error));
-    if (options->measuring)
-        options->measuring(options->context, alternative);
-    enum healcl_status status = run_cases(*device, options, alternative, &problem);
-    alternative->outcome = status == HEALCL_OK          ? TUNE_RIGHT
-                           : status == HEALCL_DIFFERENT ? TUNE_WRONG
-                                                        : TUNE_FAILED;
+    enum healcl_status status = run_cases(tuner, alternative, &problem);
+    alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
+                           : status != HEALCL_OK      ? TUNE_FAILED
+                           : tuner->out_of_time       ? TUNE_NOT_MEASURED
+                                                      : TUNE_RIGHT;
     if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
         if (error)
             *error = problem;
@@ -239,7 +280,34 @@ MUST_CHECK static enum healcl_status measure(struct healcl_device **device,
     snprintf(alternative->reason, sizeof alternative->reason, "%s",
              status == HEALCL_OK ? "" : problem.message);
     healcl_error_clear(&problem);
-    return alternative->outcome == TUNE_FAILED ? open_anew(device, error) : HEALCL_OK;
+    return alternative->outcome == TUNE_FAILED ? open_anew(tuner->device, error) : HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status measure(struct tuner *tuner,
+                                             struct tune_alternative *alternative,
+                                             struct healcl_error *error)
+{
+    const struct tune_options *options = tuner->options;
+    struct device_tuning tuning;
+    if (is_out_of_time(tuner))
+        return HEALCL_OK;
+    TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
+    TRY(device_set_tuning(*tuner->device, &tuning, error));
+    if (options->measuring)
+        options->measuring(options->context, alternative);
+    for (int i = 0; i < TUNE_TRIES; i++) {
+        TRY(try_once(tuner, alternative, error));
+        if (options->force || tune_spread(alternative) <= TUNE_SPREAD_MOST)
+            return HEALCL_OK;
+    }
+    FAIL(
+        error, HEALCL_DEVICE,
+        "the machine is too busy: with '%s' the median of %d samples took %.3g %% longer than the "
+        "fastest (%.4g ms and %.4g ms), and more than %d %% in each of %d tries; nothing is chosen "
+        "(--force chooses all the same)",
+        alternative->choice, SAMPLES, tune_spread(alternative),
+        alternative->median_nanoseconds / 1e6, alternative->nanoseconds / 1e6, TUNE_SPREAD_MOST,
+        TUNE_TRIES);
 }
 
 /* The fastest of count alternatives, or NULL. The first, which is the default, is left only for
@@ -256,20 +324,51 @@ static struct tune_alternative *fastest(struct tune_alternative *alternatives, s
     return best;
 }
 
+/* Measures the alternatives of a subject and chooses one, if there is time for all of them. */
+MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list,
+                                            size_t count, struct healcl_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(measure(tuner, &list[i], error));
+    if (tuner->out_of_time)
+        return HEALCL_OK;
+    struct tune_alternative *best = fastest(list, count);
+    if (!best)
+        FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,
+             list[0].reason);
+    best->chosen = true;
+    return tuning_parse(&tuner->report->tuning, best->choice, "tune", &(*tuner->device)->info,
+                        error);
+}
+
+/* What is not decided is as it was kept before. */
+MUST_CHECK static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
+{
+    const struct device_info *info = &(*tuner->device)->info;
+    struct tune_report *report = tuner->report;
+    report->tuning = tuning_default(info);
+    (void)tuning_read_kept(&report->tuning, info);
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen)
+            TRY(tuning_parse(&report->tuning, report->alternatives[i].choice, "tune", info, error));
+    return HEALCL_OK;
+}
+
 enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
                                 struct tune_report *report, struct healcl_error *error)
 {
+    struct tuner tuner = {.device = device,
+                          .options = options,
+                          .clock = options->clock ? options->clock : &real_clock,
+                          .report = report};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;
         for (end = first; end < report->count && list[end].subject == subject; end++)
-            TRY(measure(device, options, report, &list[end], error));
-        struct tune_alternative *best = fastest(list + first, end - first);
-        if (!best)
-            FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", subject,
-                 list[first].reason);
-        best->chosen = true;
-        TRY(tuning_parse(&report->tuning, best->choice, "tune", &(*device)->info, error));
+            ;
+        TRY(decide(&tuner, list + first, end - first, error));
     }
+    if (tuner.out_of_time)
+        TRY(complete(&tuner, error));
     return device_set_tuning(*device, &report->tuning, error);
 }

@@ -149,6 +149,49 @@ static void keeps_nothing_where_it_cannot(void **state)
     healcl_error_clear(&error);
 }
 
+static void forgets(void **state)
+{
+    (void)state;
+    struct device_tuning tuning = tuning_of("local_size=4"), read = tuning_default(&info);
+    struct device_info other = info;
+    char *path = cache;
+    OK(tuning_forget(&info, &path, &error)); /* there is no folder yet */
+    assert_null(path);
+    keep(&tuning, NULL);
+    strcpy(other.driver, "2");
+    OK(tuning_forget(&other, &path, &error));
+    assert_null(path);
+    assert_true(tuning_read_kept(&read, &info));
+    for (int i = 0; i < 2; i++) { /* readable or not */
+        keep(&tuning, i == 0 ? NULL : "damaged");
+        OK(tuning_forget(&info, &path, &error));
+        assert_non_null(path);
+        assert_int_equal(access(path, F_OK), -1);
+        free(path);
+        OK(tuning_forget(&info, &path, &error));
+        assert_null(path);
+    }
+    assert_false(tuning_read_kept(&read, &info));
+    keep(&tuning, NULL);
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    OK(tuning_forget(&info, &path, &error));
+    assert_null(path);
+}
+
+static void says_why_it_cannot_forget(void **state)
+{
+    (void)state;
+    struct device_tuning tuning = tuning_default(&info);
+    char *path = NULL;
+    OK(tuning_keep(&tuning, &info, &path, &error));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    free(path);
+    assert_int_equal(tuning_forget(&info, &path, &error), HEALCL_USAGE);
+    assert_int_equal(strncmp(error.message, "cannot remove '/tmp/healcl_test_", 32), 0);
+    healcl_error_clear(&error);
+}
+
 /* default < kept < HEALCL_TUNING < HEALCL_VARIANT */
 static void has_its_place_among_others(void **state)
 {
@@ -156,12 +199,21 @@ static void has_its_place_among_others(void **state)
     struct healcl_device *device = NULL;
     OK(device_open(&helper_opencl, NULL, &device, &error));
     info = device->info;
+    assert_null(tuning_source_name(&device->tuning));
     healcl_device_close(device);
+    setenv("HEALCL_TUNING", "", 1); /* says nothing */
+    setenv("HEALCL_VARIANT", "general", 1);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_string_equal(tuning_source_name(&device->tuning), "the environment");
+    healcl_device_close(device);
+    unsetenv("HEALCL_TUNING");
+    unsetenv("HEALCL_VARIANT");
     struct device_tuning tuning =
         tuning_of("elements_per_item=77,local_size=2,transform=single,elementwise=general");
     keep(&tuning, NULL);
     OK(device_open(&helper_opencl, NULL, &device, &error));
     assert_same(&device->tuning, &tuning);
+    assert_string_equal(tuning_source_name(&device->tuning), "healcl tune");
     healcl_device_close(device);
     setenv("HEALCL_TUNING", "local_size=4,transform=general", 1);
     setenv("HEALCL_VARIANT", "transform=local", 1);
@@ -170,7 +222,14 @@ static void has_its_place_among_others(void **state)
     assert_int_equal(device->tuning.local_size, 4);
     assert_int_equal(device->tuning.variants[FAMILY_transform], VARIANT_LOCAL);
     assert_int_equal(device->tuning.variants[FAMILY_elementwise], VARIANT_GENERAL);
+    assert_string_equal(tuning_source_name(&device->tuning), "healcl tune and the environment");
     healcl_device_close(device);
+    setenv("HEALCL_TUNING", "local_size=4,colour=green", 1);
+    struct device_tuning without;
+    assert_int_equal(tuning_of_device(&info, &without, &error), HEALCL_USAGE);
+    healcl_error_clear(&error);
+    assert_same(&without, &tuning);
+    unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
 }
 
@@ -182,6 +241,8 @@ int main(void)
         TEST(shapes_emulated_gpus_as_gpus),
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),
+        TEST(forgets),
+        TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

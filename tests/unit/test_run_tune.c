@@ -1,6 +1,7 @@
 /* Choosing kernels by measuring: what is listed, and that only what is right is chosen. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "helper_device.h"
 #include "run/tune.h"
@@ -104,8 +105,9 @@ static void chooses_only_what_is_right(void **state)
                                           "transform=general"};
     struct healcl_device *device = open_device();
     int calls = 0;
+    /* Choosing among what is right is tested here, on a busy machine too. */
     struct tune_options options = {
-        .memory_limit = UINT64_MAX, .measuring = count_calls, .context = &calls};
+        .memory_limit = UINT64_MAX, .force = true, .measuring = count_calls, .context = &calls};
     set_choices(device, 3, choices);
     OK(tune_measure(&device, &options, &report, &error));
     assert_int_equal(calls, 3);
@@ -129,7 +131,7 @@ static void goes_on_behind_a_refusal(void **state)
     static const char *const choices[] = {"transform=general,transform_local_size=1",
                                           "transform=general,transform_local_size=8"};
     struct healcl_device *device = open_device();
-    struct tune_options options = {.memory_limit = UINT64_MAX};
+    struct tune_options options = {.memory_limit = UINT64_MAX, .force = true};
     set_choices(device, 2, choices);
     device->info.loop_limit = 1; /* until it is opened anew */
     OK(tune_measure(&device, &options, &report, &error));
@@ -153,6 +155,159 @@ static void fails_where_nothing_is_right(void **state)
     healcl_device_close(device);
 }
 
+/* ---------------------------------------------------------------- a clock of our own */
+
+enum { MEASUREMENTS_MAX = 16 };
+
+/* What measuring finds, one after the other; and when it is. */
+static struct {
+    struct measurement {
+        double min_ns, median_ns;
+        uint64_t takes; /* nanoseconds */
+    } list[MEASUREMENTS_MAX];
+    int count;
+    uint64_t now;
+} measured;
+
+static uint64_t now(void)
+{
+    return measured.now;
+}
+
+static enum healcl_status measure(struct healcl_device *device,
+                                  const struct bench_operation *operation,
+                                  const struct bench_settings *given,
+                                  const struct bench_options *bench_options,
+                                  struct bench_result *result, struct healcl_error *ignored)
+{
+    (void)device, (void)given, (void)ignored;
+    assert_non_null(operation);
+    assert_true(bench_options->repeat > 1);
+    assert_true(measured.count < MEASUREMENTS_MAX);
+    const struct measurement *next = &measured.list[measured.count++];
+    *result = (struct bench_result){.min_ns = next->min_ns, .median_ns = next->median_ns};
+    measured.now += next->takes;
+    return HEALCL_OK;
+}
+
+static const struct tune_clock fake = {now, measure};
+
+/* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
+ * one case. */
+static enum healcl_status tune(const struct measurement *list, size_t count,
+                               struct tune_options options, struct device_tuning *chosen)
+{
+    static const char *const choices[][2] = {{"digits", "digits=vectors"},
+                                             {"digits", "digits=general"},
+                                             {"gather", "gather=vectors"},
+                                             {"gather", "gather=general"}};
+    struct healcl_device *device = open_device();
+    report = (struct tune_report){.count = 4, .tuning = tuning_default(&device->info)};
+    for (size_t i = 0; i < 4; i++) {
+        report.alternatives[i].subject = choices[i / 2 * 2][0];
+        strcpy(report.alternatives[i].choice, choices[i][1]);
+    }
+    memset(&measured, 0, sizeof measured);
+    memcpy(measured.list, list, count * sizeof *list);
+    options.memory_limit = UINT64_MAX;
+    options.clock = &fake;
+    enum healcl_status status = tune_measure(&device, &options, &report, &error);
+    *chosen = device->tuning;
+    healcl_device_close(device);
+    return status;
+}
+
+#define TUNE(list, options, chosen) tune(list, sizeof list / sizeof *list, options, chosen)
+
+static const struct tune_options no_options;
+
+static void refuses_what_a_busy_machine_measured(void **state)
+{
+    (void)state;
+    static const struct measurement list[] = {
+        {1e6, 1.02e6, 1}, {3e6, 3.6e6, 1}, {4e6, 4.8e6, 1}, {2e6, 2.5e6, 1}};
+    struct device_tuning chosen;
+    assert_int_equal(TUNE(list, no_options, &chosen), HEALCL_DEVICE);
+    assert_int_equal(measured.count, 1 + TUNE_TRIES);
+    assert_string_equal(
+        error.message,
+        "the machine is too busy: with 'digits=general' the median of 7 samples took 25 % longer "
+        "than the fastest (2.5 ms and 2 ms), and more than 10 % in each of 3 tries; nothing is "
+        "chosen (--force chooses all the same)");
+    healcl_error_clear(&error);
+    for (int i = 0; i < 4; i++)
+        assert_false(report.alternatives[i].chosen);
+}
+
+/* What was busy only for a while is measured again. */
+static void takes_a_steady_try(void **state)
+{
+    (void)state;
+    static const struct measurement list[] = {{1e6, 1.2e6, 1}, {1e6, 1.09e6, 1}, {8e5, 1e6, 1},
+                                              {9e5, 9.5e5, 1}, {3e6, 3e6, 1},    {2e6, 2.1e6, 1}};
+    struct device_tuning chosen;
+    OK(TUNE(list, no_options, &chosen));
+    assert_int_equal(measured.count, 6);
+    assert_true(tune_spread(&report.alternatives[0]) > 8.9);
+    assert_int_equal((int)report.alternatives[1].nanoseconds, 900000);
+    assert_true(report.alternatives[1].chosen); /* a tenth faster than the default */
+    assert_true(report.alternatives[3].chosen);
+    assert_int_equal(chosen.variants[FAMILY_digits], VARIANT_GENERAL);
+    assert_int_equal(chosen.variants[FAMILY_gather], VARIANT_GENERAL);
+}
+
+static void chooses_on_a_busy_machine_if_forced(void **state)
+{
+    (void)state;
+    static const struct measurement list[] = {
+        {3e6, 6e6, 1}, {2e6, 9e6, 1}, {1e6, 1e6, 1}, {1e6, 1e6, 1}};
+    struct device_tuning chosen;
+    OK(TUNE(list, (struct tune_options){.force = true}, &chosen));
+    assert_int_equal(measured.count, 4);
+    assert_int_equal((int)tune_spread(&report.alternatives[1]), 350);
+    assert_true(report.alternatives[1].chosen);
+}
+
+/* A third measurement as long as the longest would end too late: it is not begun. What is not
+ * decided stays as it was kept before. */
+static void ends_within_its_budget(void **state)
+{
+    (void)state;
+    static const struct measurement list[] = {{2e6, 2e6, 40}, {1e6, 1e6, 20}, {1e6, 1e6, 30}};
+    static const struct {
+        uint64_t deadline;
+        int measured;
+        bool digits;
+    } expected[] = {
+        {39, 1, false}, {60, 1, false}, {79, 1, false}, {80, 2, true},
+        {99, 2, true},  {100, 3, true}, {129, 3, true},
+    };
+    char directory[] = "/tmp/healcl_test_XXXXXX", command[64];
+    assert_non_null(mkdtemp(directory));
+    setenv("HEALCL_CACHE_DIR", directory, 1);
+    struct healcl_device *device = open_device();
+    struct device_tuning tuning = device->tuning;
+    OK(tuning_parse(&tuning, "gather=general,local_size=4", "test", &device->info, &error));
+    char *path = NULL;
+    OK(tuning_keep(&tuning, &device->info, &path, &error));
+    free(path);
+    healcl_device_close(device);
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct device_tuning chosen;
+        OK(TUNE(list, (struct tune_options){.deadline = expected[i].deadline}, &chosen));
+        assert_int_equal(measured.count, expected[i].measured);
+        assert_int_equal(tune_is_decided(&report, "digits"), expected[i].digits);
+        assert_false(tune_is_decided(&report, "gather"));
+        assert_int_equal(report.alternatives[3].outcome, TUNE_NOT_MEASURED);
+        assert_int_equal(chosen.variants[FAMILY_digits],
+                         expected[i].digits ? VARIANT_GENERAL : VARIANT_VECTORS);
+        assert_int_equal(chosen.variants[FAMILY_gather], VARIANT_GENERAL);
+        assert_int_equal(chosen.local_size, 4);
+    }
+    snprintf(command, sizeof command, "rm -r %s", directory);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, device_tear_down)
@@ -161,6 +316,10 @@ int main(void)
         TEST(chooses_only_what_is_right),
         TEST(goes_on_behind_a_refusal),
         TEST(fails_where_nothing_is_right),
+        TEST(refuses_what_a_busy_machine_measured),
+        TEST(takes_a_steady_try),
+        TEST(chooses_on_a_busy_machine_if_forced),
+        TEST(ends_within_its_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
