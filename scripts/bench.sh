@@ -16,6 +16,5 @@ done
 scripts/setup.sh --test >&2
 build_preset release >&2
 top=$PWD
-python=$(python_with_numpy)
 cd "$OLDPWD" # files and programs are named from there
-exec "$python" -B "$top/scripts/$script" --healcl "$top/build/release/healcl" "$@"
+exec python3 -B "$top/scripts/$script" --healcl "$top/build/release/healcl" "$@"

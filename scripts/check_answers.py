@@ -15,6 +15,10 @@ import math
 import os
 import sys
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 from fhe import answers

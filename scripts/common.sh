@@ -12,18 +12,6 @@ die() {
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 
-# The first Python that has NumPy, else any.
-python_with_numpy() {
-    local python
-    for python in python3 /usr/bin/python3; do
-        if "$python" -c 'import numpy' 2>/dev/null; then
-            echo "$python"
-            return
-        fi
-    done
-    echo python3
-}
-
 # The first of some commands that is there.
 first_command() {
     local command

@@ -28,7 +28,7 @@ demo=build/demo
 if [ ! -e "$demo/digits.answers" ]; then
     step "scripts/make_transcripts.py --encrypted digits $demo/digits.json"
     mkdir -p "$demo"
-    "$(python_with_numpy)" -B scripts/make_transcripts.py --encrypted digits "$demo/digits.json"
+    python3 -B scripts/make_transcripts.py --encrypted digits "$demo/digits.json"
 fi
 
 step "healcl run --device pocl --dump $demo/results $demo/digits.json"
@@ -38,4 +38,4 @@ step "healcl run --reference $demo/digits.json: the same in plain C, on one core
 "$healcl" run --reference "$demo/digits.json"
 
 step "scripts/check_answers.py $demo/results: the same digits, decrypted"
-"$(python_with_numpy)" -B scripts/check_answers.py --answers "$demo/digits.answers" "$demo/results"
+python3 -B scripts/check_answers.py --answers "$demo/digits.answers" "$demo/results"

@@ -7,6 +7,10 @@ packages scikit-learn and scikit-image. models/README.md has sources and licence
 
 import os
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "models", "data")

@@ -22,6 +22,10 @@ import sys
 import time
 from typing import Any, NamedTuple, Optional
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 DTYPES = {"int8": np.int8, "int32": np.int32, "int64": np.int64}

@@ -46,10 +46,8 @@ shell_scripts() {
 }
 
 generated() {
-    local python
-    python=$(python_with_numpy)
-    "$python" -B scripts/make_transcripts.py --check &&
-        "$python" -B scripts/make_transcripts.py --check --bad tests/bad
+    python3 -B scripts/make_transcripts.py --check &&
+        python3 -B scripts/make_transcripts.py --check --bad tests/bad
 }
 
 # Dependencies point one way: a room includes headers of its own and of those before it.

@@ -10,6 +10,10 @@ import argparse
 import os
 import sys
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import heal_oracle
 from bad_transcripts import bad_files
 from bundled_workloads import WORKLOADS

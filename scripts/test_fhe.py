@@ -15,6 +15,10 @@ import unittest
 import zlib
 from unittest import mock
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 import check_answers

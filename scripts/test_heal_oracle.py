@@ -10,6 +10,10 @@ import itertools
 import math
 import unittest
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 from transcript_builder import INT64_MAX, INT64_MIN, Ring, Transcript, ntt_primes

@@ -5,6 +5,10 @@
 NumPy alone, fixed seeds. The weights are committed, so nothing has to be trained again; on
 another machine the last bits of floating point may round a weight differently."""
 
+import python_with_numpy
+
+python_with_numpy.require()
+
 import numpy as np
 
 from fhe import data

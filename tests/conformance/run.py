@@ -21,7 +21,6 @@ import concurrent.futures
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -211,17 +210,11 @@ def bundled_bad(source):
             yield Bad(os.path.join(folder, name), (int(code),), place)
 
 
-def find_python():
-    """A Python with NumPy, or None."""
-    for python in (sys.executable, "python3", "/usr/bin/python3"):
-        if shutil.which(python) and subprocess.run(
-                [python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0:
-            return python
-    return None
-
-
 def run_random(runner, source):
-    python = find_python()
+    sys.path.insert(0, os.path.join(source, "scripts"))
+    from python_with_numpy import find
+
+    python = find()
     if not python:
         print("conformance: random: no Python with NumPy here (package python3-numpy): skipped")
         sys.exit(SKIPPED)
