@@ -89,9 +89,17 @@ export OCLGRIND_BUILD_OPTIONS='-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST
 END
 }
 
+# The package with the version of $libclc that this distribution's rusticl is built with; others may
+# not have that file at all (Debian 12: libclc-15 has it, libclc-19 has not). Nothing where apt-cache
+# does not know.
+libclc_package() {
+    apt-cache depends mesa-opencl-icd 2>/dev/null |
+        awk '$1 ~ /Depends:$/ && $2 ~ /^libclc-[0-9]+$/ && !found++ { print $2 }' || true
+}
+
 install_libclc() {
     local package
-    package=$(apt-cache depends mesa-opencl-icd | awk '$2 ~ /^libclc-[0-9]+$/ { print $2 }')
+    package=$(libclc_package)
     if [ "$(id -u)" = 0 ] && [ -n "$package" ]; then
         apt-get install -q -y --no-install-recommends "$package" </dev/null >/dev/null 2>&1
     fi
@@ -99,7 +107,7 @@ install_libclc() {
 }
 
 setup_rusticl() {
-    local name=libRusticlOpenCL.so.1
+    local name=libRusticlOpenCL.so.1 package
     if is_installed rusticl mesa-opencl-icd "$name"; then
         return
     elif ! find_file "$name" >/dev/null && ! unpack mesa-opencl-icd; then
@@ -107,7 +115,8 @@ setup_rusticl() {
     elif ! find_file "$name" >/dev/null; then
         could_not rusticl "this distribution's package mesa-opencl-icd is built without it"
     elif [ ! -e "$libclc" ] && ! install_libclc; then
-        could_not rusticl "it needs $libclc: install package libclc-N, as root"
+        package=$(libclc_package)
+        could_not rusticl "it needs $libclc: install package ${package:-libclc-N}, as root"
     else
         register rusticl "$(find_file "$name")"
     fi
