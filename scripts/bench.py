@@ -17,7 +17,9 @@ import threading
 import time
 
 SCRIPTS = os.path.dirname(os.path.abspath(__file__))
-RECOGNIZER = os.path.join(os.path.dirname(SCRIPTS), "transcripts", "recognizer.json")
+TRANSCRIPTS = os.path.join(os.path.dirname(SCRIPTS), "transcripts")
+RECOGNIZER = os.path.join(TRANSCRIPTS, "recognizer.json")
+DIGITS_TOY = os.path.join(TRANSCRIPTS, "encrypted_digits_toy.json.gz")
 MEGABYTE = 1e6
 MEBIBYTE = 2.0**20
 LARGE_BYTES = 500_000_000
@@ -74,12 +76,12 @@ class Bench:
         self.runs = runs
         self.rows = []
 
-    def row(self, name, value, unit, bar=None, at_least=False):
-        """bar: the promise, as value is."""
+    def row(self, name, value, unit, bar=None, at_least=False, detail=False):
+        """bar: the promise, as value is. detail: it helps to understand another row."""
         good = None if bar is None else (value >= bar if at_least else value <= bar)
         self.rows.append({"name": name, "value": value, "unit": unit, "bar": bar,
                           "bar_is": ("at least" if at_least else "at most") if bar else None,
-                          "good": good})
+                          "good": good, "detail": detail})
 
     def repeat(self, *arguments, **options):
         return [Run([self.program, *arguments], **options) for _ in range(self.runs)]
@@ -91,21 +93,22 @@ class Bench:
 
         inspected = self.repeat("inspect", path, one_core=True, watch_memory=True)
         seconds = statistics.median(run.seconds for run in inspected)
-        self.row("inspect: scan, check base64, plan", size / MEGABYTE / seconds, "MB/s")
-        self.row("inspect: heap", max(run.anonymous for run in inspected) / MEBIBYTE, "MiB", 64)
+        self.row("500 MB: `inspect` (scan, check base64, plan), one core", size / MEGABYTE / seconds, "MB/s")
+        self.row("500 MB: heap of `inspect`", max(run.anonymous for run in inspected) / MEBIBYTE, "MiB", 64)
         peak = json.loads(Run([self.program, "inspect", "--json", path]).out)["device_memory_peak"]
 
         reference = ["run", "--reference", "--no-verify", "-q", path]
         ran = self.repeat(*reference, one_core=True, watch_memory=True)
         total = statistics.median(run.seconds for run in ran)
-        self.row("run on the reference, nothing compared: all of it", size / MEGABYTE / total,
-                 "MB/s", 400, at_least=True)
-        self.row("run on the reference: heap beyond tensors",
+        self.row("500 MB: `run --reference --no-verify` (that, decoding, the operations), one core",
+                 size / MEGABYTE / total, "MB/s", 400, at_least=True)
+        self.row("500 MB: heap of `run --reference` beyond tensors",
                  (max(run.anonymous for run in ran) - peak) / MEBIBYTE, "MiB", 64)
 
         verified = self.repeat("run", "--reference", "-q", path, one_core=True)
         seconds = statistics.median(run.seconds for run in verified)
-        self.row("run on the reference, all results compared", size / MEGABYTE / seconds, "MB/s")
+        self.row("500 MB: `run --reference`, all results compared, one core",
+                 size / MEGABYTE / seconds, "MB/s")
 
         # On a CPU device buffers lie in the host's memory too, and so does the driver: what it
         # takes is what the small recognizer's run takes, which has next to no tensors.
@@ -115,20 +118,20 @@ class Bench:
         small = self.repeat("run", "--json", "-", RECOGNIZER, watch_memory=True)
         driver = max(run.anonymous for run in small)
         seconds = statistics.median(run.seconds for run in on_device)
-        self.row("run on the device, all cores, all results compared", size / MEGABYTE / seconds,
+        self.row("500 MB: `run`, all cores, all results compared", size / MEGABYTE / seconds,
                  "MB/s")
-        self.row("run on the device: device buffers", device_peak / MEBIBYTE, "MiB")
-        self.row("run on the device: the driver's memory, in a small run", driver / MEBIBYTE, "MiB")
-        self.row("run on the device: heap beyond both",
+        self.row("500 MB: device buffers of `run`", device_peak / MEBIBYTE, "MiB")
+        self.row("500 MB: memory of the driver, in a small run", driver / MEBIBYTE, "MiB")
+        self.row("500 MB: heap of `run` beyond both",
                  (max(run.anonymous for run in on_device) - device_peak - driver) / MEBIBYTE,
                  "MiB", 64)
 
     def times(self, name, runs, bar):
         """The promise is of the clock; where others use the machine, see the processor's time."""
         self.row(name, statistics.median(run.seconds for run in runs), "s", bar)
-        self.row(name + ", the slowest", max(run.seconds for run in runs), "s")
+        self.row(name + ", the slowest", max(run.seconds for run in runs), "s", detail=True)
         self.row(name + ", processor time", statistics.median(run.cpu_seconds for run in runs),
-                 "s")
+                 "s", detail=True)
 
     def recognizer(self):
         """All of `healcl run`, from the start of the process to its end."""
@@ -139,21 +142,65 @@ class Bench:
 
             command = [self.program, "run", "-q", RECOGNIZER]
             cold = [Run(command, environment=environment(i)) for i in range(self.runs)]
-            self.times("small recognizer, cold caches", cold, 5)
+            self.times("small recognizer, all of `healcl run`, cold caches (PoCL's own too)", cold, 5)
             for _ in range(3):
                 Run(command, environment=environment(0))
             warm = [Run(command, environment=environment(0)) for _ in range(4 * self.runs)]
-            self.times("small recognizer, warm caches", warm, 0.3)
+            self.times("small recognizer, all of `healcl run`, warm caches", warm, 0.3)
             reference = [Run([*command, "--reference"]).seconds for _ in range(self.runs)]
-            self.row("small recognizer on the reference", statistics.median(reference), "s")
+            self.row("small recognizer, all of `healcl run --reference`",
+                     statistics.median(reference), "s")
+
+    def transcript(self, name, path):
+        """What the segments take, with warm kernels: without start-up, reading and comparing."""
+        for words, options, runs in (("", [], 4 * self.runs), ("on the reference, ", ["--reference"], 1)):
+            out = Run([self.program, "run", "--json", "-", "--repeat", str(runs), *options, path]).out
+            self.row("%s, %sa run" % (name, words),
+                     statistics.median(json.loads(out)["runs_ns"]) / 1e6, "ms")
+
+    def transcripts(self, folder):
+        digits = os.path.join(folder, "digits.json")
+        generate("--encrypted", "digits", digits)
+        self.transcript("small recognizer", RECOGNIZER)
+        self.transcript("encrypted digits, toy (n = 16)", DIGITS_TOY)
+        self.transcript("encrypted digits (n = 8192)", digits)
 
     def print_table(self, out):
         width = max(len(row["name"]) for row in self.rows)
         for row in self.rows:
             bar = "" if row["bar"] is None else "%s %g %s: %s" % (
                 row["bar_is"], row["bar"], row["unit"], "good" if row["good"] else "BROKEN")
-            print("%-*s  %8.3g %-5s %s" % (width, row["name"], row["value"], row["unit"], bar),
+            print("%-*s  %8s %-5s %s" % (width, row["name"], figure(row["value"]), row["unit"], bar),
                   file=out)
+
+
+def figure(value):
+    """Three digits, as numbers are written in a text."""
+    return "%.3g" % value if value < 1000 else "%.0f" % value
+
+
+def markdown(on, rows):
+    """What docs/BENCHMARKS.md shows of them."""
+    lines = ["%s, %d cores; %s." % (on["processor"], on["cores"], on["device"]), "",
+             "| | measured | promised |", "|---|---|---|"]
+    for row in rows:
+        if not row["detail"]:
+            bar = "" if row["bar"] is None else "%s %g %s" % (row["bar_is"], row["bar"], row["unit"])
+            lines.append("| %s | %s %s | %s |" % (row["name"], figure(row["value"]), row["unit"],
+                                                  bar))
+    return "\n".join(lines).replace("|  |", "| |")
+
+
+def generate(*arguments):
+    subprocess.run([sys.executable, "-B", os.path.join(SCRIPTS, "make_transcripts.py"), *arguments],
+                   check=True, stdout=sys.stderr)
+
+
+def device_of(program):
+    """The device that runs, its driver, and whether it is tuned."""
+    device = json.loads(Run([program, "run", "--json", "-", RECOGNIZER]).out)["device"]
+    tuned = "tuned by " + device["tuned_by"] if device["tuned"] else "not tuned"
+    return "%s, driver %s, %s" % (device["platform"], device["driver"], tuned)
 
 
 def machine():
@@ -176,29 +223,32 @@ def main():
     parser.add_argument("--large", metavar="FILE",
                         help="a large transcript to decode; by default one of 500 MB is generated")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the table of docs/BENCHMARKS.md")
     arguments = parser.parse_args()
 
     bench = Bench(arguments.healcl, arguments.runs)
-    started_on = machine()
+    started_on = {**machine(), "device": device_of(bench.program)}
     bench.recognizer()
-    if arguments.large:
-        bench.decoding(arguments.large)
-    else:
-        folder = tempfile.mkdtemp(prefix="healcl-bench-")
-        try:
-            path = os.path.join(folder, "large.json")
-            subprocess.run([sys.executable, "-B", os.path.join(SCRIPTS, "make_transcripts.py"),
-                            "--large", str(LARGE_BYTES), path], check=True)
-            bench.decoding(path)
-        finally:
-            shutil.rmtree(folder)
+    folder = tempfile.mkdtemp(prefix="healcl-bench-")
+    try:
+        bench.transcripts(folder)
+        large = arguments.large
+        if not large:
+            large = os.path.join(folder, "large.json")
+            generate("--large", str(LARGE_BYTES), large)
+        bench.decoding(large)
+    finally:
+        shutil.rmtree(folder)
 
     if arguments.json:
         json.dump({"machine": started_on, "runs": arguments.runs, "figures": bench.rows},
                   sys.stdout, indent=2)
         print()
+    elif arguments.markdown:
+        print(markdown(started_on, bench.rows))
     else:
-        print("%(processor)s, %(cores)d cores, load %(load).1f at the start" % started_on)
+        print("%(processor)s, %(cores)d cores, load %(load).1f at the start; %(device)s" % started_on)
         bench.print_table(sys.stdout)
     return 1 if any(row["good"] is False for row in bench.rows) else 0
 

@@ -376,6 +376,17 @@ class Table:
                   told["verdict"] + (", SLOWER" if told["slower"] else ""))
 
 
+class MarkdownTable(Table):
+    """The same for docs/PERFORMANCE.md."""
+
+    def __init__(self, rows, with_saved):
+        super().__init__(rows, with_saved)
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+
+    def line(self, *cells):
+        print("| %s |" % " | ".join(cells), flush=True)
+
+
 def print_head(report):
     low, high = report["interval"]["ranks"]
     print("%(processor)s, %(cores)d cores, load %(load).1f at the start" % report["machine"])
@@ -461,6 +472,8 @@ def parse(arguments):
                         "of the table")
     parser.add_argument("--against", metavar="FILE",
                         help="a saved run: flag what takes more than 10 %% longer now")
+    parser.add_argument("--markdown", action="store_true",
+                        help="print the table as docs/PERFORMANCE.md has it")
     parser.add_argument("--list", action="store_true",
                         help="list the rows and the options that a peer gets")
     options = parser.parse_args(arguments)
@@ -478,7 +491,7 @@ def measure_all(options, rows, saved_on, saved):
     table = None
     if "-" not in options.json:
         print_head(report)
-        table = Table(rows, saved is not None)
+        table = (MarkdownTable if options.markdown else Table)(rows, saved is not None)
     bench = Bench(os.path.abspath(options.healcl), dict(options.peer), runs,
                   QUICK_SAMPLES if options.quick else [])
     for i, row in enumerate(rows):

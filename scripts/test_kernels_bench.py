@@ -97,6 +97,15 @@ class KernelsBench(unittest.TestCase):
         self.check_peer(2.0, 1.9, HEXL_MODMUL, "hexl", "BROKEN", 2 / 1.9)
         self.check_peer(1.0, 0.9, "^abs", "numpy", "BROKEN", 1 / 0.9)
 
+    def test_markdown(self):
+        peer = self.fake("peer", 2.0)
+        _, _, out = self.bench(1.0, "--only", HEXL_MODMUL, "--peer", "hexl=" + peer, "--markdown")
+        lines = [line for line in out.splitlines() if line.startswith("|")]
+        self.assertEqual(lines[0], "| work | ns per unit | against | ratio | interval | bar |  | verdict |")
+        self.assertEqual(set(lines[1]), {"|", "-"})
+        self.assertTrue(lines[2].endswith("| hexl | 0.5 | [0.5, 0.5] | at most 1 |  | good |"), lines[2])
+        self.assertEqual({line.count("|") for line in lines}, {9})
+
     @unittest.skipIf(len(kernels_bench.CORES) < 2, "needs two cores")
     def test_bar_that_is_at_least(self):
         self.check_peer(1.0, 51.0, "^mod, two", "heal_sdk", "good", 51)
