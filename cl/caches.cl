@@ -1,7 +1,7 @@
 /* What programs ask of the caches of a device. */
 
 /* Asks for a line of memory. OpenCL C's prefetch() means nothing to PoCL. An address may lie behind
- * the end of a buffer. Where a device cannot run what Clang makes of it (docs/PORTING.md), -D
+ * the end of a buffer. Where a device cannot run what Clang makes of it (docs/DRIVERS.md), -D
  * PREFETCH(address)= leaves it out. */
 #ifndef PREFETCH
 #ifdef __clang__
@@ -20,7 +20,7 @@ enum {
  * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody
  * reads soon need not be read before it is written. Where the compiler knows no way, it stores as
  * always. FENCE_PAST ends a work-item that does so; where a device cannot run what Clang makes of it
- * (docs/PORTING.md), -D 'FENCE_PAST()=' leaves it out.
+ * (docs/DRIVERS.md), -D 'FENCE_PAST()=' leaves it out.
  */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)

@@ -64,7 +64,7 @@ MUST_CHECK enum healcl_status device_select(const struct device_info *list, size
                                             struct healcl_error *error);
 
 /* Whether a compiler made for GPUs compiles for the host, where there are no doubles then, or loops
- * end early: Mesa's llvmpipe. It is shaped for as a GPU is; docs/PORTING.md has what else there is
+ * end early: Mesa's llvmpipe. It is shaped for as a GPU is; docs/DRIVERS.md has what else there is
  * to it. */
 bool device_emulates_gpu(const struct device_info *info);
 
