@@ -20,7 +20,9 @@ static void hear(void *context, enum healcl_phase phase, uint32_t number, uint32
     struct heard *heard = context;
     size_t length = strlen(heard->phases);
     assert_true(length < PHASES_MAX);
-    heard->phases[length] = phase == HEALCL_WARMING_UP ? 'w' : phase == HEALCL_MEASURING ? 'm' : 'p';
+    heard->phases[length] = phase == HEALCL_WARMING_UP  ? 'w'
+                            : phase == HEALCL_MEASURING ? 'm'
+                                                        : 'p';
     heard->last_number = number;
     heard->last_count = count;
 }
