@@ -8,7 +8,8 @@
  * - A function that can fail returns an enum healcl_status and takes a struct healcl_error, which
  *   may be NULL. On failure nothing that the function would have returned is left behind.
  * - Handles are opaque and belong to the caller until the function named ..._close or ..._free.
- * - Handles are not locked: one thread at a time for each handle and what was made from it.
+ * - Handles are not locked: one thread at a time for each handle and what was made from it. Threads
+ *   may work on different handles at the same time; opening devices takes turns.
  */
 #ifndef HEALCL_H
 #define HEALCL_H

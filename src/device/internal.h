@@ -4,6 +4,14 @@
 
 #include "device/device.h"
 
+/* ---------------------------------------------------------------- opening.c */
+
+/* Between these two only one thread of the process finds, opens or closes devices: the first calls
+ * into a loader and its drivers (ocl-icd with PoCL 3.1) initialise them, and crash where two
+ * threads make them at once. A thread may be inside several times. */
+void opening_begin(void);
+void opening_end(void);
+
 /* ---------------------------------------------------------------- device.c */
 
 /* The compute queue has nothing left to do: pooled buffers are idle from now on. */

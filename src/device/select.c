@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "device/internal.h"
 #include "device/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
@@ -216,8 +217,8 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     return HEALCL_OK;
 }
 
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error)
+static enum healcl_status list_all(const struct opencl *cl, struct device_info **list,
+                                   size_t *count, struct healcl_error *error)
 {
     *list = NULL;
     *count = 0;
@@ -252,6 +253,15 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
     *list = devices;
     *count = device_count;
     return HEALCL_OK;
+}
+
+enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
+                               struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = list_all(cl, list, count, error);
+    opening_end();
+    return status;
 }
 
 /* ---------------------------------------------------------------- predicates */

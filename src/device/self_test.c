@@ -539,8 +539,8 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     return status;
 }
 
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error)
+static enum healcl_status open_and_test(const struct opencl *cl, const char *selector,
+                                        struct healcl_device **device, struct healcl_error *error)
 {
     char reason[SELF_TEST_REASON_SIZE];
     TRY(device_open(cl, selector, device, error));
@@ -551,5 +551,15 @@ enum healcl_status device_open_tested(const struct opencl *cl, const char *selec
         healcl_device_close(*device);
         *device = NULL;
     }
+    return status;
+}
+
+/* Locked as a whole: threads that open a device which has not been tested yet test it once. */
+enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
+                                      struct healcl_device **device, struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = open_and_test(cl, selector, device, error);
+    opening_end();
     return status;
 }
