@@ -160,6 +160,14 @@ static cl_int query_queues(const struct opencl *cl, struct device_info *info)
     return code;
 }
 
+static void check_parameters(struct device_info *info)
+{
+    if (info->max_parameter_bytes < KERNEL_PARAMETER_BYTES)
+        snprintf(info->too_few_parameters, sizeof info->too_few_parameters,
+                 "its kernels take %zu bytes of arguments, not the %d that are needed",
+                 info->max_parameter_bytes, KERNEL_PARAMETER_BYTES);
+}
+
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
@@ -175,6 +183,7 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
         code = query_long(cl, info);
     if (code == CL_SUCCESS)
         code = query_queues(cl, info);
+    check_parameters(info);
     return code;
 }
 
@@ -300,7 +309,7 @@ const char *device_unusable(const struct device_info *info)
         return "it has no 64-bit integers";
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
-    return NULL;
+    return *info->too_few_parameters ? info->too_few_parameters : NULL;
 }
 
 /* ---------------------------------------------------------------- selection */
