@@ -69,6 +69,8 @@ struct healcl_limits {
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
  * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED with entry, operation and
  * argument in the message, HEALCL_NO_MEMORY.
+ * The file stays mapped until the transcript is closed. Where it is cut before, or its disk fails,
+ * the process gets SIGBUS, for which the library installs no handler (the program healcl does).
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/registry.h"
 #include "device/internal.h"
 
 /* ---------------------------------------------------------------- names */
@@ -122,7 +123,8 @@ bool cache_write(const char *directory, const char *name, size_t count,
 {
     char *path = cache_path(directory, name);
     char *temporary = path ? join(path, ".XXXXXX") : NULL;
-    int descriptor = temporary && make_directory(directory) ? mkstemp(temporary) : -1;
+    int descriptor =
+        temporary && make_directory(directory) ? temporary_create_unique(temporary) : -1;
     bool written = descriptor >= 0;
     for (size_t i = 0; written && i < count; i++)
         written = write_all(descriptor, parts[i].data, parts[i].bytes);
@@ -131,6 +133,7 @@ bool cache_write(const char *directory, const char *name, size_t count,
         written = written && rename(temporary, path) == 0;
         if (!written)
             (void)unlink(temporary);
+        temporary_forget(temporary);
     }
     free(temporary);
     free(path);
