@@ -1,5 +1,6 @@
 /* The folder of what is kept between runs: how its files are named and written. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,22 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
 
 /* ---------------------------------------------------------------- reading */
 
+FILE *cache_open(const char *path)
+{
+    struct stat about;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return NULL;
+    bool is_file = fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = is_file ? fdopen(descriptor, "r") : NULL;
+    if (!file)
+        close(descriptor);
+    return file;
+}
+
 bool cache_read_line(const char *path, size_t size, char *text)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = cache_open(path);
     if (!file)
         return false;
     bool read = fgets(text, (int)size, file) != NULL && fgetc(file) == EOF;
