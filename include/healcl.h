@@ -8,7 +8,8 @@
  * - A function that can fail returns an enum healcl_status and takes a struct healcl_error, which
  *   may be NULL. On failure nothing that the function would have returned is left behind.
  * - Handles are opaque and belong to the caller until the function named ..._close or ..._free.
- * - Handles are not locked: one thread at a time for each handle and what was made from it.
+ * - Handles are not locked: one thread at a time for each handle and what was made from it. Threads
+ *   may work on different handles at the same time; opening devices takes turns.
  */
 #ifndef HEALCL_H
 #define HEALCL_H
@@ -68,6 +69,8 @@ struct healcl_limits {
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
  * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED with entry, operation and
  * argument in the message, HEALCL_NO_MEMORY.
+ * The file stays mapped until the transcript is closed. Where it is cut before, or its disk fails,
+ * the process gets SIGBUS, for which the library installs no handler (the program healcl does).
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,

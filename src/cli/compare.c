@@ -325,6 +325,7 @@ static int code_of_runs(const struct comparison *comparison)
         case COMPARE_UNVERIFIED: break;
         case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
         case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
+        case COMPARE_UNPROVEN:
         case COMPARE_FAILED:
         case COMPARE_CRASHED:
         case COMPARE_TIMED_OUT: seen[EXIT_DEVICE] = true; break;

@@ -1,10 +1,10 @@
 /* healcl: the command line. */
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/signals.h"
 
 static const struct command *const commands[] = {
     &command_run,      &command_compare, &command_inspect, &command_devices, &command_check,
@@ -45,10 +45,7 @@ static void occupy_standard_streams(void)
 int main(int argc, char **argv)
 {
     occupy_standard_streams();
-    /* A reader that goes away must not end a run in the middle: finish_output notices it. */
-    signal(SIGPIPE, SIG_IGN);
-    /* Whoever started this may ignore its children, but how ours end is to be known. */
-    signal(SIGCHLD, SIG_DFL);
+    signals_init();
     if (argc < 2)
         return usage_error(NULL, "no command is given");
     const char *name = argv[1];

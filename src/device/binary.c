@@ -43,7 +43,7 @@ static FILE *open_header(const struct healcl_device *device, const char *key,
                          struct binary_header *header)
 {
     char *path = cache_path(device->cache_directory, key);
-    FILE *file = path ? fopen(path, "rb") : NULL;
+    FILE *file = path ? cache_open(path) : NULL;
     free(path);
     if (!file)
         return NULL;

@@ -1,5 +1,6 @@
 /* The folder of what is kept between runs: how its files are named and written. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/registry.h"
 #include "device/internal.h"
 
 /* ---------------------------------------------------------------- names */
@@ -71,9 +73,22 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
 
 /* ---------------------------------------------------------------- reading */
 
+FILE *cache_open(const char *path)
+{
+    struct stat about;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return NULL;
+    bool is_file = fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
+    FILE *file = is_file ? fdopen(descriptor, "r") : NULL;
+    if (!file)
+        close(descriptor);
+    return file;
+}
+
 bool cache_read_line(const char *path, size_t size, char *text)
 {
-    FILE *file = fopen(path, "r");
+    FILE *file = cache_open(path);
     if (!file)
         return false;
     bool read = fgets(text, (int)size, file) != NULL && fgetc(file) == EOF;
@@ -122,7 +137,8 @@ bool cache_write(const char *directory, const char *name, size_t count,
 {
     char *path = cache_path(directory, name);
     char *temporary = path ? join(path, ".XXXXXX") : NULL;
-    int descriptor = temporary && make_directory(directory) ? mkstemp(temporary) : -1;
+    int descriptor =
+        temporary && make_directory(directory) ? temporary_create_unique(temporary) : -1;
     bool written = descriptor >= 0;
     for (size_t i = 0; written && i < count; i++)
         written = write_all(descriptor, parts[i].data, parts[i].bytes);
@@ -131,6 +147,7 @@ bool cache_write(const char *directory, const char *name, size_t count,
         written = written && rename(temporary, path) == 0;
         if (!written)
             (void)unlink(temporary);
+        temporary_forget(temporary);
     }
     free(temporary);
     free(path);

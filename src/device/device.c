@@ -130,8 +130,8 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-enum healcl_status device_open(const struct opencl *cl, const char *selector,
-                               struct healcl_device **device, struct healcl_error *error)
+static enum healcl_status choose_and_open(const struct opencl *cl, const char *selector,
+                                          struct healcl_device **device, struct healcl_error *error)
 {
     *device = NULL;
     struct device_info info;
@@ -149,6 +149,15 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
     }
     *device = opened;
     return HEALCL_OK;
+}
+
+enum healcl_status device_open(const struct opencl *cl, const char *selector,
+                               struct healcl_device **device, struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = choose_and_open(cl, selector, device, error);
+    opening_end();
+    return status;
 }
 
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,

@@ -36,8 +36,8 @@ struct device_info {
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
     size_t max_work_group_size; /* in one dimension */
-    size_t max_parameter_bytes;
-    uint32_t double_width; /* of vectors of doubles; 0: there are no doubles */
+    size_t max_parameter_bytes; /* of a kernel's arguments */
+    uint32_t double_width;      /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool out_of_order;   /* queues can be */
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
@@ -46,7 +46,14 @@ struct device_info {
     uint64_t loop_limit;
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
+    char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below
+                                    KERNEL_PARAMETER_BYTES; else "" */
 };
+
+/* What a kernel's arguments take at most: those of modmul_axis_sum, a struct space of 744 bytes
+ * among them, where each buffer is made of chunks. OpenCL promises 1024, but its embedded profile
+ * 256. */
+enum { KERNEL_PARAMETER_BYTES = 904 };
 
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);
@@ -247,7 +254,8 @@ MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,
                                              struct healcl_error *error);
 
 /* Enqueues a launch on the compute queue (building first if need be); never waits, but where the
- * device has no room: then as device_buffer_acquire. */
+ * device has no room: then as device_buffer_acquire. HEALCL_DEVICE where the arguments take more
+ * than the device's max_parameter_bytes. */
 MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             const struct launch *launch,
                                             struct healcl_error *error);

@@ -2,7 +2,17 @@
 #ifndef HEALCL_DEVICE_INTERNAL_H
 #define HEALCL_DEVICE_INTERNAL_H
 
+#include <stdio.h>
+
 #include "device/device.h"
+
+/* ---------------------------------------------------------------- opening.c */
+
+/* Between these two only one thread of the process finds, opens or closes devices: the first calls
+ * into a loader and its drivers (ocl-icd with PoCL 3.1) initialise them, and crash where two
+ * threads make them at once. A thread may be inside several times. */
+void opening_begin(void);
+void opening_end(void);
 
 /* ---------------------------------------------------------------- device.c */
 
@@ -100,6 +110,10 @@ char *cache_path(const char *directory, const char *name);
  * file it is (abi), options and texts. */
 void cache_key(const struct device_info *info, const char *abi, const char *options,
                size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
+
+/* Opens a file for reading, or returns NULL, also for what is no regular file: a FIFO would wait
+ * for a writer. */
+FILE *cache_open(const char *path);
 
 /* Reads a file that is one line, without its end, into text of so many characters. Returns whether
  * it is there and whole. */

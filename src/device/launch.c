@@ -24,11 +24,30 @@ static cl_int set_argument(const struct opencl *cl, cl_kernel kernel, uint32_t c
     return code;
 }
 
+/* As the driver may count them: each aligned to 8 bytes. */
+static size_t parameter_bytes(const struct launch *launch, uint32_t chunks)
+{
+    enum { ALIGNMENT = 8 };
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct launch_argument *argument = &launch->arguments[i];
+        size_t size = argument->table    ? sizeof(cl_ulong)
+                      : argument->buffer ? chunks * sizeof(cl_ulong)
+                                         : argument->size;
+        bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+    return bytes;
+}
+
 static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel kernel,
                                         const struct launch *launch, struct healcl_error *error)
 {
     uint32_t chunks = launch_chunks(launch);
     cl_uint index = 0;
+    size_t bytes = parameter_bytes(launch, chunks);
+    if (bytes > device->info.max_parameter_bytes)
+        FAIL(error, HEALCL_DEVICE, "its arguments take %zu bytes, and the device takes %zu", bytes,
+             device->info.max_parameter_bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct launch_argument *argument = &launch->arguments[i];
         if (argument->table && argument->table->chunk_count > 1)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "device/internal.h"
 #include "device/self_test.h"
 
 enum { PLATFORM_NOT_FOUND = -1001 }; /* CL_PLATFORM_NOT_FOUND_KHR of cl_khr_icd */
@@ -159,6 +160,14 @@ static cl_int query_queues(const struct opencl *cl, struct device_info *info)
     return code;
 }
 
+static void check_parameters(struct device_info *info)
+{
+    if (info->max_parameter_bytes < KERNEL_PARAMETER_BYTES)
+        snprintf(info->too_few_parameters, sizeof info->too_few_parameters,
+                 "its kernels take %zu bytes of arguments, not the %d that are needed",
+                 info->max_parameter_bytes, KERNEL_PARAMETER_BYTES);
+}
+
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
@@ -174,6 +183,7 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
         code = query_long(cl, info);
     if (code == CL_SUCCESS)
         code = query_queues(cl, info);
+    check_parameters(info);
     return code;
 }
 
@@ -216,8 +226,8 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
     return HEALCL_OK;
 }
 
-enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
-                               struct healcl_error *error)
+static enum healcl_status list_all(const struct opencl *cl, struct device_info **list,
+                                   size_t *count, struct healcl_error *error)
 {
     *list = NULL;
     *count = 0;
@@ -252,6 +262,15 @@ enum healcl_status device_list(const struct opencl *cl, struct device_info **lis
     *list = devices;
     *count = device_count;
     return HEALCL_OK;
+}
+
+enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
+                               struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = list_all(cl, list, count, error);
+    opening_end();
+    return status;
 }
 
 /* ---------------------------------------------------------------- predicates */
@@ -290,7 +309,7 @@ const char *device_unusable(const struct device_info *info)
         return "it has no 64-bit integers";
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
-    return NULL;
+    return *info->too_few_parameters ? info->too_few_parameters : NULL;
 }
 
 /* ---------------------------------------------------------------- selection */

@@ -539,8 +539,8 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     return status;
 }
 
-enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
-                                      struct healcl_device **device, struct healcl_error *error)
+static enum healcl_status open_and_test(const struct opencl *cl, const char *selector,
+                                        struct healcl_device **device, struct healcl_error *error)
 {
     char reason[SELF_TEST_REASON_SIZE];
     TRY(device_open(cl, selector, device, error));
@@ -554,4 +554,14 @@ enum healcl_status device_open_tested(const struct opencl *cl, const char *selec
     }
     (*device)->first_launches = 0; /* no run has launched anything yet */
     return HEALCL_OK;
+}
+
+/* Locked as a whole: threads that open a device which has not been tested yet test it once. */
+enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
+                                      struct healcl_device **device, struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = open_and_test(cl, selector, device, error);
+    opening_end();
+    return status;
 }

@@ -170,6 +170,7 @@ const char *compare_outcome_name(enum compare_outcome outcome)
     switch (outcome) {
     case COMPARE_VERIFIED: return "verified";
     case COMPARE_UNVERIFIED: return "nothing to verify";
+    case COMPARE_UNPROVEN: return "unproven";
     case COMPARE_DIFFERENT: return "different";
     case COMPARE_REFUSED: return "refused";
     case COMPARE_FAILED: return "failed";
@@ -188,6 +189,9 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
     if (run->outcome == COMPARE_DIFFERENT)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->different,
                  run->compared);
+    else if (run->outcome == COMPARE_UNPROVEN)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 " compared", name,
+                 run->compared, run->results);
     else if (run->outcome == COMPARE_VERIFIED && run->compared < run->results)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->compared,
                  run->results);

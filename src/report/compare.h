@@ -16,6 +16,7 @@
 enum compare_outcome {
     COMPARE_VERIFIED,
     COMPARE_UNVERIFIED, /* ran, and there was nothing to verify */
+    COMPARE_UNPROVEN, /* the process says that it verified, and its results do not bear that out */
     COMPARE_DIFFERENT,
     COMPARE_REFUSED, /* the transcript, by that device or by all */
     COMPARE_FAILED,  /* the device or OpenCL failed, or the process ended with a code of its own */

@@ -260,12 +260,21 @@ MUST_CHECK static enum healcl_status read_report(struct comparison *comparison, 
     return read_segments(comparison, get(top, "segments"), run, error);
 }
 
+/* A process in which a driver runs may say anything: it is taken at its word only as far as what it
+ * says agrees with itself. */
+static enum compare_outcome outcome_of_claim(const struct compare_run *run)
+{
+    bool agrees = run->compared > 0 && run->compared <= run->results && run->different == 0;
+    return agrees ? COMPARE_VERIFIED : COMPARE_UNPROVEN;
+}
+
 /* What a process that ended by itself says with its exit code (src/cli/cli.h) and its JSON. */
-static enum compare_outcome outcome_of_exit(const cJSON *top, int code)
+static enum compare_outcome outcome_of_exit(const cJSON *top, const struct compare_run *run,
+                                            int code)
 {
     const cJSON *verified = get(top, "verified");
     if (code == 0 && cJSON_IsTrue(verified))
-        return COMPARE_VERIFIED;
+        return outcome_of_claim(run);
     if (code == 0 && cJSON_IsNull(verified))
         return COMPARE_UNVERIFIED;
     if (code == 1 && cJSON_IsFalse(verified))
@@ -284,7 +293,7 @@ MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, con
     switch (process->end) {
     case PROCESS_EXITED:
         run->exit_code = process->code;
-        run->outcome = outcome_of_exit(top, process->code);
+        run->outcome = outcome_of_exit(top, run, process->code);
         break;
     case PROCESS_KILLED:
         run->signal = process->code;
@@ -295,6 +304,9 @@ MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, con
     }
     if (compare_is_right(run) || run->outcome == COMPARE_DIFFERENT)
         return HEALCL_OK;
+    if (run->outcome == COMPARE_UNPROVEN)
+        message =
+            "the process says that it verified its results, and its own count of them does not";
     return comparison_keep(comparison, *message ? message : process->last_line, &run->message,
                            error);
 }
@@ -334,6 +346,8 @@ MUST_CHECK static enum healcl_status read_saved_run(struct comparison *compariso
     run->results = number(results, "total");
     run->compared = number(results, "compared");
     run->different = number(results, "different");
+    if (run->outcome == COMPARE_VERIFIED)
+        run->outcome = outcome_of_claim(run);
     run->open_device_nanoseconds = number(object, "open_device_ns");
     run->open_transcript_nanoseconds = number(object, "open_transcript_ns");
     run->compile_nanoseconds = number(object, "compile_ns");

@@ -69,10 +69,25 @@ static size_t character_length(const unsigned char *text)
     return overlong || surrogate || too_high ? 0 : length;
 }
 
+/* Those that change the order in which text is shown: U+061C, U+200E and U+200F, U+202A to U+202E,
+ * U+2066 to U+2069 (Unicode Standard Annex 9, 2). A name could pass for another with them. */
+static bool is_bidirectional(const unsigned char *character)
+{
+    if (character[0] == 0xd8)
+        return character[1] == 0x9c;
+    if (character[0] != 0xe2)
+        return false;
+    unsigned char last = character[2];
+    return character[1] == 0x80   ? last == 0x8e || last == 0x8f || (last >= 0xaa && last <= 0xae)
+           : character[1] == 0x81 ? last >= 0xa6 && last <= 0xa9
+                                  : false;
+}
+
+/* Of a whole character. */
 static bool is_control(const unsigned char *character)
 {
     return character[0] < ' ' || character[0] == 0x7f ||
-           (character[0] == 0xc2 && character[1] < 0xa0);
+           (character[0] == 0xc2 && character[1] < 0xa0) || is_bidirectional(character);
 }
 
 void text_clean(char *text, bool keep_controls)

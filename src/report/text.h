@@ -18,8 +18,9 @@ const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 /* "0.0014", "1.53", "80.9", "2589": a factor or a percentage, about three digits */
 const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
 
-/* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for control characters: names
- * from a hostile file must neither break JSON nor reach a terminal as commands. */
+/* Puts '?' for bytes that are not UTF-8 and, unless they are kept, for those of control characters
+ * and of controls of the writing direction: names from a hostile file must neither break JSON nor
+ * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
 /* Characters of valid UTF-8. */

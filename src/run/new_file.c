@@ -8,10 +8,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/registry.h"
+
 enum {
     PLACE_SIZE = 48, /* of ".tmp-PID-TRY" */
     TRIES = 100,
 };
+
+static void remove_temporary(struct new_file *file)
+{
+    if (!file->temporary)
+        return;
+    unlink(file->temporary);
+    temporary_forget(file->temporary);
+}
 
 static void release(struct new_file *file)
 {
@@ -32,7 +42,7 @@ static int open_temporary(struct new_file *file)
     size_t size = strlen(file->path) + PLACE_SIZE;
     for (int i = 0; i < TRIES; i++) {
         snprintf(file->temporary, size, "%s.tmp-%ld-%d", file->path, (long)getpid(), i);
-        int descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        int descriptor = temporary_create(file->temporary, 0666);
         if (descriptor >= 0 || errno != EEXIST)
             return descriptor;
     }
@@ -86,8 +96,7 @@ enum healcl_status new_file_open(struct new_file *file, const char *path,
             return HEALCL_OK;
         code = errno;
         close(descriptor);
-        if (file->temporary)
-            unlink(file->temporary);
+        remove_temporary(file);
     }
     enum healcl_status status = cannot_write(file, code, error);
     release(file);
@@ -106,9 +115,10 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         code = errno;
     enum healcl_status status = HEALCL_OK;
     if (code != 0) {
-        if (file->temporary)
-            unlink(file->temporary);
+        remove_temporary(file);
         status = cannot_write(file, code, error);
+    } else if (file->temporary) {
+        temporary_forget(file->temporary);
     }
     release(file);
     return status;
@@ -119,7 +129,6 @@ void new_file_discard(struct new_file *file)
     if (!file->stream)
         return;
     fclose(file->stream);
-    if (file->temporary)
-        unlink(file->temporary);
+    remove_temporary(file);
     release(file);
 }

@@ -1,5 +1,5 @@
-/* A file that appears whole or not at all: written under another name, then renamed. A link to a
- * file stays one. */
+/* A file that appears whole or not at all: written under another name, by which core/registry.h
+ * knows it, then renamed. A link to a file stays one. */
 #ifndef HEALCL_RUN_NEW_FILE_H
 #define HEALCL_RUN_NEW_FILE_H
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/registry.h"
 #include "transcript/unpack.h"
 
 /* A longer path is cut in messages, so that the reason behind it still fits. */
@@ -38,10 +39,14 @@ static enum healcl_status map_file(struct source *source, int file, const char *
 
     size_t length = (size_t)about.st_size;
     void *text = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
+    if (text == MAP_FAILED && errno == ENOMEM)
+        FAIL(error, HEALCL_NO_MEMORY, "its %zu bytes cannot be mapped: %s", length,
+             strerror(errno));
     if (text == MAP_FAILED)
         FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
     /* Only advice: a system that does not take it reads the file all the same. */
     (void)madvise(text, length, MADV_SEQUENTIAL);
+    mapping_note(text, length, path);
     *source = (struct source){.text = text, .length = length, .mapped = true};
     return HEALCL_OK;
 }
@@ -70,8 +75,10 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
 
 void source_close(struct source *source)
 {
-    if (source->mapped)
+    if (source->mapped) {
+        mapping_forget(source->text);
         (void)munmap((void *)(uintptr_t)source->text, source->length);
+    }
     *source = (struct source){.text = NULL};
 }
 

@@ -13,8 +13,10 @@ struct source {
 
 /*
  * Errors: HEALCL_USAGE where the file cannot be opened or is not a regular file, or cannot be
- * unpacked for want of room; HEALCL_REFUSED where it is packed (see unpack.h) and damaged.
- * The file must not be cut while it is mapped: its lost pages would end the process (SIGBUS).
+ * unpacked for want of room; HEALCL_REFUSED where it is packed (see unpack.h) and damaged;
+ * HEALCL_NO_MEMORY where it cannot be mapped.
+ * A file that is cut while it is mapped ends the process when a lost page is read (SIGBUS), unless
+ * the program handles that: core/registry.h knows what is mapped.
  */
 MUST_CHECK enum healcl_status source_open(struct source *source, const char *path,
                                           struct healcl_error *error);

@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
+
+#include "core/registry.h"
 
 enum { BLOCK_BYTES = 256 * 1024 };
 
@@ -28,10 +32,24 @@ enum packing packing_of(int file)
 
 struct output {
     int file;
-    uint64_t bytes;
+    uint64_t bytes, most;
+    const char *unpacker; /* a command, for people */
+    bool begun;           /* a byte that is no space was there */
 };
 
-MUST_CHECK static enum healcl_status output_open(struct output *output, struct healcl_error *error)
+/* Of what is packed in file. */
+static uint64_t most_bytes(int file)
+{
+    struct stat about;
+    uint64_t packed = fstat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
+    if (packed > UNPACKED_BYTES_MAX / UNPACKED_RATIO_MAX)
+        return UNPACKED_BYTES_MAX;
+    uint64_t most = packed * UNPACKED_RATIO_MAX;
+    return most > UNPACKED_BYTES_FREE ? most : UNPACKED_BYTES_FREE;
+}
+
+MUST_CHECK static enum healcl_status output_open(struct output *output, int packed,
+                                                 enum packing packing, struct healcl_error *error)
 {
     const char *folder = getenv("TMPDIR");
     char path[4096];
@@ -39,12 +57,46 @@ MUST_CHECK static enum healcl_status output_open(struct output *output, struct h
         snprintf(path, sizeof path, "%s/healcl-XXXXXX", folder && *folder ? folder : "/tmp");
     if (length < 0 || (size_t)length >= sizeof path)
         FAIL(error, HEALCL_USAGE, "TMPDIR is too long");
-    output->bytes = 0;
-    output->file = mkstemp(path);
+    *output = (struct output){.file = temporary_create_unique(path),
+                              .most = most_bytes(packed),
+                              .unpacker = packing == PACKING_GZIP ? "gzip -d" : "zstd -d"};
     if (output->file < 0)
         FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file '%.480s': %s", path,
              strerror(errno));
     (void)unlink(path);
+    temporary_forget(path);
+    return HEALCL_OK;
+}
+
+/* Whether there is a byte that no JSON has, in strings or beside them. */
+static bool has_control(const char *data, size_t size)
+{
+    unsigned char found = 0;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)data[i];
+        found |= (unsigned char)((c < ' ') & (c != '\n') & (c != '\r') & (c != '\t'));
+    }
+    return found;
+}
+
+/* Refuses what cannot be part of a transcript, for what follows may be long. The rest is left to
+ * the scanner. */
+MUST_CHECK static enum healcl_status output_look(struct output *output, const char *data,
+                                                 size_t size, struct healcl_error *error)
+{
+    size_t spaces = 0;
+    while (!output->begun && spaces < size && memchr(" \t\r\n", data[spaces], 4))
+        spaces++;
+    if (!output->begun && spaces < size) {
+        unsigned char first = (unsigned char)data[spaces];
+        output->begun = true;
+        if (first != '[' && first != '{')
+            REFUSE(error,
+                   "not a transcript: it unpacks to byte 0x%02x where '[' or '{' is expected",
+                   first);
+    }
+    if (has_control(data, size))
+        REFUSE(error, "not JSON: it unpacks to control characters");
     return HEALCL_OK;
 }
 
@@ -54,6 +106,12 @@ MUST_CHECK static enum healcl_status output_write(struct output *output, const c
     output->bytes += size;
     if (output->bytes > UNPACKED_BYTES_MAX)
         REFUSE(error, "unpacks to more than %llu bytes", (unsigned long long)UNPACKED_BYTES_MAX);
+    if (output->bytes > output->most)
+        REFUSE(error,
+               "unpacks to more than %llu bytes, and to more than %d times its size, as no "
+               "transcript should; if it is one, unpack it first, with '%s'",
+               (unsigned long long)UNPACKED_BYTES_FREE, UNPACKED_RATIO_MAX, output->unpacker);
+    TRY(output_look(output, data, size, error));
     while (size > 0) {
         ssize_t written = write(output->file, data, size);
         if (written < 0 && errno == EINTR)
@@ -81,6 +139,8 @@ MUST_CHECK static enum healcl_status unpack_gzip(gzFile input, struct output *ou
         }
         int code;
         const char *reason = gzerror(input, &code);
+        if (code == Z_MEM_ERROR)
+            NO_MEMORY(error);
         if (count < 0 || code != Z_OK)
             REFUSE(error, "gzip: %s", code == Z_BUF_ERROR ? "the file ends too early" : reason);
         return HEALCL_OK;
@@ -127,6 +187,8 @@ MUST_CHECK static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file,
         do { /* a full output block may mean that more waits inside of the decoder */
             out.pos = 0;
             expected = ZSTD_decompressStream(stream, &out, &in);
+            if (ZSTD_getErrorCode(expected) == ZSTD_error_memory_allocation)
+                NO_MEMORY(error);
             if (ZSTD_isError(expected))
                 REFUSE(error, "zstd: %s", ZSTD_getErrorName(expected));
             TRY(output_write(output, block, out.pos, error));
@@ -154,7 +216,7 @@ MUST_CHECK static enum healcl_status zstd(int file, struct output *output, char 
 enum healcl_status unpack(int file, enum packing packing, int *unpacked, struct healcl_error *error)
 {
     struct output output;
-    TRY(output_open(&output, error));
+    TRY(output_open(&output, file, packing, error));
     char *block = malloc(BLOCK_BYTES);
     enum healcl_status status = HEALCL_OK;
     if (!block)

@@ -6,6 +6,7 @@
  *   crash    writes to NULL        exit     ends the process with code 42, as some drivers do
  *   hang     never comes back      wrong    launches nothing, and says that it did
  *   abort    prints a line and aborts
+ *   claim    writes the JSON of a run that is verified, but compared nothing, and exits with 0
  * With FAULTY_HOW=timeless their events have times that do not advance, as rusticl's; with talk the
  * driver greets on standard output.
  */
@@ -61,6 +62,14 @@ cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *platforms, cl_uint *count)
     return list(room, platforms, count);
 }
 
+/* In the place of the program, whose pipe this is (src/core/process.h). */
+static void claim(void)
+{
+    static const char text[] = "{\"verified\": true, \"runs_ns\": [1, 1, 1],"
+                               " \"results\": {\"total\": 1, \"compared\": 0, \"different\": 0}}";
+    _exit(write(3, text, sizeof text - 1) == (ssize_t)(sizeof text - 1) ? 0 : 1);
+}
+
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                               const size_t *offset, const size_t *global, const size_t *local,
                               cl_uint wait_count, const cl_event *wait, cl_event *event)
@@ -79,6 +88,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
         fprintf(stderr, "driver: <b>internal error</b> \x1b[31m| `x`\n");
         abort();
     }
+    if (strcmp(how, "claim") == 0)
+        claim();
     while (strcmp(how, "hang") == 0)
         sleep(1);
     return clEnqueueMarkerWithWaitList(queue, wait_count, wait, event);

@@ -69,6 +69,8 @@ def test_faults(compare):
              and run["message"] == "driver: <b>internal error</b> ?[31m| `x`"),
             ("exit", 4, "failed", lambda run: run["exit_code"] == 42),
             ("hang", 4, "timed out", lambda run: run["process_ns"] >= 8e9),
+            ("claim", 4, "unproven", lambda run: run["results"]["compared"] == 0
+             and run["verified"] is None and "speedup" not in run),
             ("wrong", 1, "different", lambda run: run["results"]["different"] == 1)):
         timeout = "8" if how == "hang" else "300"
         got, report, table = compare.run("--timeout", timeout, TRANSCRIPT, FAULTY_DEVICE="basic",

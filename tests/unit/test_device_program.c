@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/internal.h"
 #include "helper_scenario.h"
 
 static struct healcl_device *open_device(void)
@@ -200,10 +201,16 @@ static void cut_short(const char *path)
     assert_int_equal(truncate(path, 10), 0);
 }
 
+static void become_fifo(const char *path)
+{
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);
+}
+
 static void ignores_damaged_binaries(void **state)
 {
     (void)state;
-    static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short};
+    static void (*const damages[])(const char *) = {flip_last_byte, cut, cut_short, become_fifo};
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         run_with_price(1);
         each_file(damages[i]);
@@ -215,6 +222,17 @@ static void ignores_damaged_binaries(void **state)
         run_with_price(1); /* it has been replaced */
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 0);
     }
+}
+
+/* Self-tests' outcomes and tunings are read so. */
+static void reads_no_line_from_a_fifo(void **state)
+{
+    (void)state;
+    char path[128], text[64];
+    snprintf(path, sizeof path, "%s/fifo", directory);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_false(cache_read_line(path, sizeof text, text));
+    unlink(path);
 }
 
 /* A driver that refuses its own binary, at either call. */
@@ -296,6 +314,7 @@ static void finds_the_directory(void **state)
 
 int main(void)
 {
+    alarm(300); /* where a FIFO is waited for */
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(builds_once),
         DEVICE_TEST(later_sources_win),
@@ -304,6 +323,7 @@ int main(void)
         CACHE_TEST(keeps_binaries),
         CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),
+        CACHE_TEST(reads_no_line_from_a_fifo),
         CACHE_TEST(falls_back_to_source),
         CACHE_TEST(lives_without_a_directory),
         DEVICE_TEST(finds_the_directory),

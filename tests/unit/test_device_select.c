@@ -185,7 +185,8 @@ struct made_up {
     cl_uint count;
     cl_int devices_code[2]; /* of clGetDeviceIDs */
     const char *profile[2], *extensions[2];
-    cl_device_info fails; /* a query of device 0 */
+    cl_device_info fails;   /* a query of device 0 */
+    size_t parameter_bytes; /* of kernels, of device 0; 0: enough */
 };
 
 static struct made_up made_up;
@@ -242,6 +243,10 @@ static cl_int CL_API_CALL made_up_device(cl_device_id id, cl_device_info what, s
     if (i == 0 && what == made_up.fails && what != 0)
         return CL_OUT_OF_RESOURCES;
     static const size_t sizes[] = {64, 64, 64};
+    if (i == 0 && what == CL_DEVICE_MAX_PARAMETER_SIZE && made_up.parameter_bytes > 0) {
+        memcpy(value, &made_up.parameter_bytes, size);
+        return CL_SUCCESS;
+    }
     switch (what) {
     case CL_DEVICE_NAME: return give_text("  padded name \n", size, value, needed);
     case CL_DEVICE_PROFILE: return give_text(made_up.profile[i], size, value, needed);
@@ -341,6 +346,38 @@ static void broken_device(void **state)
     free(list);
 }
 
+/* As small as the embedded profile allows, and by one byte. */
+static void few_parameters(void **state)
+{
+    (void)state;
+    const struct {
+        size_t bytes;
+        const char *why;
+    } cases[] = {
+        {256, "its kernels take 256 bytes of arguments, not the 904 that are needed"},
+        {903, "its kernels take 903 bytes of arguments, not the 904 that are needed"},
+        {904, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_info *list = NULL;
+        struct healcl_device *device = NULL;
+        size_t count = 0;
+        set_made_up(1);
+        made_up.parameter_bytes = cases[i].bytes;
+        OK(device_list(&made_up_opencl, &list, &count, &error));
+        assert_int_equal(count, 1);
+        if (!cases[i].why) {
+            assert_null(device_unusable(&list[0]));
+        } else {
+            assert_string_equal(device_unusable(&list[0]), cases[i].why);
+            assert_int_equal(device_open(&made_up_opencl, "0:0", &device, &error), HEALCL_USAGE);
+            assert_non_null(strstr(error.message, cases[i].why));
+            assert_null(device);
+        }
+        free(list);
+    }
+}
+
 static void properties(void **state)
 {
     (void)state;
@@ -399,6 +436,7 @@ int main(void)
         DEVICE_TEST(platform_without_devices),
         DEVICE_TEST(broken_platform),
         DEVICE_TEST(broken_device),
+        DEVICE_TEST(few_parameters),
         DEVICE_TEST(properties),
         DEVICE_TEST(installed_devices),
         DEVICE_TEST(code_names),

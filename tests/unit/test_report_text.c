@@ -62,6 +62,18 @@ static void test_clean(void **state)
     expect_clean("\xed\xa0\x80", true, "???");             /* half of a surrogate pair */
     expect_clean("\xf4\x90\x80\x80 \xf5\x80\x80\x80", true, "???? ????");
     expect_clean("\xe2\x82", true, "??"); /* cut off */
+    /* Controls of the writing direction, and their neighbours. */
+    expect_clean("a\xe2\x80\xae"
+                 "fdp.exe",
+                 false, "a???fdp.exe");
+    expect_clean("\xe2\x80\x8d \xe2\x80\x8e \xe2\x80\x8f \xe2\x80\x90", false,
+                 "\xe2\x80\x8d ??? ??? \xe2\x80\x90");
+    expect_clean("\xe2\x80\xa9 \xe2\x80\xaa \xe2\x80\xae \xe2\x80\xaf", false,
+                 "\xe2\x80\xa9 ??? ??? \xe2\x80\xaf");
+    expect_clean("\xe2\x81\xa5 \xe2\x81\xa6 \xe2\x81\xa9 \xe2\x81\xaa", false,
+                 "\xe2\x81\xa5 ??? ??? \xe2\x81\xaa");
+    expect_clean("\xd8\x9b \xd8\x9c \xd9\x9c", false, "\xd8\x9b ?? \xd9\x9c");
+    expect_clean("\xe2\x80\xae", true, "\xe2\x80\xae");
     assert_int_equal(text_columns("\xc3\xa9\xe2\x82\xac"
                                   "a"),
                      3);

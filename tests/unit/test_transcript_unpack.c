@@ -6,9 +6,11 @@
 
 #include <cmocka.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -18,7 +20,7 @@
 
 enum { TEXT_BYTES = 3 * 1024 * 1024 + 17, PACKED_MAX = 2 * TEXT_BYTES };
 
-/* Text that packs to a fraction of itself, but not to almost nothing. */
+/* Text that packs to a fraction of itself, but not to almost nothing, and begins as JSON may. */
 static char *make_text(void)
 {
     char *text = malloc(TEXT_BYTES);
@@ -28,6 +30,7 @@ static char *make_text(void)
         state = state * 6364136223846793005u + 1442695040888963407u;
         text[i] = (char)('a' + (state >> 60));
     }
+    text[0] = '[';
     return text;
 }
 
@@ -56,18 +59,30 @@ typedef size_t pack_function(const char *text, size_t size, char *packed);
 
 static pack_function *const packers[] = {pack_gzip, pack_zstd};
 
-/* Opens a file of these bytes as a source. */
-static enum healcl_status open_bytes(const char *bytes, size_t size, struct source *source,
-                                     struct healcl_error *error)
+/* Opens a file of these bytes as a source, which may write no more than most bytes to a file. */
+static enum healcl_status open_limited(const char *bytes, size_t size, uint64_t most,
+                                       struct source *source, struct healcl_error *error)
 {
     char path[] = "/tmp/healcl-test-XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
     assert_int_equal(write(file, bytes, size), size);
     close(file);
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = most < before.rlim_cur ? (rlim_t)most : before.rlim_cur;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
     enum healcl_status status = source_open(source, path, error);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     unlink(path);
     return status;
+}
+
+static enum healcl_status open_bytes(const char *bytes, size_t size, struct source *source,
+                                     struct healcl_error *error)
+{
+    return open_limited(bytes, size, UINT64_MAX, source, error);
 }
 
 static void unpacks_to_the_same_text(void **state)
@@ -146,13 +161,110 @@ static void says_where_it_cannot_unpack(void **state)
     free(kept);
 }
 
+/* A file of text, packed, and behind it so many times the same block of one character. */
+static char *make_bomb(pack_function *pack, const char *text, char character, size_t block_bytes,
+                       size_t blocks, size_t *length)
+{
+    char *block = malloc(block_bytes), *head = malloc(PACKED_MAX), *one = malloc(PACKED_MAX);
+    assert_true(block && head && one);
+    memset(block, character, block_bytes);
+    size_t head_bytes = pack(text, strlen(text), head);
+    size_t one_bytes = pack(block, block_bytes, one);
+    char *bomb = malloc(head_bytes + blocks * one_bytes);
+    assert_non_null(bomb);
+    memcpy(bomb, head, head_bytes);
+    for (size_t i = 0; i < blocks; i++)
+        memcpy(bomb + head_bytes + i * one_bytes, one, one_bytes);
+    *length = head_bytes + blocks * one_bytes;
+    free(block);
+    free(head);
+    free(one);
+    return bomb;
+}
+
+enum { MIB = 1024 * 1024 };
+
+/* Of 10 GiB nothing is written, and no more than a block of it unpacked. */
+static void refuses_what_begins_as_no_transcript(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *begin, *message;
+        char character;
+    } cases[] = {
+        {"", "not a transcript: it unpacks to byte 0x00 where '[' or '{' is expected", 0},
+        {" \n\t\r", "not a transcript: it unpacks to byte 0x41 where '[' or '{' is expected", 'A'},
+        {" \n[", "not JSON: it unpacks to control characters", 0},
+        {"{\"", "not JSON: it unpacks to control characters", '\x1f'},
+    };
+    for (size_t p = 0; p < 2; p++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct source source;
+            struct healcl_error error = {0};
+            size_t length;
+            char *bomb =
+                make_bomb(packers[p], cases[i].begin, cases[i].character, 16 * MIB, 640, &length);
+            /* The first few bytes may be a block of their own. */
+            assert_int_equal(open_limited(bomb, length, 4, &source, &error), HEALCL_REFUSED);
+            assert_string_equal(error.message, cases[i].message);
+            healcl_error_clear(&error);
+            free(bomb);
+        }
+}
+
+/* Spaces, which JSON may have any number of: no more is written than is free of the limit. */
+static void limits_the_ratio(void **state)
+{
+    (void)state;
+    static const char *const commands[] = {"'gzip -d'", "'zstd -d'"};
+    for (size_t p = 0; p < 2; p++) {
+        struct source source;
+        struct healcl_error error = {0};
+        size_t length, blocks = p == 0 ? 16 : 320;
+        char *bomb = make_bomb(packers[p], "[", ' ', 16 * MIB, blocks, &length);
+        assert_true(length < UNPACKED_BYTES_FREE / UNPACKED_RATIO_MAX);
+        assert_int_equal(open_limited(bomb, length, UNPACKED_BYTES_FREE, &source, &error),
+                         HEALCL_REFUSED);
+        assert_non_null(strstr(error.message, "more than 250 times its size"));
+        assert_non_null(strstr(error.message, commands[p]));
+        healcl_error_clear(&error);
+        free(bomb);
+    }
+}
+
+/* Zeros are no fault beside other data, and none where the file is small: "AAAA" is what they are
+ * in base64. */
+static void unpacks_zeros(void **state)
+{
+    (void)state;
+    char *text = make_text();
+    struct source source;
+    size_t length;
+    text[TEXT_BYTES - 1] = 0;
+    char *packed = make_bomb(pack_zstd, text, 'A', 8 * MIB, 9, &length);
+    assert_int_equal(open_bytes(packed, length, &source, NULL), HEALCL_OK);
+    assert_int_equal(source.length, TEXT_BYTES - 1 + 72 * MIB);
+    source_close(&source);
+    free(packed);
+    packed = make_bomb(pack_zstd, "[", 'A', 8 * MIB, 4, &length);
+    assert_int_equal(open_bytes(packed, length, &source, NULL), HEALCL_OK);
+    assert_int_equal(source.length, 1 + 32 * MIB);
+    source_close(&source);
+    free(packed);
+    free(text);
+}
+
 int main(void)
 {
+    signal(SIGXFSZ, SIG_IGN); /* of files that become too large */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unpacks_to_the_same_text),
         cmocka_unit_test(refuses_a_cut_file_at_every_length),
         cmocka_unit_test(refuses_damaged_data),
         cmocka_unit_test(says_where_it_cannot_unpack),
+        cmocka_unit_test(refuses_what_begins_as_no_transcript),
+        cmocka_unit_test(limits_the_ratio),
+        cmocka_unit_test(unpacks_zeros),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,134 @@
+#include "core/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TEMPORARY_MAX = 64, TEMPORARY_PATH_SIZE = 4096, MAPPING_MAX = 64, MAPPING_PATH_SIZE = 481 };
+
+/* Places of both tables are changed under the lock, and not while they are taken. A handler, which
+ * cannot wait for a lock, looks at those that are taken. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct temporary {
+    atomic_bool taken;
+    char path[TEMPORARY_PATH_SIZE];
+} temporaries[TEMPORARY_MAX];
+
+static struct mapping {
+    atomic_bool taken;
+    uintptr_t begin, end;
+    char path[MAPPING_PATH_SIZE];
+} mappings[MAPPING_MAX];
+
+/* ---------------------------------------------------------------- temporary files */
+
+static void note_temporary(const char *path)
+{
+    size_t i = 0, size = strlen(path) + 1;
+    pthread_mutex_lock(&lock);
+    while (i < TEMPORARY_MAX && temporaries[i].taken)
+        i++;
+    if (i < TEMPORARY_MAX && size <= TEMPORARY_PATH_SIZE) {
+        memcpy(temporaries[i].path, path, size);
+        temporaries[i].taken = true;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void block_interrupts(sigset_t *before)
+{
+    sigset_t interrupts;
+    sigemptyset(&interrupts);
+    sigaddset(&interrupts, SIGINT);
+    sigaddset(&interrupts, SIGTERM);
+    sigaddset(&interrupts, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &interrupts, before);
+}
+
+/* Notes what was created as file, unless that is -1. */
+static int end_creation(int file, const char *path, const sigset_t *before)
+{
+    int code = errno;
+    if (file >= 0)
+        note_temporary(path);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+    errno = code;
+    return file;
+}
+
+int temporary_create(const char *path, mode_t mode)
+{
+    sigset_t before;
+    block_interrupts(&before);
+    return end_creation(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode), path, &before);
+}
+
+int temporary_create_unique(char *path)
+{
+    sigset_t before;
+    block_interrupts(&before);
+    int file = mkstemp(path);
+    if (file >= 0)
+        (void)fcntl(file, F_SETFD, FD_CLOEXEC);
+    return end_creation(file, path, &before);
+}
+
+void temporary_forget(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < TEMPORARY_MAX; i++)
+        if (temporaries[i].taken && strcmp(temporaries[i].path, path) == 0)
+            temporaries[i].taken = false;
+    pthread_mutex_unlock(&lock);
+}
+
+void temporary_remove_all(void)
+{
+    for (size_t i = 0; i < TEMPORARY_MAX; i++)
+        if (temporaries[i].taken)
+            (void)unlink(temporaries[i].path);
+}
+
+/* ---------------------------------------------------------------- mapped files */
+
+void mapping_note(const void *begin, size_t length, const char *path)
+{
+    size_t i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < MAPPING_MAX && mappings[i].taken)
+        i++;
+    if (i < MAPPING_MAX) {
+        mappings[i].begin = (uintptr_t)begin;
+        mappings[i].end = mappings[i].begin + length;
+        snprintf(mappings[i].path, MAPPING_PATH_SIZE, "%s", path);
+        mappings[i].taken = true;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void mapping_forget(const void *begin)
+{
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < MAPPING_MAX; i++)
+        if (mappings[i].taken && mappings[i].begin == (uintptr_t)begin)
+            mappings[i].taken = false;
+    pthread_mutex_unlock(&lock);
+}
+
+const char *mapping_path(const void *address)
+{
+    uintptr_t place = (uintptr_t)address;
+    for (size_t i = 0; i < MAPPING_MAX; i++)
+        if (mappings[i].taken && mappings[i].begin <= place && place < mappings[i].end)
+            return mappings[i].path;
+    return NULL;
+}

@@ -1,0 +1,38 @@
+/*
+ * Files of this process that a signal concerns: temporary ones, which are to be gone when it ends,
+ * and mapped ones, whose lost pages a signal tells of. The library only notes them; a program that
+ * handles signals can ask here, inside of its handlers. What does not fit is not noted.
+ */
+#ifndef HEALCL_CORE_REGISTRY_H
+#define HEALCL_CORE_REGISTRY_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* ---- temporary files ---- */
+
+/* Creates a file that is not there yet for reading and writing, and notes it. Neither is without
+ * the other for SIGINT, SIGTERM and SIGHUP. Returns a descriptor, or -1 with errno, EEXIST where
+ * the file is there. */
+int temporary_create(const char *path, mode_t mode);
+
+/* The same as mkstemp does it: path ends in XXXXXX, which is replaced. */
+int temporary_create_unique(char *path);
+
+/* To be called when it has been removed, or has got its name. */
+void temporary_forget(const char *path);
+
+/* Removes all temporary files. Async-signal-safe. */
+void temporary_remove_all(void);
+
+/* ---- mapped files ---- */
+
+/* path: as a message names the file; it is cut after 480 bytes. */
+void mapping_note(const void *begin, size_t length, const char *path);
+void mapping_forget(const void *begin);
+
+/* The path of the mapping that holds an address, or NULL; lives until that is forgotten.
+ * Async-signal-safe. */
+const char *mapping_path(const void *address);
+
+#endif

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What happens around a run: signals, limits of the system, files that change or are not what they
+seem. Each ends with one line, an exit code, and no file left behind.
+
+    system.py HEALCL [--sanitized]
+
+Sanitizers take memory of their own: with --sanitized its limits are left out.
+"""
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RECOGNIZER = ROOT / "transcripts/recognizer.json"
+PACKED = ROOT / "transcripts/encrypted_digits_toy.json.gz"
+MIB = 1 << 20
+
+
+class System:
+    def __init__(self, healcl, folder):
+        self.healcl, self.folder = healcl, Path(folder)
+
+    def start(self, *arguments, limits=(), ignored=(), **more):
+        def prepare():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+            for what, most in limits:
+                resource.setrlimit(what, (most, most))
+        more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        return subprocess.Popen([self.healcl, *map(str, arguments)], preexec_fn=prepare, **more)
+
+    def run(self, *arguments, **more):
+        """The exit code, and what was printed on both streams."""
+        process = self.start(*arguments, **more)
+        out, errors = process.communicate(timeout=120)
+        return process.returncode, (out or b"").decode(), errors.decode()
+
+    def usage(self, *arguments):
+        """The exit code, standard error, seconds of processor time and bytes of memory."""
+        errors = self.folder / "errors"
+        with open(errors, "wb") as stream:
+            process = self.start(*arguments, stdout=subprocess.DEVNULL, stderr=stream)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        text = errors.read_text()
+        errors.unlink()
+        return process.returncode, text, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024
+
+    def many_differences(self):
+        """A transcript whose run prints more than a pipe holds: while nobody reads on, it waits in
+        the middle of the run, and its file is mapped."""
+        lines = (ROOT / "tests/bad/differs_in_last_value.json").read_text().splitlines()
+        file = self.folder / "differences.json"
+        differing = lines[4]  # of entry 3
+        file.write_text("\n".join([*lines[:4], *[differing] * 5000, *lines[5:]]) + "\n")
+        return file
+
+    def start_differences(self, file, *options, **more):
+        """The process, of which one line was read."""
+        process = self.start("run", "--reference", *options, file, bufsize=0, **more)
+        assert os.read(process.stdout.fileno(), 6) == b"entry ", process.communicate()
+        return process
+
+
+def one_line(errors):
+    assert errors.startswith("healcl: ") and errors.count("\n") == 1, errors
+    return errors
+
+
+def test_signals(system):
+    file = system.many_differences()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with tempfile.TemporaryDirectory(dir=system.folder) as place:
+            options = ("--json", f"{place}/run.json", "--trace", f"{place}/trace.json")
+            process = system.start_differences(file, *options)
+            names = sorted(name.split(".tmp-")[0] for name in os.listdir(place))
+            assert names == ["run.json", "trace.json"], names
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=120)
+            assert process.returncode == -number and not errors, (process.returncode, errors)
+            assert not os.listdir(place), os.listdir(place)
+
+
+def test_ignored_signals(system):
+    """As under nohup."""
+    file = system.many_differences()
+    process = system.start_differences(file, ignored=(signal.SIGHUP,))
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 1 and len(out) > 4 * 65536, (process.returncode, len(out))
+
+
+def test_cut_while_mapped(system):
+    file = system.many_differences()
+    with tempfile.TemporaryDirectory(dir=system.folder) as place:
+        process = system.start_differences(file, "--json", f"{place}/run.json")
+        os.truncate(file, 0)
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 2, process.returncode
+        assert one_line(errors.decode()) == f"healcl: '{file}': lost while it was read: the file " \
+            "was cut, or its disk failed\n", errors
+        assert not os.listdir(place), os.listdir(place)
+
+
+def test_file_size_limit(system):
+    limits = ((resource.RLIMIT_FSIZE, 1024),)
+    with tempfile.TemporaryDirectory(dir=system.folder) as place:
+        for arguments in (("run", "--reference", "--json", f"{place}/run.json", RECOGNIZER),
+                          ("run", "--reference", "--trace", f"{place}/trace.json", RECOGNIZER),
+                          ("run", "--reference", "--dump", f"{place}/dump", RECOGNIZER),
+                          ("inspect", PACKED)):
+            code, _, errors = system.run(*arguments, limits=limits)
+            assert code == 2 and "File too large" in one_line(errors), (arguments, code, errors)
+        assert os.listdir(place) == ["dump"] and not os.listdir(f"{place}/dump")
+        with open(f"{place}/out", "wb") as out:
+            code, _, errors = system.run("ops", limits=limits, stdout=out)
+        assert code == 2 and "File too large" in one_line(errors), (code, errors)
+
+
+def test_memory_limit(system):
+    """Where the system refuses memory that is no fault of the transcript's."""
+    limits = ((resource.RLIMIT_AS, 128 * MIB),)
+    large = system.folder / "large.json"
+    large.touch()
+    os.truncate(large, 1 << 30)
+    window = system.folder / "window.json.zst"
+    # A frame that wants a window of 128 MiB, which zstd allows, for a block of 2 bytes.
+    window.write_bytes(bytes([0x28, 0xb5, 0x2f, 0xfd, 0, 17 << 3, 2 << 3 | 1, 0, 0]) + b"[]")
+    for file, words in ((large, "cannot be mapped"), (window, "out of memory")):
+        for command in (("run", "--reference"), ("inspect",)):
+            code, _, errors = system.run(*command, file, limits=limits)
+            assert code == 4 and words in one_line(errors), (file, code, errors)
+    assert system.run("inspect", window)[0] == 0
+
+
+def test_packed_zeros(system):
+    """10 GiB of zeros in 10 MB, and spaces behind what a transcript may begin with. tests/unit has
+    the same with zstd, in 336 kB."""
+    def packed(data):
+        packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+        return packer.compress(data) + packer.flush()
+    zeros, spaces = system.folder / "zeros.json.gz", system.folder / "spaces.json.gz"
+    zeros.write_bytes(packed(bytes(16 * MIB)) * 640)
+    spaces.write_bytes(packed(b"[") + packed(b" " * 16 * MIB) * 16)
+    _, _, start, memory_start = system.usage("inspect", ROOT / "tests/bad/json_text.json")
+    for file, seconds, words in ((zeros, 0.2, "byte 0x00"), (spaces, 1, "250 times its size")):
+        code, errors, spent, memory = system.usage("inspect", file)
+        assert code == 3 and words in one_line(errors), (file, code, errors)
+        spent, memory = spent - start, memory - memory_start
+        print(f"{file.name}: {1e3 * spent:.0f} ms, {memory >> 10} KiB above the start")
+        assert spent < seconds and memory < 32 * MIB, (file, spent, memory)
+
+
+def test_fifo_in_cache(system):
+    """In the place of all that is kept."""
+    cache = system.folder / "cache"
+    environment = {**os.environ, "HEALCL_CACHE_DIR": str(cache)}
+    code, _, _ = system.run("run", "-q", RECOGNIZER, env=environment)
+    if code == 4:
+        print("no device")
+        return
+    kept = list(cache.iterdir())
+    assert code == 0 and kept, (code, kept)
+    for file in kept:
+        file.unlink()
+        os.mkfifo(file)
+    for command in (("devices", "--json"), ("run", "-q", RECOGNIZER)):
+        code, _, errors = system.run(*command, env=environment)
+        assert code == 0 and not errors, (command, code, errors)
+
+
+def main():
+    tests = [test_signals, test_ignored_signals, test_cut_while_mapped, test_file_size_limit,
+             test_fifo_in_cache]
+    if "--sanitized" not in sys.argv:
+        tests += [test_memory_limit, test_packed_zeros]
+    with tempfile.TemporaryDirectory(prefix="healcl-system-") as folder:
+        for test in tests:
+            print(test.__name__, flush=True)
+            test(System(sys.argv[1], folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
