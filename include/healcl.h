@@ -161,7 +161,9 @@ struct healcl_report {
     uint64_t dropped_digits;    /* values with gadget digits beyond g_exp, in one repetition */
     uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
     uint64_t
-        compile_nanoseconds; /* building programs and making kernels, in no repetition's time */
+        compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
+    uint64_t programs_built;  /* of kernels, from their source */
+    uint64_t programs_loaded; /* of kernels, from binaries that an earlier process kept */
     uint64_t
         warm_up_nanoseconds; /* the repetition before those that count; 0 where there was none */
     uint64_t verify_nanoseconds; /* comparing results and writing them, in all repetitions */

@@ -30,8 +30,9 @@ struct session {
     uint64_t start;      /* of the command */
 
     struct progress progress;
-    char repetition[48]; /* what runs now, e.g. "run 2 of 5, " */
-    bool differs;        /* a difference was told */
+    char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
+    uint32_t repetitions; /* that have begun, those of all phases */
+    bool differs;         /* a difference was told */
     char **differences;
     size_t difference_count;
 
@@ -41,6 +42,7 @@ struct session {
     struct healcl_transcript *transcript;
     struct healcl_report *report;
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
+    uint64_t first_result_nanoseconds; /* from start until the first repetition was verified */
 };
 
 /* Text for people; standard output, unless that is to be JSON. */
@@ -79,9 +81,18 @@ static void on_warning(void *context, const char *line)
     progress_resume(&session->progress);
 }
 
+/* Once a repetition has been verified. */
+static void note_first_result(struct session *session)
+{
+    if (session->first_result_nanoseconds == 0)
+        session->first_result_nanoseconds = monotonic_nanoseconds() - session->start;
+}
+
 static void on_repetition(void *context, enum healcl_phase phase, uint32_t number, uint32_t count)
 {
     struct session *session = context;
+    if (session->repetitions++ > 0)
+        note_first_result(session);
     char *text = session->repetition;
     size_t size = sizeof session->repetition;
     switch (phase) {
@@ -234,6 +245,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     enum healcl_status status = healcl_run_traced(session->transcript, session->device, &options,
                                                   session->trace, &session->report, error);
     trace_end(session->trace, span);
+    note_first_result(session);
     return status;
 }
 
@@ -250,6 +262,7 @@ static struct run_facts facts_of(const struct session *session)
                               .total_nanoseconds = monotonic_nanoseconds() - session->start,
                               .open_device_nanoseconds = session->open_device_nanoseconds,
                               .open_transcript_nanoseconds = session->open_transcript_nanoseconds,
+                              .first_result_nanoseconds = session->first_result_nanoseconds,
                               .differences = session->differences,
                               .difference_count = session->difference_count};
 }

@@ -119,8 +119,11 @@ struct healcl_device {
     /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
      * first runs. */
     uint64_t first_launches;
+    uint64_t programs_built;      /* from their source */
+    uint64_t programs_loaded;     /* from binaries that were kept */
     char *cache_directory;        /* of program binaries, or NULL: cache.c */
-    uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c */
+    uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
+                                     0: whatever it takes, as HEALCL_KEEP_BINARIES says */
     struct program_source *added; /* beside cl/ */
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */

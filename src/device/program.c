@@ -124,12 +124,17 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                                      healcl_cl_arithmetic_h,
                                      line,
                                      source};
-    if (!device->cache_directory)
+    if (!device->cache_directory) {
+        device->programs_built++;
         return build_source(device, program, texts, options, &program->id, error);
+    }
     binary_key(&device->info, TEXT_COUNT, texts, options, program->key);
     program->id = binary_load(device, program->key, options);
-    if (program->id)
+    if (program->id) {
+        device->programs_loaded++;
         return HEALCL_OK;
+    }
+    device->programs_built++;
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
     program->spent_nanoseconds =
@@ -181,6 +186,8 @@ static bool is_worth_its_price(const struct healcl_device *device, const struct 
     uint64_t spent = program->spent_nanoseconds;
     if (spent == 0 || spent < device->binary_price)
         return false;
+    if (device->binary_price == 0)
+        return true;
     size_t kernels = 1;
     return device->cl->clGetProgramInfo(program->id, CL_PROGRAM_NUM_KERNELS, sizeof kernels,
                                         &kernels, NULL) == CL_SUCCESS &&
@@ -194,7 +201,7 @@ void device_programs_save(struct healcl_device *device)
         if (!is_worth_its_price(device, program))
             continue;
         binary_save(device, program->key, program->spent_nanoseconds, program->id);
-        if (monotonic_nanoseconds() - start > device->binary_price)
+        if (device->binary_price > 0 && monotonic_nanoseconds() - start > device->binary_price)
             break;
     }
 }

@@ -90,6 +90,9 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
     json_number(&json, json.top, "warm_up_ns", report->warm_up_nanoseconds);
+    json_number(&json, json.top, "programs_built", report->programs_built);
+    json_number(&json, json.top, "programs_loaded", report->programs_loaded);
+    json_number(&json, json.top, "first_result_ns", facts->first_result_nanoseconds);
     json_number(&json, json.top, "verify_ns", report->verify_nanoseconds);
     json_number(&json, json.top, "total_ns", facts->total_nanoseconds);
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);

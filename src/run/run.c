@@ -296,6 +296,8 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
 MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_error *error)
 {
     uint64_t compiled_before = compile_time(run);
+    uint64_t built_before = run->device ? run->device->programs_built : 0;
+    uint64_t loaded_before = run->device ? run->device->programs_loaded : 0;
     TRY(create_executor(run, error));
     uint32_t next = 0;
     TRY(warm_up(run, &next, error));
@@ -308,6 +310,10 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     results_report(run->results, run->report);
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
+    if (run->device) {
+        run->report->programs_built = run->device->programs_built - built_before;
+        run->report->programs_loaded = run->device->programs_loaded - loaded_before;
+    }
     return HEALCL_OK;
 }
 

@@ -178,6 +178,26 @@ static void waits_until_they_are_worth_it(void **state)
     assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
 }
 
+/* What a device counts of its programs, and what is kept at once where that is asked for. */
+static void counts_what_is_built_and_loaded(void **state)
+{
+    (void)state;
+    setenv("HEALCL_KEEP_BINARIES", "1", 1);
+    for (uint64_t run = 0; run < 2; run++) {
+        struct healcl_device *device = open_device();
+        OK(device_add_program(device, "scenario", scenario_source, &error));
+        struct scenario scenario = {.count = 100, .local_size = 4};
+        bool right = false;
+        OK(scenario_run(device, &scenario, &right, &error));
+        assert_true(right);
+        scenario_release(device, &scenario);
+        assert_int_equal(device->programs_built, 1 - run);
+        assert_int_equal(device->programs_loaded, run);
+        healcl_device_close(device);
+    }
+    unsetenv("HEALCL_KEEP_BINARIES");
+}
+
 static void flip_last_byte(const char *path)
 {
     FILE *file = fopen(path, "r+b");
@@ -321,6 +341,7 @@ int main(void)
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),
         CACHE_TEST(keeps_binaries),
+        CACHE_TEST(counts_what_is_built_and_loaded),
         CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),
         CACHE_TEST(reads_no_line_from_a_fifo),
