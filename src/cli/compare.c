@@ -7,6 +7,7 @@
 
 #include "cli/cli.h"
 #include "cli/compare_setting.h"
+#include "cli/fresh_caches.h"
 #include "cli/progress.h"
 #include "core/arena.h"
 #include "report/compare.h"
@@ -20,8 +21,6 @@ enum {
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
     BASELINES_MAX = 32,
 };
-
-#define REFERENCE "reference"
 
 /* The files that are written: one of each kind. */
 enum output_kind { OUTPUT_JSON, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT_COUNT };
@@ -42,10 +41,11 @@ struct output {
 struct session {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
     size_t selector_count, baseline_count;
-    const char *const *arguments; /* of the command, its name first */
+    bool keep_binaries[COMPARE_DEVICES_MAX]; /* its driver keeps nothing of its own */
+    const char *const *arguments;            /* of the command, its name first */
     char **files;
     size_t argument_count, file_count;
-    bool no_measure;
+    bool no_measure, check;
     uint32_t repeat, timeout;
     struct output outputs[OUTPUT_COUNT];
     bool output_on_stdout; /* one of them; no table then */
@@ -83,7 +83,7 @@ MUST_CHECK static enum healcl_status add_reference(struct session *session,
 {
     struct compare_device *device;
     TRY(comparison_add_device(&session->comparison, &device, error));
-    device->selector = REFERENCE;
+    device->selector = COMPARE_REFERENCE;
     device->name = "host reference";
     device->type = "host";
     device->platform = "healcl";
@@ -155,7 +155,7 @@ MUST_CHECK static enum healcl_status add_devices(struct session *session,
         return add_all_usable(session, error);
     for (size_t i = 0; i < session->selector_count; i++) {
         const char *selector = session->selectors[i];
-        if (strcmp(selector, REFERENCE) == 0)
+        if (strcmp(selector, COMPARE_REFERENCE) == 0)
             TRY(add_reference(session, error));
         else
             TRY(add_selected(session, selector, error));
@@ -169,7 +169,7 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct com
 {
     const char *const arguments[] = {"healcl", "devices",        json_for_us, "--measure",
                                      "-d",     device->selector, NULL};
-    if (session->no_measure || strcmp(device->selector, REFERENCE) == 0)
+    if (session->no_measure || strcmp(device->selector, COMPARE_REFERENCE) == 0)
         return HEALCL_OK;
     uint32_t timeout = session->timeout < MEASURE_TIMEOUT ? session->timeout : MEASURE_TIMEOUT;
     struct process_result result;
@@ -180,21 +180,33 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct com
     return HEALCL_OK;
 }
 
+MUST_CHECK static enum healcl_status check(struct session *session, struct compare_device *device,
+                                           struct healcl_error *error)
+{
+    const char *const arguments[] = {"healcl", "check",          "--quick", json_for_us,
+                                     "-d",     device->selector, NULL};
+    if (!session->check || strcmp(device->selector, COMPARE_REFERENCE) == 0)
+        return HEALCL_OK;
+    struct process_result result;
+    progress_say(&session->progress, "checking %s", device->selector);
+    TRY(run_child(session, arguments, session->timeout, &result, error));
+    enum healcl_status status = compare_read_check(&session->comparison, device, &result, error);
+    process_result_release(&result);
+    return status;
+}
+
 /* ---------------------------------------------------------------- runs */
 
-MUST_CHECK static enum healcl_status run_one(struct session *session, struct compare_run *run,
-                                             struct healcl_error *error)
+/* "healcl run" of a transcript on a device, so often: arguments for people, which end before the
+ * file. Returns how many. */
+static size_t run_arguments(const struct session *session, const struct compare_run *run,
+                            const char *repeat, const char *arguments[ARGUMENTS_MAX])
 {
-    struct comparison *comparison = &session->comparison;
-    const char *selector = comparison->devices[run->device].selector;
-    const char *file = session->files[run->transcript];
-    const char *arguments[ARGUMENTS_MAX];
-    char repeat[16];
+    const char *selector = session->comparison.devices[run->device].selector;
     size_t count = 0;
-    snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
     arguments[count++] = "healcl";
     arguments[count++] = "run";
-    if (strcmp(selector, REFERENCE) == 0) {
+    if (strcmp(selector, COMPARE_REFERENCE) == 0) {
         arguments[count++] = "--reference";
     } else {
         arguments[count++] = "-d";
@@ -202,17 +214,127 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
     }
     arguments[count++] = "--repeat";
     arguments[count++] = repeat;
-    arguments[count] = file; /* for people, without what follows here */
-    TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
+    return count;
+}
+
+/* Runs that, behind which stands what only we want. */
+MUST_CHECK static enum healcl_status start_run(struct session *session,
+                                               const struct compare_run *run,
+                                               const char *arguments[ARGUMENTS_MAX], size_t count,
+                                               struct process_result *result,
+                                               struct healcl_error *error)
+{
     arguments[count++] = "--quiet";
     arguments[count++] = json_for_us;
     arguments[count++] = "--";
-    arguments[count++] = file;
+    arguments[count++] = session->files[run->transcript];
     arguments[count] = NULL;
-    progress_say(&session->progress, "%s: %s", selector, file);
+    return run_child(session, arguments, session->timeout, result, error);
+}
+
+MUST_CHECK static enum healcl_status run_once(struct session *session,
+                                              const struct compare_run *run,
+                                              struct compare_first *first,
+                                              struct healcl_error *error)
+{
+    const char *arguments[ARGUMENTS_MAX];
     struct process_result result;
-    TRY(run_child(session, arguments, session->timeout, &result, error));
+    TRY(start_run(session, run, arguments, run_arguments(session, run, "1", arguments), &result,
+                  error));
+    compare_read_first(first, &result);
+    process_result_release(&result);
+    return HEALCL_OK;
+}
+
+/* The same, by a process that keeps all binaries. */
+MUST_CHECK static enum healcl_status run_and_keep(struct session *session,
+                                                  const struct compare_run *run,
+                                                  struct compare_first *first,
+                                                  struct healcl_error *error)
+{
+    static const char keep[] = "HEALCL_KEEP_BINARIES";
+    bool ours = !getenv(keep) && setenv(keep, "1", 1) == 0;
+    enum healcl_status status = run_once(session, run, first, error);
+    if (ours)
+        (void)unsetenv(keep);
+    return status;
+}
+
+/* How long a process takes to its first result, with empty caches and once more. A driver whose
+ * second build takes more than half as long keeps nothing itself, and healcl keeps its binaries
+ * once that has cost enough: to measure that, one more process keeps them at once. */
+MUST_CHECK static enum healcl_status run_cold_and_warm(struct session *session,
+                                                       struct compare_run *run,
+                                                       struct healcl_error *error)
+{
+    struct compare_first kept;
+    bool *keeps = &session->keep_binaries[run->device];
+    TRY(*keeps ? run_and_keep(session, run, &run->cold, error)
+               : run_once(session, run, &run->cold, error));
+    if (run->cold.nanoseconds > 0)
+        TRY(run_once(session, run, &run->warm, error));
+    if (*keeps || 2 * run->warm.compile_nanoseconds <= run->cold.compile_nanoseconds)
+        return HEALCL_OK;
+    *keeps = true;
+    TRY(run_and_keep(session, run, &kept, error));
+    return run_once(session, run, &run->warm, error);
+}
+
+/* What `healcl tune` has kept goes along: it is no cache. */
+MUST_CHECK static enum healcl_status time_first_results(struct session *session,
+                                                        struct compare_run *run,
+                                                        struct healcl_error *error)
+{
+    const struct compare_device *device = &session->comparison.devices[run->device];
+    struct fresh_caches caches;
+    bool tuned = device->tuned && !getenv("HEALCL_TUNING");
+    if (session->no_measure || !compare_is_right(run) || !fresh_caches_begin(&caches))
+        return HEALCL_OK;
+    if (tuned)
+        (void)setenv("HEALCL_TUNING", device->tuning, 1);
+    progress_say(&session->progress, "%s: %s, first result", device->selector,
+                 session->files[run->transcript]);
+    enum healcl_status status = run_cold_and_warm(session, run, error);
+    if (tuned)
+        (void)unsetenv("HEALCL_TUNING");
+    fresh_caches_end(&caches);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status run_one(struct session *session, struct compare_run *run,
+                                             struct healcl_error *error)
+{
+    struct comparison *comparison = &session->comparison;
+    const char *file = session->files[run->transcript];
+    const char *arguments[ARGUMENTS_MAX];
+    char repeat[16];
+    snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
+    size_t count = run_arguments(session, run, repeat, arguments);
+    arguments[count] = file;
+    TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
+    progress_say(&session->progress, "%s: %s", comparison->devices[run->device].selector, file);
+    struct process_result result;
+    TRY(start_run(session, run, arguments, count, &result, error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
+    process_result_release(&result);
+    return status == HEALCL_OK ? time_first_results(session, run, error) : status;
+}
+
+/* Asks the host reference, where results differ and it is not among the devices. */
+MUST_CHECK static enum healcl_status judge(struct session *session, size_t transcript,
+                                           struct healcl_error *error)
+{
+    const char *file = session->files[transcript];
+    const char *const arguments[] = {"healcl",    "run", "--reference", "--quiet",
+                                     json_for_us, "--",  file,          NULL};
+    struct compare_run *run;
+    TRY(comparison_add_judge(&session->comparison, transcript, &run, error));
+    if (!run)
+        return HEALCL_OK;
+    struct process_result result;
+    progress_say(&session->progress, "host reference: %s, which differs", file);
+    TRY(run_child(session, arguments, session->timeout, &result, error));
+    enum healcl_status status = compare_read_run(&session->comparison, run, &result, error);
     process_result_release(&result);
     return status;
 }
@@ -233,10 +355,15 @@ MUST_CHECK static enum healcl_status run_all(struct session *session, size_t dev
                                              size_t run_count, struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
-    for (size_t i = 0; i < device_count; i++)
+    for (size_t i = 0; i < device_count; i++) {
         TRY(measure(session, &comparison->devices[i], error));
+        TRY(check(session, &comparison->devices[i], error));
+    }
     for (size_t i = 0; i < run_count; i++)
         TRY(run_one(session, &comparison->runs[i], error));
+    for (size_t i = 0; i < comparison->transcript_count; i++)
+        TRY(judge(session, i, error));
+    compare_conclude(comparison);
     return HEALCL_OK;
 }
 
@@ -254,6 +381,7 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     for (size_t i = 0; i < session->file_count; i++)
         TRY(compare_describe_file(comparison, session->files[i],
                                   &comparison->transcripts[comparison->transcript_count++], error));
+    TRY(compare_describe_environment(comparison, error));
     TRY(compare_command_line(comparison, session->arguments, session->argument_count,
                              &comparison->command, error));
     return compare_describe_host(comparison, error);
@@ -316,6 +444,11 @@ MUST_CHECK static enum healcl_status print_all(struct session *session, struct h
 static int code_of_runs(const struct comparison *comparison)
 {
     bool seen[EXIT_DEVICE + 1] = {false};
+    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
+        const struct compare_check *check = &comparison->devices[i].check;
+        if (check->done && !check->verified)
+            seen[check->failed > 0 ? EXIT_DIFFERENT : EXIT_DEVICE] = true;
+    }
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
         if (comparison->devices[run->device].origin->baseline)
@@ -363,7 +496,14 @@ static int compare_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_REPEAT = 256, OPTION_TIMEOUT, OPTION_BASELINE, OPTION_NO_MEASURE, OPTION_OUTPUT };
+enum {
+    OPTION_REPEAT = 256,
+    OPTION_TIMEOUT,
+    OPTION_BASELINE,
+    OPTION_NO_MEASURE,
+    OPTION_CHECK,
+    OPTION_OUTPUT
+};
 
 static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
@@ -371,6 +511,7 @@ static const struct option options[] = {
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"baseline", required_argument, NULL, OPTION_BASELINE},
     {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
+    {"check", no_argument, NULL, OPTION_CHECK},
     {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
     {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
     {"markdown", required_argument, NULL, OPTION_OUTPUT + OUTPUT_MARKDOWN},
@@ -415,6 +556,7 @@ static int take_option(const struct command *command, struct session *session, i
                                TIMEOUT_MAX, optarg);
         break;
     case OPTION_NO_MEASURE: session->no_measure = true; break;
+    case OPTION_CHECK: session->check = true; break;
     default: return take_output(command, session, (enum output_kind)(found - OPTION_OUTPUT));
     }
     return EXIT_VERIFIED;
@@ -459,7 +601,9 @@ const struct command command_compare = {
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
-        "      --no-measure   do not measure how fast each device copies and multiplies\n"
+        "      --check        also check every kernel of each device, as healcl check --quick\n"
+        "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
+        "                     long a process takes to its first result, cold and warm\n"
         "      --html FILE    write a page with charts, which needs no other file\n"
         "      --markdown FILE  write tables for an issue or a pull request\n"
         "      --csv FILE     write a line for each run\n"

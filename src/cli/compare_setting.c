@@ -91,16 +91,28 @@ enum healcl_status compare_describe_file(struct comparison *comparison, const ch
 
 /* ---------------------------------------------------------------- command lines */
 
-static void write_quoted(FILE *stream, const char *word)
+/* How many characters of text are the home folder, with a slash behind it: 0 where it is another
+ * one. */
+static size_t home_length(const char *text)
+{
+    const char *home = getenv("HOME");
+    size_t length = home ? strlen(home) : 0;
+    while (length > 0 && home[length - 1] == '/')
+        length--;
+    return length > 0 && strncmp(text, home, length) == 0 && text[length] == '/' ? length : 0;
+}
+
+/* For a shell, in single quotes where it needs them. */
+static void write_quoted(FILE *stream, const char *word, size_t length)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                 "0123456789_-+=.,:/@%";
-    if (*word && word[strspn(word, plain)] == 0) {
-        fputs(word, stream);
+    if (strspn(word, plain) >= length) {
+        fprintf(stream, "%.*s", (int)length, word);
         return;
     }
     putc('\'', stream);
-    for (; *word; word++)
+    for (; length > 0; word++, length--)
         if (*word == '\'')
             fputs("'\\''", stream);
         else
@@ -108,28 +120,84 @@ static void write_quoted(FILE *stream, const char *word)
     putc('\'', stream);
 }
 
-static void write_command(FILE *stream, const char *const *arguments, size_t count)
+/*
+ * A word for a shell, without the home folder's name: it is nobody's business, and another's is
+ * elsewhere. A shell knows '~' where a word begins and, in an assignment, behind a colon; elsewhere
+ * "$HOME" stands for it.
+ */
+static void write_word(FILE *stream, const char *word, bool assignment)
 {
-    /* What changes how transcripts run, which devices there are and which is the default. */
+    const char *begin = word, *next = word;
+    if (!*word)
+        fputs("''", stream);
+    while (*next) {
+        bool path = next == word || next[-1] == ':' || next[-1] == '=';
+        size_t home = path ? home_length(next) : 0;
+        if (home == 0) {
+            next++;
+            continue;
+        }
+        bool behind_colon = assignment && next > word && next[-1] == ':'; /* not a quoted one */
+        write_quoted(stream, begin, (size_t)(next - begin) - behind_colon);
+        fputs(behind_colon ? ":~/" : next == word ? "~/" : "\"$HOME\"/", stream);
+        next += home + 1;
+        begin = next;
+    }
+    write_quoted(stream, begin, (size_t)(next - begin));
+}
+
+/* What changes how transcripts run, which devices there are and which is the default. */
+static void write_environment(FILE *stream)
+{
     static const char *const variables[] = {
         "HEALCL_DEVICE",   "HEALCL_TUNING",          "HEALCL_VARIANT",    "HEALCL_CHUNK_BYTES",
         "LD_LIBRARY_PATH", "OCL_ICD_VENDORS",        "OCL_ICD_FILENAMES", "OPENCL_LAYERS",
         "RUSTICL_ENABLE",  "LP_NUM_THREADS",         "OMP_NUM_THREADS",   "OCLGRIND_BUILD_OPTIONS",
         "POCL_DEVICES",    "POCL_MAX_PTHREAD_COUNT",
     };
+    const char *blank = "";
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *value = getenv(variables[i]);
         if (!value || !*value)
             continue;
-        fprintf(stream, "%s=", variables[i]);
-        write_quoted(stream, value);
-        putc(' ', stream);
+        fprintf(stream, "%s%s=", blank, variables[i]);
+        write_word(stream, value, true);
+        blank = " ";
     }
-    fputs("healcl", stream);
+}
+
+static void write_command(FILE *stream, const char *environment, const char *const *arguments,
+                          size_t count)
+{
+    fprintf(stream, "%s%shealcl", environment, *environment ? " " : "");
     for (size_t i = 0; i < count; i++) {
         putc(' ', stream);
-        write_quoted(stream, arguments[i]);
+        write_word(stream, arguments[i], false);
     }
+}
+
+/* Keeps what was written to a stream of open_memstream. */
+MUST_CHECK static enum healcl_status keep_written(struct comparison *comparison, FILE *stream,
+                                                  char **text, const char **kept,
+                                                  struct healcl_error *error)
+{
+    bool written = fclose(stream) == 0 && *text;
+    enum healcl_status status = written ? comparison_keep(comparison, *text, kept, error)
+                                        : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    free(*text);
+    return status;
+}
+
+enum healcl_status compare_describe_environment(struct comparison *comparison,
+                                                struct healcl_error *error)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream)
+        NO_MEMORY(error);
+    write_environment(stream);
+    return keep_written(comparison, stream, &text, &comparison->environment, error);
 }
 
 enum healcl_status compare_command_line(struct comparison *comparison, const char *const *arguments,
@@ -140,10 +208,6 @@ enum healcl_status compare_command_line(struct comparison *comparison, const cha
     FILE *stream = open_memstream(&text, &size);
     if (!stream)
         NO_MEMORY(error);
-    write_command(stream, arguments, count);
-    bool written = fclose(stream) == 0 && text;
-    enum healcl_status status = written ? comparison_keep(comparison, text, line, error)
-                                        : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    free(text);
-    return status;
+    write_command(stream, comparison->environment, arguments, count);
+    return keep_written(comparison, stream, &text, line, error);
 }

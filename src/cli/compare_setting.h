@@ -13,7 +13,12 @@ MUST_CHECK enum healcl_status compare_describe_file(struct comparison *compariso
                                                     struct compare_transcript *transcript,
                                                     struct healcl_error *error);
 
-/* A command line for a shell, with the settings of the environment that matter in front. */
+/* Fills in the settings of the environment that matter, as a shell takes them. In them and in
+ * command lines "~" or "$HOME" stands for the home folder. */
+MUST_CHECK enum healcl_status compare_describe_environment(struct comparison *comparison,
+                                                           struct healcl_error *error);
+
+/* A command line for a shell, with those settings in front. */
 MUST_CHECK enum healcl_status compare_command_line(struct comparison *comparison,
                                                    const char *const *arguments, size_t count,
                                                    const char **line, struct healcl_error *error);

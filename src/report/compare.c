@@ -13,7 +13,7 @@
 
 enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error)
 {
-    *comparison = (struct comparison){.arena = arena_create()};
+    *comparison = (struct comparison){.arena = arena_create(), .command = "", .environment = ""};
     if (!comparison->arena)
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -52,7 +52,8 @@ enum healcl_status comparison_add_device(struct comparison *comparison,
                                        .driver = "",
                                        .version = "",
                                        .tuning = "",
-                                       .tuned_by = ""};
+                                       .tuned_by = "",
+                                       .check.message = ""};
     return HEALCL_OK;
 }
 
@@ -78,9 +79,42 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
     return HEALCL_OK;
 }
 
+/* Whether a result differs here and now, with no host reference beside it. */
+static bool needs_judge(const struct comparison *comparison, size_t transcript)
+{
+    bool differs = false;
+    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
+        const struct compare_run *run = compare_find(comparison, transcript, j);
+        if (strcmp(comparison->devices[j].selector, COMPARE_REFERENCE) == 0)
+            return false;
+        differs |= run && run->outcome == COMPARE_DIFFERENT;
+    }
+    return differs;
+}
+
+enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
+                                        struct compare_run **judge, struct healcl_error *error)
+{
+    *judge = NULL;
+    if (!needs_judge(comparison, transcript))
+        return HEALCL_OK;
+    *judge = arena_alloc(comparison->arena, sizeof **judge);
+    if (!*judge)
+        NO_MEMORY(error);
+    **judge = (struct compare_run){
+        .transcript = transcript, .outcome = COMPARE_FAILED, .message = "", .command = ""};
+    comparison->transcripts[transcript].judge = *judge;
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- times */
 
-/* Quartiles are samples: the smallest that a quarter, or three, do not exceed. */
+/* The smallest of sorted samples that so many percent of them do not exceed. */
+static uint64_t percentile(const uint64_t *sorted, size_t count, size_t percent)
+{
+    return sorted[count / 100 * percent + (count % 100 * percent + 99) / 100 - 1];
+}
+
 static bool times_of(const uint64_t *samples, size_t count, struct compare_times *times)
 {
     uint64_t *sorted = count > 0 ? malloc(count * sizeof *sorted) : NULL;
@@ -89,10 +123,14 @@ static bool times_of(const uint64_t *samples, size_t count, struct compare_times
     memcpy(sorted, samples, count * sizeof *sorted);
     uint64_t median = sort_to_median(sorted, count);
     *times = (struct compare_times){.median = median,
-                                    .low = sorted[(count + 3) / 4 - 1],
-                                    .high = sorted[(3 * count + 3) / 4 - 1],
+                                    .low = percentile(sorted, count, 25),
+                                    .high = percentile(sorted, count, 75),
                                     .least = sorted[0],
                                     .most = sorted[count - 1]};
+    if (count >= P95_SAMPLES)
+        times->p95 = percentile(sorted, count, 95);
+    if (count >= P99_SAMPLES)
+        times->p99 = percentile(sorted, count, 99);
     free(sorted);
     return true;
 }
@@ -163,6 +201,11 @@ bool compare_overhead_of(const struct compare_run *run, double *factor)
     return true;
 }
 
+uint64_t compare_kernels_of(const struct compare_run *run)
+{
+    return run->cold.nanoseconds > 0 ? run->cold.compile_nanoseconds : run->compile_nanoseconds;
+}
+
 /* ---------------------------------------------------------------- outcomes */
 
 const char *compare_outcome_name(enum compare_outcome outcome)
@@ -187,8 +230,9 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
     char signal[PROCESS_SIGNAL_SIZE];
     snprintf(text, OUTCOME_TEXT_SIZE, "%s", name);
     if (run->outcome == COMPARE_DIFFERENT)
-        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->different,
-                 run->compared);
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 "%s", name, run->different,
+                 run->compared,
+                 run->fault == COMPARE_TRANSCRIPT_FAULT ? ", transcript's fault" : "");
     else if (run->outcome == COMPARE_UNPROVEN)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 " compared", name,
                  run->compared, run->results);
@@ -202,5 +246,23 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
     else if (run->outcome == COMPARE_TIMED_OUT &&
              !comparison->devices[run->device].origin->baseline)
         snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu32 " s", name, comparison->timeout_seconds);
+    return text;
+}
+
+const char *compare_check_text(const struct compare_check *check, char text[LABEL_SIZE])
+{
+    if (*check->message)
+        snprintf(text, LABEL_SIZE, "%.400s", check->message);
+    else if (check->failed > 0)
+        snprintf(text, LABEL_SIZE, "%" PRIu64 " of %" PRIu64 " calls are wrong", check->failed,
+                 check->calls);
+    else
+        snprintf(text, LABEL_SIZE, "%s%" PRIu64 " calls are right",
+                 check->unsupported > 0 ? "" : "all ", check->calls - check->unsupported);
+    if (check->unsupported > 0) {
+        size_t used = strlen(text);
+        snprintf(text + used, LABEL_SIZE - used, ", %" PRIu64 " are beyond the device",
+                 check->unsupported);
+    }
     return text;
 }

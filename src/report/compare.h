@@ -24,6 +24,14 @@ enum compare_outcome {
     COMPARE_TIMED_OUT, /* the process was killed for taking too long */
 };
 
+/* Whose fault it is that a run did not go well. */
+enum compare_fault {
+    COMPARE_NO_FAULT,
+    COMPARE_DEVICE_FAULT,
+    /* It is refused; or it expects what the host reference does not compute either. */
+    COMPARE_TRANSCRIPT_FAULT,
+};
+
 /* Where and when runs were measured. */
 struct compare_origin {
     const char *baseline; /* the file that it was read from; NULL: here and now */
@@ -32,6 +40,21 @@ struct compare_origin {
     const char *system;   /* "Linux 6.1.0 x86_64" */
     const char *processor;
     uint64_t processors, memory_bytes;
+};
+
+/* What `healcl check` found on a device. */
+struct compare_check {
+    bool done;
+    bool verified; /* nothing was wrong */
+    uint64_t calls, failed, unsupported;
+    const char *message; /* why it came to no end, or "" */
+};
+
+/* Speed-ups of a device over all transcripts that count (compare_transcript). */
+struct compare_mean {
+    double factor;            /* their geometric mean; 0: it has not all of them */
+    double least, most;       /* of them */
+    size_t least_at, most_at; /* the transcripts that they belong to */
 };
 
 struct compare_device {
@@ -44,12 +67,22 @@ struct compare_device {
     uint64_t compute_units, clock_mhz; /* 0 where unknown */
     uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
     uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */
+    struct compare_check check;
+    /* What the runs come to: compare_conclude. */
+    bool at_fault; /* one of its runs failed, or its check */
+    struct compare_mean mean;
 };
+
+struct compare_run;
 
 struct compare_transcript {
     const char *file;
     uint64_t bytes;
     char digest[24]; /* of the file: 64 bits of xxHash */
+    bool counts;     /* in geometric means: compare_conclude */
+    /* The host reference's run that tells whose fault it is that results differ; NULL where none
+     * do, or where the reference is among the devices. */
+    const struct compare_run *judge;
 };
 
 /* A segment, or all operations of one kind. */
@@ -60,18 +93,28 @@ struct compare_part {
     uint64_t nanoseconds; /* median */
 };
 
+/* A process of its own, up to its first result. */
+struct compare_first {
+    uint64_t nanoseconds; /* from the start of the process until that was verified; 0: unknown */
+    uint64_t compile_nanoseconds;
+};
+
 /* One transcript on one device. */
 struct compare_run {
     size_t device, transcript; /* indices */
     enum compare_outcome outcome;
-    int exit_code;       /* of the process; -1: it had none */
-    int signal;          /* that ended the process; 0: none did */
-    const char *message; /* one line about what went wrong, or "" */
-    const char *command; /* that repeats the run */
+    enum compare_fault fault; /* compare_conclude; of a saved run as it was then */
+    int exit_code;            /* of the process; -1: it had none */
+    int signal;               /* that ended the process; 0: none did */
+    const char *message;      /* one line about what went wrong, or "" */
+    const char *command;      /* that repeats the run */
     uint64_t results, compared, different;
     uint64_t *samples; /* time of each repetition, without building kernels and verifying */
     size_t sample_count;
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
+    uint64_t warm_up_nanoseconds; /* a first repetition that does not count, with cold kernels */
+    uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
+    struct compare_first cold, warm;   /* with empty caches; with those that the cold one left */
     uint64_t process_nanoseconds;      /* from before the process started to after its end */
     uint64_t device_bytes, host_bytes; /* most at one time */
     uint64_t *profiled; /* time of each further repetition, in which operations were timed */
@@ -85,10 +128,13 @@ struct compare_run {
 
 enum { COMPARE_DEVICES_MAX = 64 };
 
+#define COMPARE_REFERENCE "reference" /* the selector of the host reference */
+
 struct comparison {
     struct arena *arena;
     struct compare_origin origin;
     const char *command;
+    const char *environment; /* with which commands begin: "A=b C=d", or "" */
     uint32_t repeat, timeout_seconds;
     struct compare_transcript *transcripts;
     size_t transcript_count;
@@ -96,6 +142,9 @@ struct comparison {
     size_t device_count;
     struct compare_run *runs;
     size_t run_count, run_capacity;
+    /* compare_conclude: */
+    size_t base;           /* the device whose mean is 1; device_count: there are no means */
+    size_t counting_count; /* transcripts that count in means */
 };
 
 /* A copy without control characters, which lives as long as the comparison's arena. */
@@ -123,11 +172,26 @@ MUST_CHECK enum healcl_status comparison_add_run(struct comparison *comparison, 
 MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
                                                    bool default_only, struct healcl_error *error);
 
+/* An empty run of the host reference, to be filled, as judge of a transcript; NULL where none is
+ * wanted. */
+MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
+                                                   struct compare_run **judge,
+                                                   struct healcl_error *error);
+
 /* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
 MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
                                                struct compare_run *run,
                                                const struct process_result *process,
                                                struct healcl_error *error);
+
+/* What `healcl run --json` of one repetition wrote about its first result. */
+void compare_read_first(struct compare_first *first, const struct process_result *process);
+
+/* What `healcl check --json` wrote, or how it ended. */
+MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
+                                                 struct compare_device *device,
+                                                 const struct process_result *process,
+                                                 struct healcl_error *error);
 
 /* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
  * wrote; they stay where there are none. */
@@ -139,12 +203,35 @@ void compare_read_rates(struct compare_device *device, const char *text);
 MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
                                                     size_t *added, struct healcl_error *error);
 
-/* ---- what it means (compare.c) ---- */
+/* ---- what it means (compare.c, compare_conclude.c) ---- */
+
+/*
+ * Once all is filled: whose fault a run is that did not go well, and the geometric means.
+ *
+ * A transcript counts in means where every device of this comparison that is not at fault has run
+ * it right. Speed-ups are against the first of those devices. A device at fault, or of a baseline,
+ * has a mean where it has run all of these transcripts right.
+ */
+void compare_conclude(struct comparison *comparison);
+
+/* How many devices ran here and now: the first ones. */
+size_t compare_own_devices(const struct comparison *comparison);
+
+/* The device here, not at fault, with the greatest mean; device_count where there are no means. */
+size_t compare_fastest(const struct comparison *comparison);
+
+/* How many times as fast as the base of the means a device ran a transcript that counts. False:
+ * there is none, or it did not run it right. */
+bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
+                       double *factor);
 
 /* Of sorted samples. Between low and high, the quartiles, lies half of them. */
 struct compare_times {
     uint64_t median, low, high, least, most;
+    uint64_t p95, p99; /* what 95 and 99 % of them do not exceed; 0 where they are too few */
 };
+
+enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
 
 struct compare_speedup {
     double factor;    /* of the medians; above 1: faster */
@@ -172,6 +259,10 @@ const struct compare_run *compare_find(const struct comparison *comparison, size
 enum { OVERHEAD_SAMPLES = 3 };
 bool compare_overhead_of(const struct compare_run *run, double *factor);
 
+/* The time to build kernels that can be compared with other devices': of the process with empty
+ * caches, or where there was none of the run itself, which may have found them in a cache. */
+uint64_t compare_kernels_of(const struct compare_run *run);
+
 /* Whether a run went well: its results were verified, or there was nothing to verify. */
 bool compare_is_right(const struct compare_run *run);
 
@@ -180,6 +271,28 @@ const char *compare_outcome_name(enum compare_outcome outcome);
 enum { OUTCOME_TEXT_SIZE = 96 };
 const char *compare_outcome_text(const struct comparison *comparison, const struct compare_run *run,
                                  char text[OUTCOME_TEXT_SIZE]);
+
+/* ---- names (compare_label.c) ---- */
+
+const char *compare_device_name(const struct compare_device *device); /* or its selector */
+
+enum { LABEL_SIZE = 512 };
+
+/* What a device's name leaves open, "" where it tells it from all others: the platform, where
+ * another one drives the same chip, that is, a device whose name contains this one's or the other
+ * way round; its driver; its selector, unless that is told anyway. Returns text. */
+const char *compare_device_detail(const struct comparison *comparison, size_t device,
+                                  bool has_selector, char text[LABEL_SIZE]);
+
+/* "AMD EPYC 9R14 (Intel(R) OpenCL)", "(baseline) llvmpipe". Returns text. */
+const char *compare_device_label(const struct comparison *comparison, size_t device,
+                                 char text[LABEL_SIZE]);
+
+/* "2 of 5 calls wrong", "did not end: ..." */
+const char *compare_check_text(const struct compare_check *check, char text[LABEL_SIZE]);
+
+/* The file of a path. */
+const char *compare_base_name(const char *path);
 
 /* ---- printing, one file each ---- */
 

@@ -1,5 +1,5 @@
 /* A comparison, for programs: docs/COMPARE.md, docs/compare.schema.json. */
-#include "report/compare.h"
+#include "report/compare_columns.h"
 #include "report/internal.h"
 
 static void add_origin(struct json *json, cJSON *object, const struct compare_origin *origin)
@@ -18,6 +18,7 @@ static void add_transcript(struct json *json, cJSON *list,
     json_string(json, object, "file", transcript->file);
     json_number(json, object, "bytes", transcript->bytes);
     json_string(json, object, "digest", transcript->digest);
+    json_bool(json, object, "in_mean", transcript->counts);
 }
 
 static void add_device(struct json *json, cJSON *list, const struct compare_device *device)
@@ -46,6 +47,20 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
         json_number(json, object, "copied_bytes_per_s", device->copied_bytes);
     if (device->products > 0)
         json_number(json, object, "products_per_s", device->products);
+    if (device->check.done) {
+        cJSON *check = json_object(json, object, "check");
+        json_bool(json, check, "verified", device->check.verified);
+        json_number(json, check, "calls", device->check.calls);
+        json_number(json, check, "failed", device->check.failed);
+        json_number(json, check, "unsupported", device->check.unsupported);
+        json_string(json, check, "message", device->check.message);
+    }
+    if (device->mean.factor > 0) {
+        cJSON *mean = json_object(json, object, "mean_speedup");
+        json_decimal(json, mean, "factor", device->mean.factor);
+        json_decimal(json, mean, "least", device->mean.least);
+        json_decimal(json, mean, "most", device->mean.most);
+    }
     if (device->origin->baseline) {
         json_string(json, object, "baseline", device->origin->baseline);
         json_string(json, object, "date", device->origin->date);
@@ -67,7 +82,6 @@ static void add_parts(struct json *json, cJSON *list, const char *count_key,
 
 static void add_verdict(struct json *json, cJSON *object, const struct compare_run *run)
 {
-    json_string(json, object, "outcome", compare_outcome_name(run->outcome));
     if (run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_DIFFERENT)
         json_bool(json, object, "verified", run->outcome == COMPARE_VERIFIED);
     else
@@ -76,67 +90,37 @@ static void add_verdict(struct json *json, cJSON *object, const struct compare_r
         json_number(json, object, "exit_code", (uint64_t)run->exit_code);
     if (run->signal > 0)
         json_number(json, object, "signal", (uint64_t)run->signal);
-    json_string(json, object, "message", run->message);
-    cJSON *results = json_object(json, object, "results");
-    json_number(json, results, "total", run->results);
-    json_number(json, results, "compared", run->compared);
-    json_number(json, results, "different", run->different);
     cJSON *differences = json_array(json, object, "differences");
     for (size_t i = 0; i < run->difference_count; i++)
         json_string(json, differences, NULL, run->differences[i]);
 }
 
-static void add_times(struct json *json, cJSON *object, const struct comparison *comparison,
-                      const struct compare_run *run)
+static void add_numbers(struct json *json, cJSON *list, const uint64_t *numbers, size_t count)
 {
-    struct compare_times times;
-    struct compare_speedup speedup;
-    cJSON *samples = json_array(json, object, "samples_ns");
-    for (size_t i = 0; i < run->sample_count; i++)
-        json_number(json, samples, NULL, run->samples[i]);
-    if (compare_times_of(run, &times)) {
-        json_number(json, object, "median_ns", times.median);
-        json_number(json, object, "low_ns", times.low);
-        json_number(json, object, "high_ns", times.high);
-    }
-    if (compare_speedup_of(comparison, run, &speedup)) {
-        cJSON *about = json_object(json, object, "speedup");
-        json_decimal(json, about, "factor", speedup.factor);
-        json_decimal(json, about, "low", speedup.low);
-        json_decimal(json, about, "high", speedup.high);
-    }
-    if (run->sample_count > 0) {
-        double overhead;
-        cJSON *profile = json_object(json, object, "profile");
-        json_string(json, profile, "clock", run->operations_by_host ? "host" : "device");
-        cJSON *profiled = json_array(json, profile, "runs_ns");
-        for (size_t i = 0; i < run->profiled_count; i++)
-            json_number(json, profiled, NULL, run->profiled[i]);
-        if (compare_overhead_of(run, &overhead))
-            json_decimal(json, profile, "overhead", overhead);
-    }
-    json_number(json, object, "open_device_ns", run->open_device_nanoseconds);
-    json_number(json, object, "open_transcript_ns", run->open_transcript_nanoseconds);
-    json_number(json, object, "compile_ns", run->compile_nanoseconds);
-    json_number(json, object, "process_ns", run->process_nanoseconds);
+    for (size_t i = 0; i < count; i++)
+        json_number(json, list, NULL, numbers[i]);
+}
+
+static void add_samples(struct json *json, cJSON *object, const struct compare_run *run)
+{
+    add_numbers(json, json_array(json, object, "samples_ns"), run->samples, run->sample_count);
+    if (run->sample_count == 0)
+        return;
+    cJSON *profile = json_object(json, object, "profile");
+    json_string(json, profile, "clock", run->operations_by_host ? "host" : "device");
+    add_numbers(json, json_array(json, profile, "runs_ns"), run->profiled, run->profiled_count);
 }
 
 static void add_run(struct json *json, cJSON *list, const struct comparison *comparison,
                     const struct compare_run *run)
 {
-    const struct compare_device *device = &comparison->devices[run->device];
     cJSON *object = json_object(json, list, NULL);
-    json_string(json, object, "transcript", comparison->transcripts[run->transcript].file);
     json_number(json, object, "transcript_at", run->transcript);
-    json_string(json, object, "device", device->name);
     json_number(json, object, "device_at", run->device);
-    json_string(json, object, "platform", device->platform);
-    json_string(json, object, "driver", device->driver);
     json_string(json, object, "command", run->command);
     add_verdict(json, object, run);
-    add_times(json, object, comparison, run);
-    json_number(json, object, "device_memory_peak", run->device_bytes);
-    json_number(json, object, "host_memory_peak", run->host_bytes);
+    add_samples(json, object, run);
+    columns_add_json(json, object, comparison, run);
     add_parts(json, json_array(json, object, "segments"), "operations", run->segments,
               run->segment_count);
     add_parts(json, json_array(json, object, "ops"), "count", run->operations,

@@ -6,15 +6,14 @@
 #include "report/chart.h"
 #include "report/compare.h"
 
-enum {
-    LABEL_SIZE = 512, /* of a device's name in a chart */
-    NOTE_SIZE = 192,  /* of the HTML at the right of a chart's row */
-};
+enum { NOTE_SIZE = 192 }; /* of the HTML at the right of a chart's row */
 
 struct page {
     FILE *stream;
     const struct comparison *comparison;
-    size_t transcript; /* that is told of now */
+    size_t transcript;                             /* that is told of now */
+    char labels[COMPARE_DEVICES_MAX][LABEL_SIZE];  /* compare_device_label */
+    char details[COMPARE_DEVICES_MAX][LABEL_SIZE]; /* compare_device_detail */
 };
 
 /* The next run of the page's transcript, the first one behind NULL; NULL at the end. */
@@ -27,16 +26,19 @@ const struct compare_run *page_next_run(const struct page *page, const struct co
 /* How many of them have times. */
 size_t page_timed_runs(const struct page *page);
 
-const char *page_base_name(const char *path);
-const char *page_device_name(const struct compare_device *device);
-
-/* A name that no other device has, for a chart; returns label. */
-const char *page_device_label(const struct page *page, size_t device, char label[LABEL_SIZE]);
-
-/* Shape and colour, name, and whether it is a baseline's. Then: platform, driver, from which file.
- */
+/* Shape and colour, name, and whether it is a baseline's; page_device also what tells it from
+ * others of that name. */
+void page_device_name(const struct page *page, size_t device);
 void page_device(const struct page *page, size_t device);
+
+/* Platform, driver, whether it is tuned, from which file: a line below it. */
 void page_device_details(const struct page *page, size_t device);
+
+/* A text, with the home folder as "~". */
+void page_path(const struct page *page, const char *path);
+
+/* Begins a device's row in a chart. */
+void page_chart_row(const struct page *page, struct chart *chart, size_t device, const char *note);
 
 /* Which shape is which device, of those that have times. */
 void page_legend(const struct page *page);
@@ -48,12 +50,29 @@ void page_table_end(const struct page *page);
 struct chart page_chart(const struct page *page, enum chart_unit unit, const char *title,
                         const char *description);
 
-/* ---- the parts, about the page's transcript ---- */
+/* The cells of a run in a table of the page (compare_columns.h), and the head of their columns. */
+void page_columns_head(const struct page *page, unsigned place);
+void page_columns(const struct page *page, const struct compare_run *run, unsigned place);
 
-void page_times(const struct page *page);   /* compare_page_times.c */
-void page_process(const struct page *page); /* compare_page_times.c: memory too */
+/* What came of a run, with a mark. */
+void page_verdict(const struct page *page, const struct compare_run *run);
 
+/* Where and when it was measured. */
+void page_origin(const struct page *page, const struct compare_origin *origin);
+
+/* ---- the parts ---- */
+
+/* compare_page_top.c: head of the document, lead, contents, overview, means. */
+void page_top(const struct page *page);
+
+/* About the page's transcript; each begins with a heading whose id is "timeN" with the number of
+ * the transcript, and so on. HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status page_times(const struct page *page);   /* compare_page_times.c */
+MUST_CHECK enum healcl_status page_process(const struct page *page); /* compare_page_process.c */
 /* compare_page_parts.c: segments, operations, shares of the bandwidth. */
 MUST_CHECK enum healcl_status page_parts(const struct page *page);
+
+/* compare_page_end.c: devices, commands, what figures mean. */
+void page_end(const struct page *page);
 
 #endif

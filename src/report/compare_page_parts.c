@@ -91,7 +91,7 @@ static const char *part_name(const struct part_row *row)
 static void draw_part(const struct page *page, struct chart *chart, const struct parts *parts,
                       const struct part_row *row, bool bars)
 {
-    char note[NOTE_SIZE] = "", label[LABEL_SIZE], from[HTML_UNIT_SIZE], to[HTML_UNIT_SIZE];
+    char note[NOTE_SIZE] = "", from[HTML_UNIT_SIZE], to[HTML_UNIT_SIZE];
     uint64_t least = row->most;
     FOR_EACH_RUN(page, run)
     {
@@ -104,7 +104,7 @@ static void draw_part(const struct page *page, struct chart *chart, const struct
                  html_time(row->most, to));
     else
         snprintf(note, sizeof note, "%s", html_time(row->most, to));
-    chart_row(chart, part_name(row), note);
+    chart_row(chart, part_name(row), "", note);
     FOR_EACH_RUN(page, run)
     {
         const struct compare_part *part = part_of(run, parts, row);
@@ -114,8 +114,7 @@ static void draw_part(const struct page *page, struct chart *chart, const struct
         if (bars)
             chart_bar(chart, series, 0, (double)part->nanoseconds);
         else
-            chart_mark(chart, series, (double)part->nanoseconds,
-                       page_device_label(page, run->device, label));
+            chart_mark(chart, series, (double)part->nanoseconds, page->labels[run->device]);
     }
 }
 
@@ -175,9 +174,8 @@ static void put_part_table(const struct page *page, const struct parts *parts)
 
 static void put_name(const struct page *page, const struct compare_run *run, const char *before)
 {
-    char label[LABEL_SIZE];
     fputs(before, page->stream);
-    html_text(page->stream, page_device_label(page, run->device, label));
+    html_text(page->stream, page->labels[run->device]);
 }
 
 /* What it cost to time the operations, and where the host's clock did it. */
@@ -207,14 +205,14 @@ static void put_clocks(const struct page *page)
     fputs(*before == ',' ? "." : "", page->stream);
 }
 
-static void put_part_chart(const struct page *page, struct parts *parts)
+MUST_CHECK static enum healcl_status put_part_chart(const struct page *page, struct parts *parts)
 {
     bool bars = page_timed_runs(page) == 1;
     size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
     struct chart chart = page_chart(page, CHART_TIME, parts->title, parts->description);
     chart.logarithmic = !bars;
-    chart.rows = (unsigned)shown;
-    fprintf(page->stream, "<div class=\"part\"><h3>%s</h3><p class=\"note\">%s%s", parts->heading,
+    fprintf(page->stream, "<div class=\"part\"><h3 id=\"%s%zu\">%s</h3><p class=\"note\">%s%s",
+            parts->segments ? "segments" : "operations", page->transcript, parts->heading,
             parts->note, bars ? "" : " The axis is logarithmic.");
     if (!parts->segments)
         put_clocks(page);
@@ -236,36 +234,39 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     chart_begin(&chart);
     for (size_t i = 0; i < shown; i++)
         draw_part(page, &chart, parts, &parts->rows[i], bars);
-    chart_end(&chart);
+    TRY(chart_end(&chart));
     fputs("</figure></div>\n", page->stream);
     if (parts->segments)
         qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
     put_part_table(page, parts);
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- bandwidth */
 
+/* A row, where the share of any device is known. */
 static void draw_bandwidth(const struct page *page, struct chart *chart, const struct parts *parts,
                            const struct part_row *row)
 {
-    char note[NOTE_SIZE] = "", label[LABEL_SIZE], text[HTML_UNIT_SIZE];
+    char note[NOTE_SIZE] = "", text[HTML_UNIT_SIZE];
     uint64_t bytes = 0;
+    bool known = false;
     FOR_EACH_RUN(page, run)
     {
         const struct compare_part *part = part_of(run, parts, row);
         bytes = part ? part->bytes : bytes;
+        known |= bandwidth_share(&page->comparison->devices[run->device], part) > 0;
     }
+    if (!known)
+        return;
     snprintf(note, sizeof note, "%s", html_bytes(bytes, text));
-    chart_row(chart, part_name(row), note);
+    chart_row(chart, part_name(row), "", note);
     FOR_EACH_RUN(page, run)
     {
         const struct compare_device *device = &page->comparison->devices[run->device];
         double share = bandwidth_share(device, part_of(run, parts, row));
-        if (share > 0 && page_timed_runs(page) == 1)
-            chart_bar(chart, (unsigned)run->device, 0, share);
-        else if (share > 0)
-            chart_mark(chart, (unsigned)run->device, share,
-                       page_device_label(page, run->device, label));
+        if (share > 0)
+            chart_mark(chart, (unsigned)run->device, share, page->labels[run->device]);
     }
 }
 
@@ -294,7 +295,8 @@ static void put_bandwidth_table(const struct page *page, const struct parts *par
 }
 
 /* parts: the kinds of operations, the longest first. */
-static void put_bandwidth(const struct page *page, const struct parts *parts)
+MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
+                                                   const struct parts *parts)
 {
     struct chart chart =
         page_chart(page, CHART_PERCENT, "Share of the measured bandwidth by kind of operation",
@@ -307,14 +309,16 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
                                                 part_of(run, parts, &parts->rows[i])));
     }
     if (chart.high <= 0)
-        return;
+        return HEALCL_OK;
     const double whole = 100; /* percent: an axis that makes much of little misleads */
     chart_reach(&chart, whole);
-    chart.rows = (unsigned)(parts->count < ROWS_MAX ? parts->count : ROWS_MAX);
-    fputs("<div class=\"part\"><h3>Share of the bandwidth</h3><p class=\"note\">What operations "
-          "read and write in a "
-          "second, in percent of what the device copies in a second (",
-          page->stream);
+    chart.logarithmic = true; /* shares lie orders of magnitude apart */
+    size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
+    fprintf(page->stream,
+            "<div class=\"part\"><h3 id=\"bandwidth%zu\">Share of the bandwidth</h3><p "
+            "class=\"note\">What operations read and write in a second, in percent of what the "
+            "device copies in a second (",
+            page->transcript);
     bool first = true;
     FOR_EACH_RUN(page, run)
     {
@@ -323,21 +327,23 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
         if (device->copied_bytes == 0)
             continue;
         fputs(first ? "" : ", ", page->stream);
-        html_text(page->stream, page_device_name(device));
+        html_text(page->stream, page->labels[run->device]);
         fprintf(page->stream, " %s/s", html_bytes(device->copied_bytes, text));
         first = false;
     }
-    fputs("). Caches may make it more than 100&#8239;%. At the right, the bytes of a run.</p>",
+    fputs("). The axis is logarithmic. Caches may make it more than 100&#8239;%. At the right, the "
+          "bytes of a run.</p>",
           page->stream);
     if (page_timed_runs(page) > 1)
         page_legend(page);
     fputs("<figure>", page->stream);
     chart_begin(&chart);
-    for (size_t i = 0; i < chart.rows; i++)
+    for (size_t i = 0; i < shown; i++)
         draw_bandwidth(page, &chart, parts, &parts->rows[i]);
-    chart_end(&chart);
+    TRY(chart_end(&chart));
     fputs("</figure></div>\n", page->stream);
     put_bandwidth_table(page, parts);
+    return HEALCL_OK;
 }
 
 enum healcl_status page_parts(const struct page *page)
@@ -360,11 +366,11 @@ enum healcl_status page_parts(const struct page *page)
     if (status == HEALCL_OK)
         status = collect(page, &kinds);
     if (status == HEALCL_OK && segments.count > 0)
-        put_part_chart(page, &segments);
-    if (status == HEALCL_OK && kinds.count > 0) {
-        put_part_chart(page, &kinds);
-        put_bandwidth(page, &kinds);
-    }
+        status = put_part_chart(page, &segments);
+    if (status == HEALCL_OK && kinds.count > 0)
+        status = put_part_chart(page, &kinds);
+    if (status == HEALCL_OK && kinds.count > 0)
+        status = put_bandwidth(page, &kinds);
     free(segments.rows);
     free(kinds.rows);
     return status;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/arena.h"
-#include "report/compare.h"
+#include "report/compare_columns.h"
 #include "report/json.h"
 #include "report/text.h"
 
@@ -20,17 +20,9 @@ static const cJSON *get(const cJSON *object, const char *key)
     return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-static uint64_t number_of(const cJSON *item)
-{
-    const double limit = 9007199254740992.0; /* 2^53: doubles below are exact */
-    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < limit
-               ? (uint64_t)item->valuedouble
-               : 0;
-}
-
 static uint64_t number(const cJSON *object, const char *key)
 {
-    return number_of(get(object, key));
+    return json_number_of(get(object, key));
 }
 
 /* The string itself, which lives as long as object. */
@@ -62,6 +54,21 @@ MUST_CHECK static enum healcl_status room_for(struct comparison *comparison, con
 
 /* ---------------------------------------------------------------- devices */
 
+/* What `healcl check --json` and a device of a saved comparison have alike. */
+MUST_CHECK static enum healcl_status read_check(struct comparison *comparison, const cJSON *object,
+                                                struct compare_check *check,
+                                                struct healcl_error *error)
+{
+    check->done = cJSON_IsObject(object);
+    check->verified = cJSON_IsTrue(get(object, "verified"));
+    check->calls = number(object, "calls");
+    check->failed = number(object, "failed");
+    check->unsupported = number(object, "unsupported");
+    if (check->unsupported > check->calls) /* not ours */
+        check->unsupported = check->calls;
+    return string(comparison, object, "message", &check->message, error);
+}
+
 MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, const cJSON *object,
                                                  struct compare_device *device,
                                                  struct healcl_error *error)
@@ -84,7 +91,7 @@ MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, 
     device->max_work_group_size = number(object, "max_work_group_size");
     device->copied_bytes = number(object, "copied_bytes_per_s");
     device->products = number(object, "products_per_s");
-    return HEALCL_OK;
+    return read_check(comparison, get(object, "check"), &device->check, error);
 }
 
 /* Adds those of a list that are the default, or all others that can be used. */
@@ -129,7 +136,44 @@ void compare_read_rates(struct compare_device *device, const char *text)
     cJSON_Delete(top);
 }
 
+enum healcl_status compare_read_check(struct comparison *comparison, struct compare_device *device,
+                                      const struct process_result *process,
+                                      struct healcl_error *error)
+{
+    struct compare_check *check = &device->check;
+    char ended[PROCESS_SIGNAL_SIZE + 16] = "";
+    const char *message = ended;
+    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    enum healcl_status status = read_check(comparison, top, check, error);
+    if (cJSON_IsString(get(top, "self_test_failure")))
+        message = text_of(top, "self_test_failure");
+    else if (cJSON_IsObject(get(top, "error")))
+        message = text_of(get(top, "error"), "message");
+    else if (process->end == PROCESS_TIMED_OUT)
+        snprintf(ended, sizeof ended, "timed out");
+    else if (process->end == PROCESS_KILLED)
+        snprintf(ended, sizeof ended, "crashed: %s",
+                 process_signal_name(process->code, (char[PROCESS_SIGNAL_SIZE]){0}));
+    else if (!check->done)
+        snprintf(ended, sizeof ended, "failed: exit code %d", process->code);
+    check->done = true;
+    if (status == HEALCL_OK && !check->verified)
+        status = comparison_keep(comparison, message, &check->message, error);
+    cJSON_Delete(top);
+    return status;
+}
+
 /* ---------------------------------------------------------------- runs */
+
+void compare_read_first(struct compare_first *first, const struct process_result *process)
+{
+    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    if (process->end == PROCESS_EXITED && process->code == 0) {
+        first->nanoseconds = number(top, "first_result_ns");
+        first->compile_nanoseconds = number(top, "compile_ns");
+    }
+    cJSON_Delete(top);
+}
 
 MUST_CHECK static enum healcl_status read_samples(struct comparison *comparison, const cJSON *list,
                                                   uint64_t **samples, size_t *count,
@@ -139,7 +183,7 @@ MUST_CHECK static enum healcl_status read_samples(struct comparison *comparison,
     TRY(room_for(comparison, list, sizeof **samples, &array, count, error));
     *samples = array;
     const cJSON *item;
-    cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = number_of(item);
+    cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = json_number_of(item);
     return HEALCL_OK;
 }
 
@@ -246,14 +290,10 @@ MUST_CHECK static enum healcl_status read_report(struct comparison *comparison, 
                                                  struct compare_run *run,
                                                  struct healcl_error *error)
 {
-    const cJSON *results = get(top, "results");
-    run->results = number(results, "total");
-    run->compared = number(results, "compared");
-    run->different = number(results, "different");
-    run->open_device_nanoseconds = number(top, "open_device_ns");
-    run->open_transcript_nanoseconds = number(top, "open_transcript_ns");
-    run->compile_nanoseconds = number(top, "compile_ns");
-    run->device_bytes = number(top, "device_memory_peak");
+    columns_read_json(top, run); /* the keys are the same there */
+    const cJSON *tuned = get(get(top, "device"), "tuned");
+    if (cJSON_IsBool(tuned))
+        comparison->devices[run->device].tuned = cJSON_IsTrue(tuned);
     TRY(read_samples(comparison, get(top, "runs_ns"), &run->samples, &run->sample_count, error));
     TRY(read_profile(comparison, get(top, "profile"), run, error));
     TRY(read_differences(comparison, get(top, "differences"), run, error));
@@ -337,23 +377,17 @@ MUST_CHECK static enum healcl_status read_saved_run(struct comparison *compariso
                                                     const cJSON *object, struct compare_run *run,
                                                     struct healcl_error *error)
 {
-    const cJSON *results = get(object, "results"), *code = get(object, "exit_code");
+    const cJSON *code = get(object, "exit_code");
     run->outcome = outcome_named(text_of(object, "outcome"));
-    run->exit_code = cJSON_IsNumber(code) ? (int)number_of(code) & 0xff : -1;
+    run->exit_code = cJSON_IsNumber(code) ? (int)json_number_of(code) & 0xff : -1;
     run->signal = (int)(number(object, "signal") & 0xff);
+    if (run->outcome == COMPARE_DIFFERENT && strcmp(text_of(object, "fault"), "transcript") == 0)
+        run->fault = COMPARE_TRANSCRIPT_FAULT;
     TRY(string(comparison, object, "message", &run->message, error));
     TRY(string(comparison, object, "command", &run->command, error));
-    run->results = number(results, "total");
-    run->compared = number(results, "compared");
-    run->different = number(results, "different");
+    columns_read_json(object, run);
     if (run->outcome == COMPARE_VERIFIED)
         run->outcome = outcome_of_claim(run);
-    run->open_device_nanoseconds = number(object, "open_device_ns");
-    run->open_transcript_nanoseconds = number(object, "open_transcript_ns");
-    run->compile_nanoseconds = number(object, "compile_ns");
-    run->process_nanoseconds = number(object, "process_ns");
-    run->device_bytes = number(object, "device_memory_peak");
-    run->host_bytes = number(object, "host_memory_peak");
     TRY(read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count,
                      error));
     TRY(read_profile(comparison, get(object, "profile"), run, error));

@@ -83,3 +83,11 @@ void json_null(struct json *json, cJSON *parent, const char *key)
 {
     add(json, parent, key, cJSON_CreateNull());
 }
+
+uint64_t json_number_of(const cJSON *item)
+{
+    const double limit = 9007199254740992.0; /* 2^53 */
+    return cJSON_IsNumber(item) && item->valuedouble >= 0 && item->valuedouble < limit
+               ? (uint64_t)item->valuedouble
+               : 0;
+}

@@ -27,4 +27,8 @@ void json_decimal(struct json *json, cJSON *parent, const char *key, double valu
 void json_bool(struct json *json, cJSON *parent, const char *key, bool value);
 void json_null(struct json *json, cJSON *parent, const char *key);
 
+/* The number that item is; 0 where it is none, or not in [0, 2^53), below which doubles are exact.
+ */
+uint64_t json_number_of(const cJSON *item);
+
 #endif

@@ -89,6 +89,17 @@ def test_faults(compare):
         print(f"{how}: {faulty['outcome']}, {faulty['message']!r}")
 
 
+def test_check(compare):
+    """--check: what a device's check came to is told of the device, here that it ended by itself."""
+    code, report, table = compare.run("--check", TRANSCRIPT, FAULTY_DEVICE="-", FAULTY_HOW="exit")
+    assert code == 4, code
+    for device in report["devices"]:
+        assert device["check"]["verified"] is False, device
+        assert device["check"]["message"] == "failed: exit code 42", device
+        assert f"{device['index']} check: failed: exit code 42\n" in table, table
+    assert all("check" not in device for device in compare.run(TRANSCRIPT)[1]["devices"])
+
+
 def test_ignored_children(compare):
     """Some parents ignore SIGCHLD, which is inherited: ends of processes must not get lost."""
     code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE="basic", FAULTY_HOW="crash",
@@ -215,7 +226,7 @@ def main():
         if not compare.devices:
             print("there is no PoCL that can show two devices")
             return 77
-        for test in (test_all_right, test_faults, test_ignored_children, test_listing,
+        for test in (test_all_right, test_faults, test_check, test_ignored_children, test_listing,
                      test_talking, test_times_of_operations, test_interrupts, test_killed_child):
             print(test.__name__, flush=True)
             test(compare)

@@ -10,8 +10,11 @@ Without it the page is read as it was written; without python3-jsonschema the sc
 Both are said.
 """
 import csv
+import html
 import itertools
 import json
+import math
+import os
 import re
 import shutil
 import subprocess
@@ -26,7 +29,8 @@ VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
 class Page(HTMLParser):
-    """Elements as (name, attributes, text of everything inside), and whether all are closed."""
+    """Elements as (name, attributes, text of everything inside, ids and classes of those around it),
+    and whether all are closed."""
 
     def __init__(self, text):
         super().__init__()
@@ -35,14 +39,17 @@ class Page(HTMLParser):
         self.close()
         assert not self.open, f"not closed: {self.open}"
 
+    def around(self):
+        return {element[1].get(key) for element in self.open for key in ("id", "class")}
+
     def handle_starttag(self, tag, attributes):
-        element = [tag, dict(attributes), ""]
+        element = [tag, dict(attributes), "", self.around()]
         self.elements.append(element)
         if tag not in VOID:
             self.open.append(element)
 
     def handle_startendtag(self, tag, attributes):
-        self.elements.append([tag, dict(attributes), ""])
+        self.elements.append([tag, dict(attributes), "", self.around()])
 
     def handle_endtag(self, tag):
         assert self.open and self.open[-1][0] == tag, f"</{tag}> ends {self.open[-1:]}"
@@ -53,7 +60,7 @@ class Page(HTMLParser):
             element[2] += data
 
     def all(self, tag, **attributes):
-        wanted = {key.replace("_", "-"): value for key, value in attributes.items()}
+        wanted = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
         return [element for element in self.elements if element[0] == tag and
                 all(key in element[1] and value in (None, element[1][key])
                     for key, value in wanted.items())]
@@ -94,15 +101,46 @@ def check_json(report, files):
             assert run["median_ns"] == median(samples), run
             assert min(samples) <= run["low_ns"] <= run["median_ns"] <= run["high_ns"], run
             known = sum(samples) + sum(run["profile"]["runs_ns"]) + sum(run[f"{part}_ns"] for part in
-                                       ("open_device", "open_transcript", "compile"))
+                                       ("open_device", "open_transcript", "compile", "warm_up"))
             assert known <= run["process_ns"], run
             # Segments' medians add up to about a run's; each operation belongs to one.
             assert sum(part["operations"] for part in run["segments"]) == \
                 sum(part["count"] for part in run["ops"]), run
 
 
+def check_first_results(report, measured):
+    """Cold and warm times to a first result, of what is right; cold ones hold all that is built."""
+    for run in report["runs"]:
+        if "baseline" in report["devices"][run["device_at"]]:
+            continue
+        first = run.get("first_result")
+        assert bool(first) == (measured and run["outcome"] in ("verified", "nothing to verify")), run
+        if first:
+            assert first["cold_ns"] > first.get("compile_cold_ns", 0), first
+            assert first["warm_ns"] > first.get("compile_warm_ns", 0), first
+            on_device = report["devices"][run["device_at"]]["index"] != "reference"
+            assert on_device == ("compile_cold_ns" in first), first
+
+
+CSV_PATHS = {  # columns that are keys of a run in the JSON
+    "compared": "results.compared", "p95_ns": "p95_ns", "p99_ns": "p99_ns",
+    "compile_ns": "compile_ns", "programs_built": "programs_built",
+    "programs_loaded": "programs_loaded", "first_cold_ns": "first_result.cold_ns",
+    "first_warm_ns": "first_result.warm_ns", "compile_cold_ns": "first_result.compile_cold_ns",
+    "host_memory_peak": "host_memory_peak", "fault": "fault",
+}
+
+
 def check_csv(path, report):
     rows = list(csv.DictReader(path.open(newline="")))
+    for row, run in zip(rows, report["runs"]):
+        for column, keys in CSV_PATHS.items():
+            value = run
+            for key in keys.split("."):
+                value = value.get(key, {})
+            assert row[column] == ("" if value == {} else str(value)), (column, row, run)
+        device = report["devices"][run["device_at"]]
+        assert row["tuned"] == {True: "true", False: "false"}.get(device.get("tuned"), ""), row
     assert len(rows) == len(report["runs"])
     for row, run in zip(rows, report["runs"]):
         assert row["transcript"] == run["transcript"] and row["outcome"] == run["outcome"]
@@ -118,8 +156,12 @@ def check_csv(path, report):
 
 
 def check_markdown(path, report):
-    rows = [re.split(r"(?<!\\)\|", line) for line in path.read_text().splitlines()
-            if line.startswith("| ") and not line.startswith("| device")]
+    runs, _, means = path.read_text().partition("\n### Speed-up\n")
+    assert bool(means) == (len(report["transcripts"]) > 1 and
+                           any("mean_speedup" in device for device in report["devices"]) and
+                           len(report["devices"]) > 1)
+    rows = [re.split(r"(?<!\\)\|", line) for line in runs.splitlines()
+            if line.startswith("| ") and not line.startswith("| Device")]
     assert len(rows) == len(report["runs"]), rows
     for row, run in zip(rows, report["runs"]):
         assert row[2].strip().replace("\\", "").startswith(run["outcome"]), row
@@ -127,8 +169,71 @@ def check_markdown(path, report):
             assert is_about(row[3].strip(), run["median_ns"]), row
 
 
+def check_means(page, report):
+    """What a mean is over, and that it is one."""
+    for at, device in enumerate(report["devices"]):
+        mean = device.get("mean_speedup")
+        if not mean:
+            continue
+        factors = [run["speedup"]["factor"] for run in report["runs"] if run["device_at"] == at and
+                   report["transcripts"][run["transcript_at"]]["in_mean"]]
+        assert abs(mean["factor"] / math.prod(factors) ** (1 / len(factors)) - 1) < 1e-6, device
+        assert abs(mean["least"] / min(factors) - 1) < 1e-6, device
+        assert abs(mean["most"] / max(factors) - 1) < 1e-6, device
+    shown = [cell for cell in page.all("th", scope="col") if cell[2] == "Geometric mean"]
+    assert len(shown) == (len(report["transcripts"]) > 1 and len(report["devices"]) > 1 and
+                          any("mean_speedup" in device for device in report["devices"]))
+
+
+def check_contents(page, report):
+    places = [element[1]["id"] for element in page.elements if "id" in element[1]]
+    assert len(places) == len(set(places)), places
+    links = [element[1]["href"][1:] for element in page.all("a")]
+    assert set(links) <= set(places), set(links) - set(places)
+    # Every heading but those of a transcript's parts, where there are several, can be gone to.
+    assert len(page.all("nav")) == 1
+    several = len(report["transcripts"]) > 1
+    wanted = [element[1]["id"] for element in page.all("section") + page.all("h3", id=None)
+              if element[0] == "section" or not several]
+    assert set(wanted) <= set(links), set(wanted) - set(links)
+
+
+def check_commands(page, report):
+    """One box in which nothing repeats, and which is all that the runs' commands say."""
+    text, = [element[2] for element in page.all("pre") if "commands" in element[3]]
+    lines = text.strip().splitlines()
+    assert len(lines) == len(set(lines)), lines
+    environment = [line[len("export "):] + " " for line in lines if line.startswith("export ")]
+    assert len(environment) <= 1, lines
+    commands = {"".join(environment) + line for line in lines if line.startswith("healcl ")}
+    # Commands out of a saved file are not for people to copy.
+    own = {run["command"] for run in report["runs"]
+           if "baseline" not in report["devices"][run["device_at"]]}
+    assert commands == own | {report["command"]}, commands ^ own
+
+
+def check_charts(text):
+    """Labels of axes in the middle of their lines and with room where the axis has 312 pixels;
+    marks not on each other."""
+    for chart in re.findall(r'<svg class="chart".*?</svg>', text, re.DOTALL):
+        ticks = re.findall(r'<line class="(?:grid|one)" x1="([\d.]+)%" x2="([\d.]+)%"[^>]*>'
+                           r'<text class="axis" x="([\d.]+)%" y="\d+" text-anchor="(\w+)">', chart)
+        assert 0 < len(ticks) == chart.count('class="axis"'), chart
+        assert all(a == b == c and anchor == "middle" for a, b, c, anchor in ticks), ticks
+        places = [float(tick[0]) for tick in ticks]
+        assert all(b - a > 16.9 for a, b in itertools.pairwise(places)), places
+        marks = [(float(x), int(y)) for x, y in
+                 re.findall(r'<use class="mark-on[^>]* x="([\d.]+)%" y="(\d+)"', chart)]
+        assert all(abs(a[0] - b[0]) > 4.9 or abs(a[1] - b[1]) >= 14
+                   for a, b in itertools.combinations(marks, 2)), marks
+
+
 def check_page(text, report):
     page = Page(text)
+    check_means(page, report)
+    check_contents(page, report)
+    check_commands(page, report)
+    check_charts(text)
     assert not page.all("script") and not page.all("link") and not page.all("img")
     for element in page.elements:
         for key in ("src", "href"):
@@ -147,21 +252,22 @@ def check_page(text, report):
         assert speedup[1].get("data-factor", factor) == factor or \
             abs(float(speedup[1]["data-factor"]) / factor - 1) < 1e-6, (speedup, run)
     # Every time of a segment and of a kind of operation is in a table.
+    # A red cross is for what a device does wrong.
+    crosses = [element[2].startswith("✗") for element in page.all("span", class_=None)
+               if element[1]["class"].startswith("verdict") and "verdicts" in element[3]]
+    assert crosses == [run["fault"] == "device" for run in report["runs"]], crosses
     told = {int(element[1]["data-ns"]) for element in page.all("td", data_ns=None)}
     for run in report["runs"]:
         for part in run["segments"] + run["ops"]:
             assert part["time_ns"] in told or part["time_ns"] == 0, part
-        for phase in ("open_device", "open_transcript", "compile", "process"):
+        for phase in ("open_device", "open_transcript", "compile", "warm_up", "process"):
             assert run[f"{phase}_ns"] in told, phase
-        # Commands out of a saved file are not for people to copy.
-        shown = run["command"] in [element[2].strip() for element in page.all("pre")]
-        assert shown == ("baseline" not in report["devices"][run["device_at"]]), run
+        assert set(run.get("first_result", {}).values()) <= told, run
+        assert run.get("p95_ns", 0) in told, run
     for chart in page.all("svg", role="img"):
         assert chart[2].strip()
     assert len(page.all("title")) > len(page.all("svg", role="img"))
     assert len(page.all("desc")) == len(page.all("svg", role="img")) > 0
-    assert report["command"] in [element[2].strip() for element in page.all("pre")]
-
 
 class Browser:
     def __init__(self, program, folder):
@@ -184,21 +290,54 @@ class Browser:
         return int(re.search(r"<title>(\d+)</title>", self.run(frame, "--dump-dom")).group(1))
 
 
+    def faults_of_charts(self, page, width):
+        """Letters of charts that lie on each other, and labels of axes that are beside their lines:
+        how the browser lays them out in a window of that width."""
+        frame = self.folder / "frame.html"
+        frame.write_text(
+            f'<iframe id="f" src="{page.name}" style="width:{width}px;height:900px;border:0">'
+            """</iframe><script>onload = () => {
+            const faults = [], inside = document.getElementById("f").contentDocument
+            const middle = box => (box.left + box.right) / 2
+            const meet = (a, b) => a.left < b.right && b.left < a.right &&
+                                   a.top < b.bottom && b.top < a.bottom
+            for (const chart of inside.querySelectorAll("svg.chart")) {
+              const texts = [...chart.querySelectorAll(":scope > text")]
+              const boxes = texts.map(text => text.getBoundingClientRect())
+              boxes.forEach((a, i) => boxes.slice(0, i).forEach((b, j) => {
+                if (meet(a, b)) faults.push(texts[i].textContent + " on " + texts[j].textContent)
+              }))
+              texts.forEach((text, i) => {
+                const line = text.previousElementSibling
+                if (text.matches(".axis") &&
+                    Math.abs(middle(boxes[i]) - middle(line.getBoundingClientRect())) > 1)
+                  faults.push(text.textContent + " is beside its line")
+                if (boxes[i].left < 0 || boxes[i].right > innerWidth)
+                  faults.push(text.textContent + " is cut")
+              })
+            }
+            document.title = JSON.stringify(faults) }</script>""".replace("innerWidth", str(width)))
+        dom = self.run(frame, "--dump-dom")
+        return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", dom).group(1)))
+
+
 def check_in_browser(browser, page, report):
     # The browser's own idea of the page, mended where it was wrong.
     dom = browser.run(page, "--dump-dom")
     shown = re.findall(r'data-label="Median" data-ns="(\d+)"', dom)
     assert [int(value) for value in shown] == [run.get("median_ns", 0) for run in report["runs"]]
-    for width in (320, 390, 768, 1280):
+    for width in (320, 400, 768, 1280):
         needed = browser.width_of(page, width)
         assert needed <= width, f"{needed} pixels in a window of {width}"
+    faults = browser.faults_of_charts(page, 400)
+    assert not faults, faults
     for name, width, options in (("desktop", 1280, ()), ("tablet", 768, ()),
                                  ("dark", 1280, ("--blink-settings=preferredColorScheme=0",))):
         browser.run(page, f"--window-size={width},4000", *options,
                     f"--screenshot={page.parent}/{name}.png")
     # Chromium's windows are not as narrow as a phone: a frame is.
     frame = browser.folder / "frame.html"
-    frame.write_text('<body style="margin:0"><iframe src="report.html" style="width:390px;'
+    frame.write_text('<body style="margin:0"><iframe src="report.html" style="width:400px;'
                      'height:5000px;border:0"></iframe>')
     browser.run(frame, "--window-size=500,5000", f"--screenshot={page.parent}/phone.png")
     browser.run(page, f"--print-to-pdf={page.parent}/print.pdf", "--no-pdf-header-footer")
@@ -233,6 +372,39 @@ def misshapen(report):
     return {**report, "runs": runs}
 
 
+def check_home(healcl, folder):
+    """The home folder's name is in no report for people, and commands work without it."""
+    folder = folder.resolve()
+    home = folder / "home of o'user"
+    (home / "in it").mkdir(parents=True)
+    shutil.copy(ROOT / "transcripts/memory.json", home / "in it/memory.json")
+    environment = {**os.environ, "HOME": f"{home}/", "LD_LIBRARY_PATH": f"{home}/a b:/usr/lib:{home}/c",
+                   "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    (folder / "bin").mkdir()
+    (folder / "bin/healcl").symlink_to(Path(healcl).resolve())
+    told = {}
+    for kind in ("html", "markdown", "json"):
+        told[kind] = subprocess.run(
+            ["healcl", "compare", "-d", "reference", f"--{kind}=-", f"--csv={home}/out.csv",
+             f"{home}/in it/memory.json"],
+            cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=True).stdout
+    page = Page(told["html"])
+    assert "o'user" not in html.unescape(told["html"]), told["html"]
+    text, = [element[2] for element in page.all("pre") if "commands" in element[3]]
+    lines = text.splitlines()
+    assert lines[0] == "export LD_LIBRARY_PATH=~/'a b:/usr/lib':~/c", lines
+    assert "--csv=\"$HOME\"/out.csv" in lines[1] and "~/'in it/memory.json'" in lines[1], lines
+    (home / "out.csv").unlink()
+    subprocess.run(["sh", "-e", "-c", text + 'test "$LD_LIBRARY_PATH" = "$1"', "sh",
+                    environment["LD_LIBRARY_PATH"]], cwd=folder, check=True, timeout=100,
+                   env={**environment, "HOME": str(home), "LD_LIBRARY_PATH": ""},
+                   stdout=subprocess.DEVNULL)
+    assert (home / "out.csv").exists()
+    assert "o'user" not in json.loads(told["json"])["command"]
+    shutil.rmtree(home)
+    shutil.rmtree(folder / "bin")
+
+
 def main():
     healcl, folder = sys.argv[1], Path(sys.argv[2])
     shutil.rmtree(folder, ignore_errors=True)
@@ -250,13 +422,14 @@ def main():
     has_device = subprocess.run([healcl, "devices"], capture_output=True).returncode != 4
     devices = ["-d", "", "-d", "reference"] if has_device else ["-d", "reference"]
 
-    def check(files, report):
+    def check(files, report, measured=False):
         check_json(report, files)
+        check_first_results(report, measured)
         check_csv(paths["csv"], report)
         check_markdown(paths["markdown"], report)
         check_page(paths["html"].read_text(), report)
 
-    code, report = compare(FILES[:1], *devices)
+    code, report = compare(FILES[:1], *devices, "--no-measure")
     assert code == 0, code
     check(FILES[:1], report)
     (folder / "saved.json").write_text(json.dumps(hostile(report)))
@@ -265,6 +438,11 @@ def main():
     code, report = compare(FILES, *devices, "--no-measure")
     assert code == 1, code
     check(FILES, report)
+    assert {run["fault"] for run in report["runs"]} == {"", "transcript"}, report["runs"]
+    if has_device: # which is told by itself: nobody named the reference
+        code, report = compare(FILES[1:2], "-d", "", "--no-measure")
+        assert code == 1 and report["runs"][0]["fault"] == "transcript", report["runs"]
+        check(FILES[1:2], report)
     code, report = compare(FILES[:1], *devices, "--no-measure", "--baseline",
                            str(folder / "saved.json"))
     assert code == 0, code
@@ -277,9 +455,12 @@ def main():
                            str(folder / "saved.json"))
     assert code == 0, code
 
+    check_home(healcl, folder)
+
     # What is left for people is the report that people would make.
-    code, report = compare(FILES[:1], *devices, "--repeat", "15")
-    check(FILES[:1], report)
+    code, report = compare(FILES[:1], *devices, "--repeat", "20")
+    check(FILES[:1], report, measured=True)
+    assert all(run["p95_ns"] >= run["median_ns"] and "p99_ns" not in run for run in report["runs"])
     program = shutil.which("chromium") or shutil.which("chromium-browser") or \
         shutil.which("google-chrome")
     if not program:
