@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "device/self_test.h"
 #include "report/check.h"
 #include "report/text.h"
@@ -17,7 +17,7 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 /* One `healcl check`. */
 struct session {
     const char *selector, *operation;
-    struct json_output json;
+    struct report_file json;
     bool quick, one_cell;
     struct coverage_cell cell; /* where one_cell */
     struct progress progress;
@@ -142,7 +142,7 @@ static void check_rows(struct session *session)
  * its makers want to know. */
 MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
@@ -155,10 +155,10 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 static int write_json(struct session *session)
 {
     const struct check_facts facts = facts_of(session);
-    FILE *stream = json_output_stream(&session->json);
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_check_json(&facts, stream), false);
+    return report_file_end(&session->json, report_check_json(&facts, stream), false);
 }
 
 static void print_found(const struct session *session)
@@ -194,13 +194,13 @@ static int check_and_tell(struct session *session)
     progress_end(&session->progress);
     int code = status == HEALCL_OK
                    ? tell(session)
-                   : finish_output(json_output_error(&session->json, NULL, &error, false));
+                   : finish_output(report_file_error(&session->json, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     for (size_t i = 0; i < session->failure_count; i++)
         healcl_error_clear(&session->failures[i].why);
     healcl_device_close(session->device);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
     return code;
 }
 
@@ -221,8 +221,7 @@ static const struct option options[] = {
 static int take_options(const struct command *command, struct session *session, int argc,
                         char **argv, bool *helped)
 {
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session->selector = optarg; break;
         case OPTION_OP: session->operation = optarg; break;
@@ -232,9 +231,9 @@ static int take_options(const struct command *command, struct session *session, 
             if (!coverage_cell_parse(optarg, &session->cell))
                 return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
             break;
-        case OPTION_JSON: json_output_set(&session->json, optarg); break;
+        case OPTION_JSON: report_file_set(&session->json, optarg); break;
         case 'h': *helped = true; return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     return no_file(command, argc, argv);
@@ -277,12 +276,14 @@ const struct command command_check = {
             "      --op NAME      one operation, or one form of it (healcl ops)\n"
             "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
             "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
-            "      --json FILE|-  as JSON too, or with - alone on standard output (docs/JSON.md)\n"
+            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+            "                     (docs/JSON.md)\n"
             "  -h, --help         this text\n"
             "\n"
             "A cell of the table counts calls that were right, of all: for each layout\n"
             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
             "pair of a length n and a number of moduli k. Exit code 1: something is wrong; what\n"
             "is only too large for the device is not.\n",
+    .options = options,
     .run = run,
 };

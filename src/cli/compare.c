@@ -96,10 +96,11 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, co
                                                      struct process_result *result,
                                                      struct healcl_error *error)
 {
-    const char *arguments[] = {"healcl", "devices", json_for_us, NULL, NULL, NULL};
+    const char *arguments[] = {"healcl", "devices", json_for_us, "--no-self-test",
+                               NULL,     NULL,      NULL};
     if (selector) {
-        arguments[3] = "-d";
-        arguments[4] = selector;
+        arguments[4] = "-d";
+        arguments[5] = selector;
     }
     progress_say(&session->progress, "looking for %s", selector ? selector : "devices");
     return run_child(session, arguments, session->timeout, result, error);
@@ -337,6 +338,22 @@ static int code_of_runs(const struct comparison *comparison)
                                 : EXIT_VERIFIED;
 }
 
+/* In place of the JSON. */
+static void write_error(struct session *session, const struct healcl_error *error)
+{
+    struct output *output = &session->outputs[OUTPUT_JSON];
+    FILE *stream = output->file.stream;
+    if (output->path && strcmp(output->path, "-") == 0)
+        stream = stdout;
+    if (!stream)
+        return;
+    struct healcl_error unwritten = {.status = HEALCL_OK};
+    if (printed(report_error_json(NULL, error, stream)) == EXIT_VERIFIED && stream != stdout &&
+        new_file_commit(&output->file, &unwritten) != HEALCL_OK)
+        (void)print_error(NULL, &unwritten, false);
+    healcl_error_clear(&unwritten);
+}
+
 static int compare_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -348,10 +365,12 @@ static int compare_and_tell(struct session *session)
     if (status == HEALCL_OK)
         status = print_all(session, &error);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK) {
         code = code_of_runs(&session->comparison);
-    else if (!session->interrupted)
+    } else if (!session->interrupted) {
         code = print_error(NULL, &error, false);
+        write_error(session, &error);
+    }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         new_file_discard(&session->outputs[i].file);
@@ -423,18 +442,18 @@ static int take_option(const struct command *command, struct session *session, i
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.repeat = REPEAT_DEFAULT, .timeout = TIMEOUT_DEFAULT};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         if (found == 'h')
             return print_help(command);
         if (found == '?' || found == ':')
-            return option_error(command, found, argv, options);
-        int code = take_option(command, &session, found);
-        if (code != EXIT_VERIFIED)
-            return code;
+            return option_error(command, found, argv);
+        int taken = take_option(command, &session, found);
+        if (taken != EXIT_VERIFIED)
+            return taken;
     }
-    if (optind == argc)
-        return usage_error(command, "no FILE is named");
+    int code = some_files(command, argc, argv);
+    if (code != EXIT_VERIFIED)
+        return code;
     session.arguments = (const char *const *)argv;
     session.argument_count = (size_t)argc;
     session.files = argv + optind;
@@ -460,15 +479,17 @@ const struct command command_compare = {
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
         "      --no-measure   do not measure how fast each device copies and multiplies\n"
-        "      --html FILE    write a page with charts, which needs no other file\n"
-        "      --markdown FILE  write tables for an issue or a pull request\n"
-        "      --csv FILE     write a line for each run\n"
-        "      --json FILE    write everything as JSON (docs/COMPARE.md)\n"
+        "      --html FILE|-  write a page with charts, which needs no other file\n"
+        "      --markdown FILE|-  write tables for an issue or a pull request\n"
+        "      --csv FILE|-   write a line for each run\n"
+        "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "With - for a FILE that is written it goes to standard output, alone.\n"
+        "What is written to - goes to standard output, alone.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
         "failed, crashed or timed out; else 3 a transcript is refused; 2 wrong usage.\n",
+    .options = options,
+    .operands = OPERANDS_FILES,
     .run = run,
 };

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "plan/transcript.h"
 #include "report/text.h"
 #include "run/new_file.h"
@@ -21,7 +21,7 @@ enum {
 /* One `healcl run`. */
 struct session {
     const char *file, *selector, *trace_path, *dump_dir;
-    struct json_output json;
+    struct report_file json;
     bool reference, no_verify, no_warm_up, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
@@ -210,7 +210,7 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
     if (session->trace_path) {
         TRY(new_file_open(&session->trace_file, session->trace_path, error));
         session->trace = trace_create(TRACE_SPANS_MAX);
@@ -257,10 +257,10 @@ static struct run_facts facts_of(const struct session *session)
 static int write_json(struct session *session)
 {
     struct run_facts facts = facts_of(session);
-    FILE *stream = json_output_stream(&session->json);
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_run_json(&facts, stream), session->verbose);
+    return report_file_end(&session->json, report_run_json(&facts, stream), session->verbose);
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -286,7 +286,7 @@ static int write_trace(struct session *session)
 
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
-    int code = json_output_error(&session->json, session->file, error, session->verbose);
+    int code = report_file_error(&session->json, session->file, error, session->verbose);
     (void)write_trace(session);
     return finish_output(code);
 }
@@ -338,7 +338,7 @@ static int run_and_finish(struct session *session)
     healcl_error_clear(&error);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
     new_file_discard(&session->trace_file);
     trace_free(session->trace);
     for (size_t i = 0; i < session->difference_count; i++)
@@ -379,8 +379,7 @@ static const struct option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.repeat = 1};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:qvh", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session.selector = optarg; break;
         case OPTION_REFERENCE: session.reference = true; break;
@@ -391,7 +390,7 @@ static int run(const struct command *command, int argc, char **argv)
                 return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
                                    REPEAT_MAX, optarg);
             break;
-        case OPTION_JSON: json_output_set(&session.json, optarg); break;
+        case OPTION_JSON: report_file_set(&session.json, optarg); break;
         case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
         case OPTION_LIMIT:
@@ -401,7 +400,7 @@ static int run(const struct command *command, int argc, char **argv)
         case 'q': session.quiet = true; break;
         case 'v': session.verbose = true; break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     if (session.reference && session.selector)
@@ -428,9 +427,9 @@ const struct command command_run = {
         "      --repeat N           run N times, verify each time, report medians\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
-        "      --json FILE|-        write everything as JSON (docs/JSON.md); with - standard\n"
-        "                           output is JSON alone, differences and errors go to\n"
-        "                           standard error\n"
+        "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
+        "                           output: differences and errors then go to standard error\n"
+        "                           (docs/JSON.md)\n"
         "      --trace FILE         write what happened when, on the host and the device, for\n"
         "                           Perfetto or Chrome (docs/TRACE.md)\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n"
@@ -447,5 +446,7 @@ const struct command command_run = {
         "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
     .run = run,
 };

@@ -90,4 +90,10 @@ MUST_CHECK enum healcl_status report_operations_json(FILE *stream);
 /* docs/OPS.md */
 void report_operations_markdown(FILE *stream);
 
+/* ---- healcl itself ---- */
+
+/* Its first line is "healcl 0.1.0". */
+void report_version(const struct style *style);
+MUST_CHECK enum healcl_status report_version_json(FILE *stream);
+
 #endif
