@@ -24,6 +24,7 @@ enum command_operands {
     OPERANDS_NONE,
     OPERANDS_FILE,  /* one transcript */
     OPERANDS_FILES, /* several */
+    OPERANDS_SHELL, /* the name of a shell */
 };
 
 struct command {
@@ -38,7 +39,8 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compare, command_check, command_diagnose, command_version;
+    command_bench, command_tune, command_compare, command_check, command_diagnose, command_version,
+    command_completion;
 
 /* By index; NULL behind the last one. */
 const struct command *command_at(size_t index);
