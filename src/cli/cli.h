@@ -16,6 +16,7 @@ enum exit_code {
     EXIT_USAGE,
     EXIT_REFUSED,
     EXIT_DEVICE, /* the device, OpenCL, or the host's memory */
+    EXIT_SLOWER, /* than compare allows */
 };
 
 int exit_code(enum healcl_status status);
@@ -68,6 +69,9 @@ int no_file(const struct command *command, int argc, char **argv);
 
 /* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */
 bool parse_size(const char *text, uint64_t *bytes);
+
+/* "10", "2.5": in [0, 1000000]. */
+bool parse_percent(const char *text, double *percent);
 
 /* A number in [1, most]. */
 bool parse_count(const char *text, uint32_t most, uint32_t *count);

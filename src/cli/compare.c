@@ -15,7 +15,8 @@
 enum {
     REPEAT_MAX = 1000000,
     REPEAT_DEFAULT = 5,
-    TIMEOUT_MAX = 1000000, /* seconds */
+    REPEAT_DEFAULT_JUDGED = 15, /* where times are judged by a baseline's */
+    TIMEOUT_MAX = 1000000,      /* seconds */
     TIMEOUT_DEFAULT = 600,
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
     BASELINES_MAX = 32,
@@ -45,7 +46,8 @@ struct session {
     const char *const *arguments; /* of the command, its name first */
     char **files;
     size_t argument_count, file_count;
-    bool no_measure;
+    bool no_measure, judges_times;
+    double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct output outputs[OUTPUT_COUNT];
     bool output_on_stdout; /* one of them; no table then */
@@ -229,6 +231,21 @@ MUST_CHECK static enum healcl_status add_runs(struct session *session, struct he
     return HEALCL_OK;
 }
 
+/* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
+ * slower must be so in another process, which then counts. */
+MUST_CHECK static enum healcl_status run_slower_again(struct session *session, size_t run_count,
+                                                      struct healcl_error *error)
+{
+    for (size_t i = 0; i < run_count; i++) {
+        struct compare_run *run = &session->comparison.runs[i];
+        if (!compare_is_slower(&session->comparison, run))
+            continue;
+        comparison_reset_run(run);
+        TRY(run_one(session, run, error));
+    }
+    return HEALCL_OK;
+}
+
 /* The first ones: those behind them are baselines'. */
 MUST_CHECK static enum healcl_status run_all(struct session *session, size_t device_count,
                                              size_t run_count, struct healcl_error *error)
@@ -238,7 +255,7 @@ MUST_CHECK static enum healcl_status run_all(struct session *session, size_t dev
         TRY(measure(session, &comparison->devices[i], error));
     for (size_t i = 0; i < run_count; i++)
         TRY(run_one(session, &comparison->runs[i], error));
-    return HEALCL_OK;
+    return run_slower_again(session, run_count, error);
 }
 
 /* ---------------------------------------------------------------- the whole */
@@ -248,6 +265,8 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     struct comparison *comparison = &session->comparison;
     comparison->repeat = session->repeat;
     comparison->timeout_seconds = session->timeout;
+    comparison->judges_times = session->judges_times;
+    comparison->fail_slower = session->fail_slower;
     comparison->transcripts =
         arena_alloc(comparison->arena, session->file_count * sizeof *comparison->transcripts);
     if (!comparison->transcripts)
@@ -312,18 +331,36 @@ MUST_CHECK static enum healcl_status print_all(struct session *session, struct h
     return status;
 }
 
-/* A wrong result is worse news than a device that failed, and that than a refused transcript.
- * Baselines are past. */
+/* What is slower than allowed, and what could not be judged. */
+static void tell_slowdowns(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        const struct compare_device *device = &comparison->devices[run->device];
+        struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+        const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
+        for (size_t j = 0; j < count; j++) {
+            char text[SLOWDOWN_TEXT_SIZE];
+            if (slowdowns[j].is_slower || slowdowns[j].reason)
+                print_notice("%s: %s%s %s: %s", comparison->transcripts[run->transcript].file,
+                             slowdowns[j].reason ? "warning: " : "", device->selector, device->name,
+                             compare_slowdown_text(comparison, &slowdowns[j], text));
+        }
+    }
+}
+
+/* A wrong result is worse news than a device that failed, that than a refused transcript, and that
+ * than a longer time. Baselines are past. */
 static int code_of_runs(const struct comparison *comparison)
 {
-    bool seen[EXIT_DEVICE + 1] = {false};
+    bool seen[EXIT_SLOWER + 1] = {false};
     for (size_t i = 0; i < comparison->run_count; i++) {
         const struct compare_run *run = &comparison->runs[i];
         if (comparison->devices[run->device].origin->baseline)
             continue;
         switch (run->outcome) {
         case COMPARE_VERIFIED:
-        case COMPARE_UNVERIFIED: break;
+        case COMPARE_UNVERIFIED: seen[EXIT_SLOWER] |= compare_is_slower(comparison, run); break;
         case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
         case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
         case COMPARE_UNPROVEN:
@@ -335,6 +372,7 @@ static int code_of_runs(const struct comparison *comparison)
     return seen[EXIT_DIFFERENT] ? EXIT_DIFFERENT
            : seen[EXIT_DEVICE]  ? EXIT_DEVICE
            : seen[EXIT_REFUSED] ? EXIT_REFUSED
+           : seen[EXIT_SLOWER]  ? EXIT_SLOWER
                                 : EXIT_VERIFIED;
 }
 
@@ -366,6 +404,8 @@ static int compare_and_tell(struct session *session)
         status = print_all(session, &error);
     int code = EXIT_VERIFIED;
     if (status == HEALCL_OK) {
+        fflush(stdout); /* what follows stands below the table */
+        tell_slowdowns(&session->comparison);
         code = code_of_runs(&session->comparison);
     } else if (!session->interrupted) {
         code = print_error(NULL, &error, false);
@@ -382,13 +422,21 @@ static int compare_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_REPEAT = 256, OPTION_TIMEOUT, OPTION_BASELINE, OPTION_NO_MEASURE, OPTION_OUTPUT };
+enum {
+    OPTION_REPEAT = 256,
+    OPTION_TIMEOUT,
+    OPTION_BASELINE,
+    OPTION_FAIL_SLOWER,
+    OPTION_NO_MEASURE,
+    OPTION_OUTPUT
+};
 
 static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"baseline", required_argument, NULL, OPTION_BASELINE},
+    {"fail-slower", required_argument, NULL, OPTION_FAIL_SLOWER},
     {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
     {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
     {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
@@ -433,6 +481,12 @@ static int take_option(const struct command *command, struct session *session, i
             return usage_error(command, "--timeout takes seconds from 1 to %d, not '%s'",
                                TIMEOUT_MAX, optarg);
         break;
+    case OPTION_FAIL_SLOWER:
+        session->judges_times = true;
+        if (!parse_percent(optarg, &session->fail_slower))
+            return usage_error(command, "--fail-slower takes a percentage such as 10, not '%s'",
+                               optarg);
+        break;
     case OPTION_NO_MEASURE: session->no_measure = true; break;
     default: return take_output(command, session, (enum output_kind)(found - OPTION_OUTPUT));
     }
@@ -441,7 +495,7 @@ static int take_option(const struct command *command, struct session *session, i
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.repeat = REPEAT_DEFAULT, .timeout = TIMEOUT_DEFAULT};
+    struct session session = {.timeout = TIMEOUT_DEFAULT};
     for (int found; (found = next_option(command, argc, argv)) != -1;) {
         if (found == 'h')
             return print_help(command);
@@ -454,6 +508,10 @@ static int run(const struct command *command, int argc, char **argv)
     int code = some_files(command, argc, argv);
     if (code != EXIT_VERIFIED)
         return code;
+    if (session.judges_times && session.baseline_count == 0)
+        return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
+    if (session.repeat == 0)
+        session.repeat = session.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
     session.arguments = (const char *const *)argv;
     session.argument_count = (size_t)argc;
     session.files = argv + optind;
@@ -474,10 +532,13 @@ const struct command command_compare = {
         "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
         "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
         "                     By default all devices that can be used, the best first\n"
-        "      --repeat N     run N times in each process, 5 by default\n"
+        "      --repeat N     run N times in each process; 5 by default, 15 with --fail-slower\n"
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
+        "      --fail-slower PERCENT  exit with 5 where a run takes more than so much longer than\n"
+        "                     the baseline's, and the whole interval (95 %, at least 7 runs of\n"
+        "                     each) says so, in a second process too\n"
         "      --no-measure   do not measure how fast each device copies and multiplies\n"
         "      --html FILE|-  write a page with charts, which needs no other file\n"
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
@@ -488,7 +549,8 @@ const struct command command_compare = {
         "What is written to - goes to standard output, alone.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
-        "failed, crashed or timed out; else 3 a transcript is refused; 2 wrong usage.\n",
+        "failed, crashed or timed out; else 3 a transcript is refused; else 5 slower than\n"
+        "--fail-slower allows; 2 wrong usage.\n",
     .options = options,
     .operands = OPERANDS_FILES,
     .run = run,

@@ -24,7 +24,7 @@ static int print_overview(void)
     printf("\n"
            "  healcl COMMAND --help tells of a command's options.\n\n"
            "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"
-           "refused, 4 the device or OpenCL failed.\n");
+           "refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n");
     return finish_output(EXIT_VERIFIED);
 }
 

@@ -69,13 +69,19 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
         comparison->run_capacity = capacity;
     }
     *run = &comparison->runs[comparison->run_count++];
-    **run = (struct compare_run){.device = device,
-                                 .transcript = transcript,
-                                 .outcome = COMPARE_FAILED,
-                                 .exit_code = -1,
-                                 .message = "",
-                                 .command = ""};
+    **run = (struct compare_run){.device = device, .transcript = transcript};
+    comparison_reset_run(*run);
     return HEALCL_OK;
+}
+
+void comparison_reset_run(struct compare_run *run)
+{
+    *run = (struct compare_run){.device = run->device,
+                                .transcript = run->transcript,
+                                .outcome = COMPARE_FAILED,
+                                .exit_code = -1,
+                                .message = "",
+                                .command = ""};
 }
 
 /* ---------------------------------------------------------------- times */
