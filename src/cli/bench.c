@@ -122,7 +122,7 @@ static int tell_failure(struct session *session, const struct healcl_error *erro
 {
     return finish_output(error->status == HEALCL_USAGE
                              ? print_error(NULL, error, false) /* an option */
-                             : report_file_error(&session->json, NULL, error, false));
+                             : report_files_error(&session->json, NULL, NULL, error, false));
 }
 
 static int measure_and_tell(struct session *session)

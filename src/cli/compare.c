@@ -10,6 +10,7 @@
 #include "cli/progress.h"
 #include "core/arena.h"
 #include "report/compare.h"
+#include "report/junit.h"
 #include "run/new_file.h"
 
 enum {
@@ -25,12 +26,18 @@ enum {
 #define REFERENCE "reference"
 
 /* The files that are written: one of each kind. */
-enum output_kind { OUTPUT_JSON, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT_COUNT };
+enum output_kind {
+    OUTPUT_JSON,
+    OUTPUT_JUNIT,
+    OUTPUT_CSV,
+    OUTPUT_MARKDOWN,
+    OUTPUT_HTML,
+    OUTPUT_COUNT
+};
 
 static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
-    [OUTPUT_JSON] = compare_print_json,
-    [OUTPUT_CSV] = compare_print_csv,
-    [OUTPUT_MARKDOWN] = compare_print_markdown,
+    [OUTPUT_JSON] = compare_print_json, [OUTPUT_JUNIT] = compare_print_junit,
+    [OUTPUT_CSV] = compare_print_csv,   [OUTPUT_MARKDOWN] = compare_print_markdown,
     [OUTPUT_HTML] = compare_print_html,
 };
 
@@ -376,20 +383,25 @@ static int code_of_runs(const struct comparison *comparison)
                                 : EXIT_VERIFIED;
 }
 
-/* In place of the JSON. */
+/* In place of the JSON, and of the JUnit XML. */
 static void write_error(struct session *session, const struct healcl_error *error)
 {
-    struct output *output = &session->outputs[OUTPUT_JSON];
-    FILE *stream = output->file.stream;
-    if (output->path && strcmp(output->path, "-") == 0)
-        stream = stdout;
-    if (!stream)
-        return;
-    struct healcl_error unwritten = {.status = HEALCL_OK};
-    if (printed(report_error_json(NULL, error, stream)) == EXIT_VERIFIED && stream != stdout &&
-        new_file_commit(&output->file, &unwritten) != HEALCL_OK)
-        (void)print_error(NULL, &unwritten, false);
-    healcl_error_clear(&unwritten);
+    static enum healcl_status (*const error_printers[OUTPUT_COUNT])(
+        const char *, const struct healcl_error *,
+        FILE *) = {[OUTPUT_JSON] = report_error_json, [OUTPUT_JUNIT] = report_error_junit};
+    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+        struct output *output = &session->outputs[i];
+        FILE *stream = output->file.stream;
+        if (output->path && strcmp(output->path, "-") == 0)
+            stream = stdout;
+        if (!stream || !error_printers[i])
+            continue;
+        struct healcl_error unwritten = {.status = HEALCL_OK};
+        if (printed(error_printers[i](NULL, error, stream)) == EXIT_VERIFIED && stream != stdout &&
+            new_file_commit(&output->file, &unwritten) != HEALCL_OK)
+            (void)print_error(NULL, &unwritten, false);
+        healcl_error_clear(&unwritten);
+    }
 }
 
 static int compare_and_tell(struct session *session)
@@ -439,6 +451,7 @@ static const struct option options[] = {
     {"fail-slower", required_argument, NULL, OPTION_FAIL_SLOWER},
     {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
     {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
+    {"junit", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JUNIT},
     {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
     {"markdown", required_argument, NULL, OPTION_OUTPUT + OUTPUT_MARKDOWN},
     {"html", required_argument, NULL, OPTION_OUTPUT + OUTPUT_HTML},
@@ -544,6 +557,8 @@ const struct command command_compare = {
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
         "      --csv FILE|-   write a line for each run\n"
         "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
+        "      --junit FILE|- write a test case for each transcript and device as JUnit XML\n"
+        "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
         "What is written to - goes to standard output, alone.\n"

@@ -100,9 +100,10 @@ static int diagnose_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = find_fault(session, &error);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK
-                   ? tell(session)
-                   : finish_output(report_file_error(&session->json, session->file, &error, false));
+    int code =
+        status == HEALCL_OK
+            ? tell(session)
+            : finish_output(report_files_error(&session->json, NULL, session->file, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     diagnosis_release(&session->diagnosis);

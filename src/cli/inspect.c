@@ -37,10 +37,10 @@ static int tell(struct inspection *inspection)
 static int inspect(struct inspection *inspection)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code =
-        open_all(inspection, &error) == HEALCL_OK
-            ? tell(inspection)
-            : report_file_error(&inspection->json, inspection->file, &error, inspection->verbose);
+    int code = open_all(inspection, &error) == HEALCL_OK
+                   ? tell(inspection)
+                   : report_files_error(&inspection->json, NULL, inspection->file, &error,
+                                        inspection->verbose);
     healcl_error_clear(&error);
     healcl_transcript_close(inspection->transcript);
     report_file_discard(&inspection->json);

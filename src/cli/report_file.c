@@ -4,12 +4,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "report/junit.h"
 
 void report_file_set(struct report_file *output, const char *path)
 {
     output->path = path;
     output->on_stdout = strcmp(path, "-") == 0;
+}
+
+int report_files_differ(const struct command *command, const struct report_file *a,
+                        const struct report_file *b)
+{
+    return a->on_stdout && b->on_stdout
+               ? usage_error(command, "only one report can go to standard output")
+               : EXIT_VERIFIED;
 }
 
 static void turn_stdout_away(struct report_file *output)
@@ -59,14 +67,17 @@ int report_file_end(struct report_file *output, enum healcl_status written, bool
     return code;
 }
 
-int report_file_error(struct report_file *output, const char *file,
-                      const struct healcl_error *error, bool verbose)
+int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
+                       const struct healcl_error *error, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
-    FILE *stream = report_file_stream(output);
+    FILE *stream = report_file_stream(json);
     if (stream)
-        (void)report_file_end(output, report_error_json(file, error, stream), verbose);
+        (void)report_file_end(json, report_error_json(file, error, stream), verbose);
+    stream = junit ? report_file_stream(junit) : NULL;
+    if (stream)
+        (void)report_file_end(junit, report_error_junit(file, error, stream), verbose);
     return code;
 }
 

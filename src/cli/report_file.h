@@ -1,4 +1,4 @@
-/* The value of --json: a file that appears when it is whole, or standard output, which
+/* The value of --json or --junit: a file that appears when it is whole, or standard output, which
  * then holds nothing else. */
 #ifndef HEALCL_CLI_REPORT_FILE_H
 #define HEALCL_CLI_REPORT_FILE_H
@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/cli.h"
 #include "run/new_file.h"
 
 struct report_file {
@@ -17,6 +18,10 @@ struct report_file {
 
 /* path: the option's, "-" for standard output. */
 void report_file_set(struct report_file *output, const char *path);
+
+/* A usage error where both are standard output, else EXIT_VERIFIED. */
+int report_files_differ(const struct command *command, const struct report_file *a,
+                        const struct report_file *b);
 
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */
@@ -30,10 +35,11 @@ FILE *report_file_stream(struct report_file *output);
  * cannot. Returns the exit code. */
 int report_file_end(struct report_file *output, enum healcl_status written, bool verbose);
 
-/* For a command that failed: prints the error, and writes it where its JSON was to be. file: what
- * it is about, or NULL. Returns the exit code. */
-int report_file_error(struct report_file *output, const char *file,
-                      const struct healcl_error *error, bool verbose);
+/* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
+ * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.
+ * Returns the exit code. */
+int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
+                       const struct healcl_error *error, bool verbose);
 
 /* Nothing is left of a file that has not appeared. */
 void report_file_discard(struct report_file *output);

@@ -9,6 +9,7 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "plan/transcript.h"
+#include "report/junit.h"
 #include "report/text.h"
 #include "run/new_file.h"
 #include "run/run.h"
@@ -21,7 +22,7 @@ enum {
 /* One `healcl run`. */
 struct session {
     const char *file, *selector, *trace_path, *dump_dir;
-    struct report_file json;
+    struct report_file json, junit;
     bool reference, no_verify, no_warm_up, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
@@ -31,8 +32,9 @@ struct session {
 
     struct progress progress;
     char repetition[48]; /* what runs now, e.g. "run 2 of 5, " */
+    size_t segment;      /* that runs now */
     bool differs;        /* a difference was told */
-    char **differences;
+    struct run_difference *differences;
     size_t difference_count;
 
     struct device_info info; /* of the device that was chosen */
@@ -43,10 +45,10 @@ struct session {
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
 };
 
-/* Text for people; standard output, unless that is to be JSON. */
+/* Text for people; standard output, unless that is to be a report. */
 static FILE *text_stream(const struct session *session)
 {
-    return session->json.on_stdout ? stderr : stdout;
+    return session->json.on_stdout || session->junit.on_stdout ? stderr : stdout;
 }
 
 /* ---------------------------------------------------------------- what a run tells */
@@ -64,7 +66,8 @@ static void on_difference(void *context, const char *line)
     fflush(text_stream(session));
     progress_resume(&session->progress);
     if (session->differences && session->difference_count < DIFFERENCES_KEPT)
-        session->differences[session->difference_count++] = clean;
+        session->differences[session->difference_count++] =
+            (struct run_difference){clean, session->segment};
     else
         free(clean);
 }
@@ -100,6 +103,7 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
                         size_t step, size_t step_count)
 {
     struct session *session = context;
+    session->segment = segment;
     char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
@@ -211,6 +215,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
     TRY(report_file_open(&session->json, error));
+    TRY(report_file_open(&session->junit, error));
     if (session->trace_path) {
         TRY(new_file_open(&session->trace_file, session->trace_path, error));
         session->trace = trace_create(TRACE_SPANS_MAX);
@@ -254,13 +259,19 @@ static struct run_facts facts_of(const struct session *session)
                               .difference_count = session->difference_count};
 }
 
-static int write_json(struct session *session)
+/* The JSON, and the JUnit XML. */
+static int write_reports(struct session *session)
 {
     struct run_facts facts = facts_of(session);
+    int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
     FILE *stream = report_file_stream(&session->json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    return report_file_end(&session->json, report_run_json(&facts, stream), session->verbose);
+    if (stream)
+        code = report_file_end(&session->json, report_run_json(&facts, stream), session->verbose);
+    stream = report_file_stream(&session->junit);
+    if (stream)
+        junit_code =
+            report_file_end(&session->junit, report_run_junit(&facts, stream), session->verbose);
+    return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -286,7 +297,8 @@ static int write_trace(struct session *session)
 
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
-    int code = report_file_error(&session->json, session->file, error, session->verbose);
+    int code =
+        report_files_error(&session->json, &session->junit, session->file, error, session->verbose);
     (void)write_trace(session);
     return finish_output(code);
 }
@@ -296,13 +308,13 @@ static int finish_run(struct session *session)
     struct run_facts facts = facts_of(session);
     struct style style = style_of(text_stream(session));
     int printing = EXIT_VERIFIED;
-    if (!session->quiet && !session->json.on_stdout) {
+    if (!session->quiet && text_stream(session) == stdout) {
         if (session->differs)
             putc('\n', stdout);
         printing = printed(report_run(&facts, &style, session->verbose));
     }
-    int json_code = write_json(session);
-    printing = printing == EXIT_VERIFIED ? json_code : printing;
+    int report_code = write_reports(session);
+    printing = printing == EXIT_VERIFIED ? report_code : printing;
     int trace_code = write_trace(session);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
@@ -328,7 +340,7 @@ static int run_and_finish(struct session *session)
 {
     session->start = monotonic_nanoseconds();
     progress_start(&session->progress, !session->quiet);
-    if (session->json.path)
+    if (session->json.path || session->junit.path)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
@@ -339,10 +351,11 @@ static int run_and_finish(struct session *session)
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
     report_file_discard(&session->json);
+    report_file_discard(&session->junit);
     new_file_discard(&session->trace_file);
     trace_free(session->trace);
     for (size_t i = 0; i < session->difference_count; i++)
-        free(session->differences[i]);
+        free(session->differences[i].line);
     free(session->differences);
     return code;
 }
@@ -355,6 +368,7 @@ enum {
     OPTION_NO_WARM_UP,
     OPTION_REPEAT,
     OPTION_JSON,
+    OPTION_JUNIT,
     OPTION_TRACE,
     OPTION_DUMP,
     OPTION_LIMIT
@@ -367,6 +381,7 @@ static const struct option options[] = {
     {"no-warmup", no_argument, NULL, OPTION_NO_WARM_UP},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"junit", required_argument, NULL, OPTION_JUNIT},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"dump", required_argument, NULL, OPTION_DUMP},
     {"memory-limit", required_argument, NULL, OPTION_LIMIT},
@@ -391,6 +406,7 @@ static int run(const struct command *command, int argc, char **argv)
                                    REPEAT_MAX, optarg);
             break;
         case OPTION_JSON: report_file_set(&session.json, optarg); break;
+        case OPTION_JUNIT: report_file_set(&session.junit, optarg); break;
         case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
         case OPTION_LIMIT:
@@ -408,6 +424,8 @@ static int run(const struct command *command, int argc, char **argv)
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
     int code = one_file(command, argc, argv, &session.file);
+    if (code == EXIT_VERIFIED)
+        code = report_files_differ(command, &session.json, &session.junit);
     return code == EXIT_VERIFIED ? run_and_finish(&session) : code;
 }
 
@@ -430,6 +448,8 @@ const struct command command_run = {
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
         "                           output: differences and errors then go to standard error\n"
         "                           (docs/JSON.md)\n"
+        "      --junit FILE|-       the same as JUnit XML, a test case for each segment\n"
+        "                           (docs/CI.md)\n"
         "      --trace FILE         write what happened when, on the host and the device, for\n"
         "                           Perfetto or Chrome (docs/TRACE.md)\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n"

@@ -127,7 +127,7 @@ static int tune_and_tell(struct session *session)
     progress_end(&session->progress);
     int code = status == HEALCL_OK
                    ? tell(session)
-                   : finish_output(report_file_error(&session->json, NULL, &error, false));
+                   : finish_output(report_files_error(&session->json, NULL, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_device_close(session->device);
     report_file_discard(&session->json);

@@ -222,6 +222,8 @@ MUST_CHECK enum healcl_status compare_print_json(const struct comparison *compar
 MUST_CHECK enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
 MUST_CHECK enum healcl_status compare_print_markdown(const struct comparison *comparison,
                                                      FILE *stream);
+MUST_CHECK enum healcl_status compare_print_junit(const struct comparison *comparison,
+                                                  FILE *stream);
 MUST_CHECK enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
 
 #endif

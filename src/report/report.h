@@ -24,6 +24,12 @@ struct style {
 
 /* ---- a run ---- */
 
+/* A line about a result that differs, and the place of the segment that computed it. */
+struct run_difference {
+    char *line;
+    size_t segment;
+};
+
 struct run_facts {
     const char *file;
     const struct plan *plan;
@@ -34,7 +40,7 @@ struct run_facts {
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
     uint64_t total_nanoseconds; /* from the start of the command until now */
-    char *const *differences;   /* the lines that told of them */
+    const struct run_difference *differences;
     size_t difference_count;
 };
 

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,6 +48,14 @@ class Judge:
         return done.returncode, done.stderr, json.loads(path.read_text())
 
 
+def check_schema(report):
+    try:
+        import jsonschema
+    except ImportError:
+        return
+    jsonschema.validate(report, json.loads((ROOT / "docs/compare.schema.json").read_text()))
+
+
 def test_slower(judge):
     code, told, report = judge.judge([SHORT] * 7, MEMORY)
     assert code == 5, (code, told)
@@ -55,6 +64,7 @@ def test_slower(judge):
         assert part in line, (part, line)
     slowdown, = report["runs"][0]["slowdowns"]
     assert slowdown["slower"] and report["fail_slower_percent"] == 10, slowdown
+    check_schema(report)
     assert 1.1 < slowdown["low"] <= slowdown["factor"] <= slowdown["high"], slowdown
     assert "slowdowns" not in report["runs"][1], report["runs"][1]
 
@@ -77,6 +87,7 @@ def test_unjudged(judge):
             ([], 7, {}, "too few runs")):
         code, told, report = judge.judge(samples, MEMORY, repeat=repeat, device=device)
         assert code == 0, (reason, code, told)
+        check_schema(report)
         line, = told.splitlines()
         assert reason in line and MEMORY in line and "warning: " in line, line
         assert report["runs"][0]["slowdowns"][0]["not_judged_because"] in line, report
@@ -105,6 +116,18 @@ def test_defaults(judge):
     assert done.returncode == 0 and not done.stderr and json.loads(done.stdout)["repeat"] == 5, done
 
 
+def test_junit(judge):
+    base = judge.baseline([SHORT] * 7)
+    done = judge.run("--baseline", base, "--fail-slower", "10", "--junit", "-", MEMORY)
+    verdict, time = ElementTree.fromstring(done.stdout)[0]
+    assert done.returncode == 5 and verdict.find("failure") is None, done
+    assert time.find("failure").get("type") == "slower", done.stdout
+    assert time.find("failure").get("message") in done.stderr, done
+    done = judge.run("--baseline", judge.baseline([SHORT]), "--fail-slower", "10", "--junit", "-",
+                     MEMORY)
+    assert ElementTree.fromstring(done.stdout)[0][1].find("skipped").get("message") in done.stderr
+
+
 def test_second_process(judge):
     """What is slower is run again, in a process of its own; what is not is run once."""
     counts = []
@@ -122,7 +145,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         judge = Judge(folder)
         for test in (test_slower, test_not_slower, test_unjudged, test_verdicts_first,
-                     test_defaults, test_second_process):
+                     test_defaults, test_junit, test_second_process):
             print(test.__name__, flush=True)
             test(judge)
     return 0
