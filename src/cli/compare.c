@@ -412,6 +412,8 @@ static int compare_and_tell(struct session *session)
     if (status == HEALCL_OK)
         status = compare(session, &error);
     progress_end(&session->progress);
+    if (status != HEALCL_OK && !session->interrupted)
+        write_error(session, &error);
     if (status == HEALCL_OK)
         status = print_all(session, &error);
     int code = EXIT_VERIFIED;
@@ -421,7 +423,6 @@ static int compare_and_tell(struct session *session)
         code = code_of_runs(&session->comparison);
     } else if (!session->interrupted) {
         code = print_error(NULL, &error, false);
-        write_error(session, &error);
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
