@@ -145,6 +145,7 @@ struct healcl_segment_profile {
     const char *name; /* "" for operations outside of any segment */
     uint64_t operations;
     uint64_t bytes_up, bytes_down;
+    uint64_t results, results_compared, results_different; /* of those of the whole */
     uint64_t nanoseconds; /* host's clock, from first enqueue to last result, median */
     /* With profile, medians of the repetitions that took the times of operations: the same, and of
      * that how long the device did nothing between two kernels: it had no command, or the driver

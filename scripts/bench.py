@@ -95,7 +95,7 @@ class Bench:
         seconds = statistics.median(run.seconds for run in inspected)
         self.row("500 MB: `inspect` (scan, check base64, plan), one core", size / MEGABYTE / seconds, "MB/s")
         self.row("500 MB: heap of `inspect`", max(run.anonymous for run in inspected) / MEBIBYTE, "MiB", 64)
-        peak = json.loads(Run([self.program, "inspect", "--json", path]).out)["device_memory_peak"]
+        peak = json.loads(Run([self.program, "inspect", "--json", "-", path]).out)["device_memory_peak"]
 
         reference = ["run", "--reference", "--no-verify", "-q", path]
         ran = self.repeat(*reference, one_core=True, watch_memory=True)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "report/bench.h"
 
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64 };
@@ -13,7 +13,7 @@ enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64 };
 /* One `healcl bench`. */
 struct session {
     const char *selector;
-    struct json_output json;
+    struct report_file json;
     const struct bench_operation *operation; /* NULL: the suite */
     struct bench_settings given;
     struct bench_options options;
@@ -88,7 +88,7 @@ MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case
 MUST_CHECK static enum healcl_status measure(struct session *session, struct healcl_error *error)
 {
     TRY(for_all_cases(session, check_case, error));
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
     session->options.memory_limit = host_memory();
@@ -99,12 +99,12 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
 
 static int write_json(struct session *session)
 {
-    FILE *stream = json_output_stream(&session->json);
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
     enum healcl_status written =
         report_bench_json(&session->device->info, session->results, session->count, stream);
-    return json_output_end(&session->json, written, false);
+    return report_file_end(&session->json, written, false);
 }
 
 static int tell(struct session *session)
@@ -122,7 +122,7 @@ static int tell_failure(struct session *session, const struct healcl_error *erro
 {
     return finish_output(error->status == HEALCL_USAGE
                              ? print_error(NULL, error, false) /* an option */
-                             : json_output_error(&session->json, NULL, error, false));
+                             : report_files_error(&session->json, NULL, NULL, error, false));
 }
 
 static int measure_and_tell(struct session *session)
@@ -134,7 +134,7 @@ static int measure_and_tell(struct session *session)
     int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
     return code;
 }
 
@@ -245,7 +245,7 @@ static int take_option(const struct command *command, struct session *session, i
             return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
                                REPEAT_MAX, optarg);
         break;
-    case OPTION_JSON: json_output_set(&session->json, optarg); break;
+    case OPTION_JSON: report_file_set(&session->json, optarg); break;
     case OPTION_LIST: session->list = true; break;
     default:
         return take_parameter(command, session, (enum bench_parameter)(found - OPTION_PARAMETER),
@@ -257,12 +257,11 @@ static int take_option(const struct command *command, struct session *session, i
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         if (found == 'h')
             return print_help(command);
         if (found == '?' || found == ':')
-            return option_error(command, found, argv, options);
+            return option_error(command, found, argv);
         int code = take_option(command, &session, found);
         if (code != EXIT_VERIFIED)
             return code;
@@ -303,7 +302,7 @@ const struct command command_bench = {
         "                           any size and sign\n"
         "      --perm PERM          none, or reverse: the bit reversal\n"
         "      --repeat R           take R samples; by default for half a second, 15 at least\n"
-        "      --json FILE|-        as JSON too, or with - alone on standard output\n"
+        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
         "                           (docs/JSON.md)\n"
         "  -h, --help               this text\n"
         "\n"
@@ -311,5 +310,6 @@ const struct command command_bench = {
         "the median and how far the fastest and slowest samples are from it, samples and\n"
         "operations in each, and GB/s: bytes of inputs and outputs, each counted once. Exit\n"
         "code 1: a result was wrong, and nothing is reported.\n",
+    .options = options,
     .run = run,
 };

@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
+#include "core/clock.h"
 #include "device/self_test.h"
 #include "report/check.h"
 #include "report/text.h"
@@ -17,7 +18,7 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 /* One `healcl check`. */
 struct session {
     const char *selector, *operation;
-    struct json_output json;
+    struct report_file json, junit;
     bool quick, one_cell;
     struct coverage_cell cell; /* where one_cell */
     struct progress progress;
@@ -26,6 +27,7 @@ struct session {
     struct coverage_sizes sizes;
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
+    uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
     struct check_failure failures[FAILURES_KEPT];
     size_t failure_count;
 };
@@ -70,13 +72,20 @@ static struct check_facts facts_of(const struct session *session)
                                 .rows = session->rows,
                                 .row_count = session->row_count,
                                 .failures = session->failures,
-                                .failure_count = session->failure_count};
+                                .failure_count = session->failure_count,
+                                .row_nanoseconds = session->row_nanoseconds};
 }
 
-/* Whether standard output gets the table. */
+/* Whether standard output is for people. */
+static bool prints_text(const struct session *session)
+{
+    return !session->json.on_stdout && !session->junit.on_stdout;
+}
+
+/* Whether it gets the table. */
 static bool prints_table(const struct session *session)
 {
-    return !session->json.on_stdout && !session->one_cell;
+    return prints_text(session) && !session->one_cell;
 }
 
 /* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
@@ -129,10 +138,12 @@ static void check_rows(struct session *session)
             begin_operation(session, operation);
         progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
                      row->form->name, dtype_name(row->dtypes.value));
+        const uint64_t begin = monotonic_nanoseconds();
         if (session->one_cell)
             coverage_check_cell(session->device, &session->cell, row, &observer);
         else
             coverage_check_row(session->device, &session->sizes, row, &observer);
+        session->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
         if (i + 1 == session->row_count || row[1].form->operation != operation)
             end_operation(session, operation);
     }
@@ -142,7 +153,8 @@ static void check_rows(struct session *session)
  * its makers want to know. */
 MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
+    TRY(report_file_open(&session->junit, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
@@ -152,13 +164,18 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct session *session)
+/* The JSON, and the JUnit XML. */
+static int write_reports(struct session *session)
 {
     const struct check_facts facts = facts_of(session);
-    FILE *stream = json_output_stream(&session->json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_check_json(&facts, stream), false);
+    int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
+    FILE *stream = report_file_stream(&session->json);
+    if (stream)
+        code = report_file_end(&session->json, report_check_json(&facts, stream), false);
+    stream = report_file_stream(&session->junit);
+    if (stream)
+        junit_code = report_file_end(&session->junit, report_check_junit(&facts, stream), false);
+    return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 static void print_found(const struct session *session)
@@ -177,9 +194,9 @@ static void print_found(const struct session *session)
 
 static int tell(struct session *session)
 {
-    if (!session->json.on_stdout)
+    if (prints_text(session))
         print_found(session);
-    int code = finish_output(write_json(session));
+    int code = finish_output(write_reports(session));
     if (code != EXIT_VERIFIED)
         return code;
     const struct check_facts facts = facts_of(session);
@@ -192,21 +209,22 @@ static int check_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = check(session, &error);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK
-                   ? tell(session)
-                   : finish_output(json_output_error(&session->json, NULL, &error, false));
+    int code = status == HEALCL_OK ? tell(session)
+                                   : finish_output(report_files_error(
+                                         &session->json, &session->junit, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     for (size_t i = 0; i < session->failure_count; i++)
         healcl_error_clear(&session->failures[i].why);
     healcl_device_close(session->device);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
+    report_file_discard(&session->junit);
     return code;
 }
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_OP = 256, OPTION_QUICK, OPTION_CASE, OPTION_JSON };
+enum { OPTION_OP = 256, OPTION_QUICK, OPTION_CASE, OPTION_JSON, OPTION_JUNIT };
 
 static const struct option options[] = {
     {"device", required_argument, NULL, 'd'},
@@ -214,6 +232,7 @@ static const struct option options[] = {
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"case", required_argument, NULL, OPTION_CASE},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"junit", required_argument, NULL, OPTION_JUNIT},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -221,8 +240,7 @@ static const struct option options[] = {
 static int take_options(const struct command *command, struct session *session, int argc,
                         char **argv, bool *helped)
 {
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session->selector = optarg; break;
         case OPTION_OP: session->operation = optarg; break;
@@ -232,12 +250,15 @@ static int take_options(const struct command *command, struct session *session, 
             if (!coverage_cell_parse(optarg, &session->cell))
                 return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
             break;
-        case OPTION_JSON: json_output_set(&session->json, optarg); break;
+        case OPTION_JSON: report_file_set(&session->json, optarg); break;
+        case OPTION_JUNIT: report_file_set(&session->junit, optarg); break;
         case 'h': *helped = true; return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
-    return no_file(command, argc, argv);
+    int code = no_file(command, argc, argv);
+    return code == EXIT_VERIFIED ? report_files_differ(command, &session->json, &session->junit)
+                                 : code;
 }
 
 static int run(const struct command *command, int argc, char **argv)
@@ -277,12 +298,16 @@ const struct command command_check = {
             "      --op NAME      one operation, or one form of it (healcl ops)\n"
             "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
             "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
-            "      --json FILE|-  as JSON too, or with - alone on standard output (docs/JSON.md)\n"
+            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+            "                     (docs/JSON.md)\n"
+            "      --junit FILE|- the same as JUnit XML, a test case for each form and dtype\n"
+            "                     (docs/CI.md)\n"
             "  -h, --help         this text\n"
             "\n"
             "A cell of the table counts calls that were right, of all: for each layout\n"
             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
             "pair of a length n and a number of moduli k. Exit code 1: something is wrong; what\n"
             "is only too large for the device is not.\n",
+    .options = options,
     .run = run,
 };

@@ -16,20 +16,35 @@ enum exit_code {
     EXIT_USAGE,
     EXIT_REFUSED,
     EXIT_DEVICE, /* the device, OpenCL, or the host's memory */
+    EXIT_SLOWER, /* than compare allows */
 };
 
 int exit_code(enum healcl_status status);
 
+enum command_operands {
+    OPERANDS_NONE,
+    OPERANDS_FILE,  /* one transcript */
+    OPERANDS_FILES, /* several */
+    OPERANDS_SHELL, /* the name of a shell */
+};
+
 struct command {
     const char *name;
-    const char *summary;
+    const char *summary; /* NULL: left out of the overview, it is for programs */
     const char *help;
+    /* Up to one without a name. Where the value is below 256 it is the option's letter too. */
+    const struct option *options;
+    enum command_operands operands;
     /* argv[0] is the command's name. Returns an exit code. */
     int (*run)(const struct command *command, int argc, char **argv);
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compare, command_check, command_diagnose;
+    command_bench, command_tune, command_compare, command_check, command_diagnose, command_version,
+    command_completion;
+
+/* By index; NULL behind the last one. */
+const struct command *command_at(size_t index);
 
 /* ---- arguments ---- */
 
@@ -37,18 +52,26 @@ extern const struct command command_run, command_inspect, command_devices, comma
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
-/* The usage error behind getopt_long's '?' and ':'. */
-int option_error(const struct command *command, int found, char **argv,
-                 const struct option *options);
+/* The next of the command's options as getopt_long finds it, or -1. ':' also for an option that
+ * takes the FILE of a report, and is given another option instead. */
+int next_option(const struct command *command, int argc, char **argv);
+
+/* The usage error behind next_option's '?' and ':'. */
+int option_error(const struct command *command, int found, char **argv);
 
 int print_help(const struct command *command);
 
-/* The one FILE behind the options: returns EXIT_VERIFIED, or a usage error. */
+/* The one FILE behind the options, any number of them, or none: all return EXIT_VERIFIED, or a
+ * usage error. */
 int one_file(const struct command *command, int argc, char **argv, const char **file);
+int some_files(const struct command *command, int argc, char **argv);
 int no_file(const struct command *command, int argc, char **argv);
 
 /* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */
 bool parse_size(const char *text, uint64_t *bytes);
+
+/* "10", "2.5": in [0, 1000000]. */
+bool parse_percent(const char *text, double *percent);
 
 /* A number in [1, most]. */
 bool parse_count(const char *text, uint32_t most, uint32_t *count);

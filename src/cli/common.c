@@ -126,55 +126,10 @@ int usage_error(const struct command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
-/* How many long options begin as text, of so many characters, does. */
-static int candidates(const char *text, size_t length, const struct option *options)
-{
-    int count = 0;
-    for (; options->name; options++)
-        count += strncmp(options->name, text, length) == 0;
-    return count;
-}
-
-int option_error(const struct command *command, int found, char **argv,
-                 const struct option *options)
-{
-    const char *text = argv[optind - 1];
-    if (strncmp(text, "--", 2) != 0 || text[2] == 0) {
-        if (found == ':')
-            return usage_error(command, "option '-%c' needs a value", optopt);
-        return usage_error(command, "unknown option '-%c'", optopt);
-    }
-    int length = (int)strcspn(text, "=");
-    if (found == ':')
-        return usage_error(command, "option '%s' needs a value", text);
-    if (optopt != 0)
-        return usage_error(command, "option '%.*s' takes no value", length, text);
-    if (candidates(text + 2, (size_t)length - 2, options) > 1)
-        return usage_error(command, "option '%.*s' could mean several", length, text);
-    return usage_error(command, "unknown option '%.*s'", length, text);
-}
-
 int print_help(const struct command *command)
 {
     fputs(command->help, stdout);
     return finish_output(EXIT_VERIFIED);
-}
-
-int one_file(const struct command *command, int argc, char **argv, const char **file)
-{
-    if (optind == argc)
-        return usage_error(command, "no FILE is named");
-    if (optind + 1 < argc)
-        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
-    *file = argv[optind];
-    return EXIT_VERIFIED;
-}
-
-int no_file(const struct command *command, int argc, char **argv)
-{
-    if (optind < argc)
-        return usage_error(command, "unexpected argument '%s'", argv[optind]);
-    return EXIT_VERIFIED;
 }
 
 /* Digits at the start of text; *end is behind them. */
@@ -206,6 +161,17 @@ bool parse_size(const char *text, uint64_t *bytes)
         *bytes *= 1024;
     }
     return true;
+}
+
+bool parse_percent(const char *text, double *percent)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const size_t decimals = text[digits] == '.' ? strspn(text + digits + 1, "0123456789") : 0;
+    if (digits == 0 || digits > 7 || decimals > 6 ||
+        text[digits + (text[digits] == '.') + decimals] != 0)
+        return false;
+    *percent = strtod(text, NULL);
+    return *percent <= 1e6;
 }
 
 bool parse_count(const char *text, uint32_t most, uint32_t *count)

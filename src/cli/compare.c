@@ -11,24 +11,32 @@
 #include "cli/progress.h"
 #include "core/arena.h"
 #include "report/compare.h"
+#include "report/junit.h"
 #include "run/new_file.h"
 
 enum {
     REPEAT_MAX = 1000000,
     REPEAT_DEFAULT = 5,
-    TIMEOUT_MAX = 1000000, /* seconds */
+    REPEAT_DEFAULT_JUDGED = 15, /* where times are judged by a baseline's */
+    TIMEOUT_MAX = 1000000,      /* seconds */
     TIMEOUT_DEFAULT = 600,
     MEASURE_TIMEOUT = 60, /* seconds; a slow device is left without these figures */
     BASELINES_MAX = 32,
 };
 
 /* The files that are written: one of each kind. */
-enum output_kind { OUTPUT_JSON, OUTPUT_CSV, OUTPUT_MARKDOWN, OUTPUT_HTML, OUTPUT_COUNT };
+enum output_kind {
+    OUTPUT_JSON,
+    OUTPUT_JUNIT,
+    OUTPUT_CSV,
+    OUTPUT_MARKDOWN,
+    OUTPUT_HTML,
+    OUTPUT_COUNT
+};
 
 static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct comparison *, FILE *) = {
-    [OUTPUT_JSON] = compare_print_json,
-    [OUTPUT_CSV] = compare_print_csv,
-    [OUTPUT_MARKDOWN] = compare_print_markdown,
+    [OUTPUT_JSON] = compare_print_json, [OUTPUT_JUNIT] = compare_print_junit,
+    [OUTPUT_CSV] = compare_print_csv,   [OUTPUT_MARKDOWN] = compare_print_markdown,
     [OUTPUT_HTML] = compare_print_html,
 };
 
@@ -45,7 +53,8 @@ struct session {
     const char *const *arguments;            /* of the command, its name first */
     char **files;
     size_t argument_count, file_count;
-    bool no_measure, check;
+    bool no_measure, check, judges_times;
+    double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct output outputs[OUTPUT_COUNT];
     bool output_on_stdout; /* one of them; no table then */
@@ -96,10 +105,11 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, co
                                                      struct process_result *result,
                                                      struct healcl_error *error)
 {
-    const char *arguments[] = {"healcl", "devices", json_for_us, NULL, NULL, NULL};
+    const char *arguments[] = {"healcl", "devices", json_for_us, "--no-self-test",
+                               NULL,     NULL,      NULL};
     if (selector) {
-        arguments[3] = "-d";
-        arguments[4] = selector;
+        arguments[4] = "-d";
+        arguments[5] = selector;
     }
     progress_say(&session->progress, "looking for %s", selector ? selector : "devices");
     return run_child(session, arguments, session->timeout, result, error);
@@ -350,6 +360,21 @@ MUST_CHECK static enum healcl_status add_runs(struct session *session, struct he
     return HEALCL_OK;
 }
 
+/* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
+ * slower must be so in another process, which then counts. */
+MUST_CHECK static enum healcl_status run_slower_again(struct session *session, size_t run_count,
+                                                      struct healcl_error *error)
+{
+    for (size_t i = 0; i < run_count; i++) {
+        struct compare_run *run = &session->comparison.runs[i];
+        if (!compare_is_slower(&session->comparison, run))
+            continue;
+        comparison_reset_run(run);
+        TRY(run_one(session, run, error));
+    }
+    return HEALCL_OK;
+}
+
 /* The first ones: those behind them are baselines'. */
 MUST_CHECK static enum healcl_status run_all(struct session *session, size_t device_count,
                                              size_t run_count, struct healcl_error *error)
@@ -361,6 +386,7 @@ MUST_CHECK static enum healcl_status run_all(struct session *session, size_t dev
     }
     for (size_t i = 0; i < run_count; i++)
         TRY(run_one(session, &comparison->runs[i], error));
+    TRY(run_slower_again(session, run_count, error));
     for (size_t i = 0; i < comparison->transcript_count; i++)
         TRY(judge(session, i, error));
     compare_conclude(comparison);
@@ -374,6 +400,8 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     struct comparison *comparison = &session->comparison;
     comparison->repeat = session->repeat;
     comparison->timeout_seconds = session->timeout;
+    comparison->judges_times = session->judges_times;
+    comparison->fail_slower = session->fail_slower;
     comparison->transcripts =
         arena_alloc(comparison->arena, session->file_count * sizeof *comparison->transcripts);
     if (!comparison->transcripts)
@@ -439,11 +467,29 @@ MUST_CHECK static enum healcl_status print_all(struct session *session, struct h
     return status;
 }
 
-/* A wrong result is worse news than a device that failed, and that than a refused transcript.
- * Baselines are past. */
+/* What is slower than allowed, and what could not be judged. */
+static void tell_slowdowns(const struct comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        const struct compare_device *device = &comparison->devices[run->device];
+        struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+        const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
+        for (size_t j = 0; j < count; j++) {
+            char text[SLOWDOWN_TEXT_SIZE];
+            if (slowdowns[j].is_slower || slowdowns[j].reason)
+                print_notice("%s: %s%s %s: %s", comparison->transcripts[run->transcript].file,
+                             slowdowns[j].reason ? "warning: " : "", device->selector, device->name,
+                             compare_slowdown_text(comparison, &slowdowns[j], text));
+        }
+    }
+}
+
+/* A wrong result is worse news than a device that failed, that than a refused transcript, and that
+ * than a longer time. Baselines are past. */
 static int code_of_runs(const struct comparison *comparison)
 {
-    bool seen[EXIT_DEVICE + 1] = {false};
+    bool seen[EXIT_SLOWER + 1] = {false};
     for (size_t i = 0; i < compare_own_devices(comparison); i++) {
         const struct compare_check *check = &comparison->devices[i].check;
         if (check->done && !check->verified)
@@ -455,7 +501,7 @@ static int code_of_runs(const struct comparison *comparison)
             continue;
         switch (run->outcome) {
         case COMPARE_VERIFIED:
-        case COMPARE_UNVERIFIED: break;
+        case COMPARE_UNVERIFIED: seen[EXIT_SLOWER] |= compare_is_slower(comparison, run); break;
         case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
         case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
         case COMPARE_UNPROVEN:
@@ -467,7 +513,29 @@ static int code_of_runs(const struct comparison *comparison)
     return seen[EXIT_DIFFERENT] ? EXIT_DIFFERENT
            : seen[EXIT_DEVICE]  ? EXIT_DEVICE
            : seen[EXIT_REFUSED] ? EXIT_REFUSED
+           : seen[EXIT_SLOWER]  ? EXIT_SLOWER
                                 : EXIT_VERIFIED;
+}
+
+/* In place of the JSON, and of the JUnit XML. */
+static void write_error(struct session *session, const struct healcl_error *error)
+{
+    static enum healcl_status (*const error_printers[OUTPUT_COUNT])(
+        const char *, const struct healcl_error *,
+        FILE *) = {[OUTPUT_JSON] = report_error_json, [OUTPUT_JUNIT] = report_error_junit};
+    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
+        struct output *output = &session->outputs[i];
+        FILE *stream = output->file.stream;
+        if (output->path && strcmp(output->path, "-") == 0)
+            stream = stdout;
+        if (!stream || !error_printers[i])
+            continue;
+        struct healcl_error unwritten = {.status = HEALCL_OK};
+        if (printed(error_printers[i](NULL, error, stream)) == EXIT_VERIFIED && stream != stdout &&
+            new_file_commit(&output->file, &unwritten) != HEALCL_OK)
+            (void)print_error(NULL, &unwritten, false);
+        healcl_error_clear(&unwritten);
+    }
 }
 
 static int compare_and_tell(struct session *session)
@@ -478,13 +546,18 @@ static int compare_and_tell(struct session *session)
     if (status == HEALCL_OK)
         status = compare(session, &error);
     progress_end(&session->progress);
+    if (status != HEALCL_OK && !session->interrupted)
+        write_error(session, &error);
     if (status == HEALCL_OK)
         status = print_all(session, &error);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK) {
+        fflush(stdout); /* what follows stands below the table */
+        tell_slowdowns(&session->comparison);
         code = code_of_runs(&session->comparison);
-    else if (!session->interrupted)
+    } else if (!session->interrupted) {
         code = print_error(NULL, &error, false);
+    }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         new_file_discard(&session->outputs[i].file);
@@ -500,6 +573,7 @@ enum {
     OPTION_REPEAT = 256,
     OPTION_TIMEOUT,
     OPTION_BASELINE,
+    OPTION_FAIL_SLOWER,
     OPTION_NO_MEASURE,
     OPTION_CHECK,
     OPTION_OUTPUT
@@ -510,9 +584,11 @@ static const struct option options[] = {
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"timeout", required_argument, NULL, OPTION_TIMEOUT},
     {"baseline", required_argument, NULL, OPTION_BASELINE},
+    {"fail-slower", required_argument, NULL, OPTION_FAIL_SLOWER},
     {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
+    {"junit", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JUNIT},
     {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
     {"markdown", required_argument, NULL, OPTION_OUTPUT + OUTPUT_MARKDOWN},
     {"html", required_argument, NULL, OPTION_OUTPUT + OUTPUT_HTML},
@@ -555,6 +631,12 @@ static int take_option(const struct command *command, struct session *session, i
             return usage_error(command, "--timeout takes seconds from 1 to %d, not '%s'",
                                TIMEOUT_MAX, optarg);
         break;
+    case OPTION_FAIL_SLOWER:
+        session->judges_times = true;
+        if (!parse_percent(optarg, &session->fail_slower))
+            return usage_error(command, "--fail-slower takes a percentage such as 10, not '%s'",
+                               optarg);
+        break;
     case OPTION_NO_MEASURE: session->no_measure = true; break;
     case OPTION_CHECK: session->check = true; break;
     default: return take_output(command, session, (enum output_kind)(found - OPTION_OUTPUT));
@@ -564,19 +646,23 @@ static int take_option(const struct command *command, struct session *session, i
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.repeat = REPEAT_DEFAULT, .timeout = TIMEOUT_DEFAULT};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    struct session session = {.timeout = TIMEOUT_DEFAULT};
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         if (found == 'h')
             return print_help(command);
         if (found == '?' || found == ':')
-            return option_error(command, found, argv, options);
-        int code = take_option(command, &session, found);
-        if (code != EXIT_VERIFIED)
-            return code;
+            return option_error(command, found, argv);
+        int taken = take_option(command, &session, found);
+        if (taken != EXIT_VERIFIED)
+            return taken;
     }
-    if (optind == argc)
-        return usage_error(command, "no FILE is named");
+    int code = some_files(command, argc, argv);
+    if (code != EXIT_VERIFIED)
+        return code;
+    if (session.judges_times && session.baseline_count == 0)
+        return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
+    if (session.repeat == 0)
+        session.repeat = session.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
     session.arguments = (const char *const *)argv;
     session.argument_count = (size_t)argc;
     session.files = argv + optind;
@@ -597,22 +683,30 @@ const struct command command_compare = {
         "  -d, --device SEL   a device, as for healcl run, or 'reference': the host reference,\n"
         "                     slow and plain; may be repeated. Speed-ups are against the first.\n"
         "                     By default all devices that can be used, the best first\n"
-        "      --repeat N     run N times in each process, 5 by default\n"
+        "      --repeat N     run N times in each process; 5 by default, 15 with --fail-slower\n"
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
         "      --check        also check every kernel of each device, as healcl check --quick\n"
         "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
         "                     long a process takes to its first result, cold and warm\n"
-        "      --html FILE    write a page with charts, which needs no other file\n"
-        "      --markdown FILE  write tables for an issue or a pull request\n"
-        "      --csv FILE     write a line for each run\n"
-        "      --json FILE    write everything as JSON (docs/COMPARE.md)\n"
+        "      --fail-slower PERCENT  exit with 5 where a run takes more than so much longer than\n"
+        "                     the baseline's, and the whole interval (95 %, at least 7 runs of\n"
+        "                     each) says so, in a second process too\n"
+        "      --html FILE|-  write a page with charts, which needs no other file\n"
+        "      --markdown FILE|-  write tables for an issue or a pull request\n"
+        "      --csv FILE|-   write a line for each run\n"
+        "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
+        "      --junit FILE|- write a test case for each transcript and device as JUnit XML\n"
+        "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "With - for a FILE that is written it goes to standard output, alone.\n"
+        "What is written to - goes to standard output, alone.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
-        "failed, crashed or timed out; else 3 a transcript is refused; 2 wrong usage.\n",
+        "failed, crashed or timed out; else 3 a transcript is refused; else 5 slower than\n"
+        "--fail-slower allows; 2 wrong usage.\n",
+    .options = options,
+    .operands = OPERANDS_FILES,
     .run = run,
 };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "core/process.h"
 #include "device/measure.h"
 #include "device/self_test.h"
@@ -157,7 +157,7 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     return rates;
 }
 
-static int print_devices(const char *selector, struct json_output *json, bool measures)
+static int print_devices(const char *selector, struct report_file *json, bool measures, bool tests)
 {
     struct device_info *list = NULL;
     size_t count = 0, best = 0;
@@ -175,56 +175,66 @@ static int print_devices(const char *selector, struct json_output *json, bool me
         rates = measure_all(list, count, selector ? best : count, &code);
     int testing = EXIT_VERIFIED;
     if (self_tests)
-        testing = test_all(list, count, !json->path && !measures, rates, self_tests);
+        testing = test_all(list, count, tests && !measures, rates, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
     const struct devices_facts facts = {list, self_tests, count, best, rates};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
         printing = printed(HEALCL_NO_MEMORY);
-    else if (json->path)
-        printing =
-            json_output_end(json, report_devices_json(&facts, json_output_stream(json)), false);
-    else if (count > 0)
+    else if (count > 0 && !json->on_stdout)
         printing = printed(report_devices(&facts, &style));
+    FILE *stream = self_tests ? report_file_stream(json) : NULL;
+    if (stream) {
+        int json_code = report_file_end(json, report_devices_json(&facts, stream), false);
+        printing = printing == EXIT_VERIFIED ? json_code : printing;
+    }
     free(rates);
     free(self_tests);
     free(list);
     return finish_output(code == EXIT_VERIFIED ? printing : code);
 }
 
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_JSON = 256, OPTION_MEASURE, OPTION_SELF_TEST, OPTION_NO_SELF_TEST };
+
+static const struct option options[] = {{"device", required_argument, NULL, 'd'},
+                                        {"json", required_argument, NULL, OPTION_JSON},
+                                        {"measure", no_argument, NULL, OPTION_MEASURE},
+                                        {"self-test", no_argument, NULL, OPTION_SELF_TEST},
+                                        {"no-self-test", no_argument, NULL, OPTION_NO_SELF_TEST},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
+
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"device", required_argument, NULL, 'd'}, {"json", optional_argument, NULL, 'j'},
-        {"measure", no_argument, NULL, 'm'},      {"self-test", no_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     const char *selector = NULL;
-    struct json_output json = {.path = NULL};
-    bool measures = false, tests = false;
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    struct report_file json = {.path = NULL};
+    bool measures = false, only_tests = false, no_tests = false;
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': selector = optarg; break;
-        case 'j': json_output_set(&json, optarg ? optarg : "-"); break;
-        case 'm': measures = true; break;
-        case 's': tests = true; break;
+        case OPTION_JSON: report_file_set(&json, optarg); break;
+        case OPTION_MEASURE: measures = true; break;
+        case OPTION_SELF_TEST: only_tests = true; break;
+        case OPTION_NO_SELF_TEST: no_tests = true; break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     int code = no_file(command, argc, argv);
     if (code != EXIT_VERIFIED)
         return code;
-    if (tests)
+    if (only_tests)
         return test_device(selector);
     struct healcl_error error = {.status = HEALCL_OK};
-    if (json_output_open(&json, &error) == HEALCL_OK)
-        code = print_devices(selector, &json, measures);
+    if (report_file_open(&json, &error) == HEALCL_OK)
+        code = print_devices(selector, &json, measures, !no_tests);
     else
         code = print_error(NULL, &error, false);
     healcl_error_clear(&error);
-    json_output_discard(&json);
+    report_file_discard(&json);
     return code;
 }
 
@@ -240,14 +250,16 @@ const struct command command_devices = {
         "\n"
         "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
         "                    option\n"
-        "      --json[=FILE] as JSON (docs/JSON.md), to FILE or standard output; runs no\n"
-        "                    self-test but with --measure\n"
+        "      --json FILE|- write it as JSON too, or with - alone on standard output\n"
+        "                    (docs/JSON.md)\n"
         "      --measure     also measure how many products of 64-bit integers and how many\n"
         "                    copied bytes a device does\n"
+        "      --no-self-test  tell what is known, and run no self-test but with --measure\n"
         "      --self-test   only open one device, which runs its self-test; prints nothing\n"
         "  -h, --help        this text\n"
         "\n"
         "The device that is marked runs where none is named: the one that the environment's\n"
         "HEALCL_DEVICE selects, else the best. Exit code 4: there is none.\n",
+    .options = options,
     .run = run,
 };

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "device/self_test.h"
 #include "plan/transcript.h"
 #include "report/diagnosis.h"
@@ -14,7 +14,7 @@
 struct session {
     const char *file, *selector, *case_path;
     struct new_file case_file;
-    struct json_output json;
+    struct report_file json;
     struct progress progress;
     struct healcl_device *device;
     struct healcl_transcript *transcript;
@@ -34,7 +34,7 @@ static void on_progress(void *context, size_t step, size_t step_count)
 /* Opens what is to be written: looking for the fault may take long. */
 MUST_CHECK static enum healcl_status open_files(struct session *session, struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
     return session->case_path ? new_file_open(&session->case_file, session->case_path, error)
                               : HEALCL_OK;
 }
@@ -64,10 +64,10 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
 
 static int write_json(struct session *session, const struct diagnosis_facts *facts)
 {
-    FILE *stream = json_output_stream(&session->json);
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_diagnosis_json(facts, stream), false);
+    return report_file_end(&session->json, report_diagnosis_json(facts, stream), false);
 }
 
 /* What was found is told also where the case cannot be written. */
@@ -100,16 +100,17 @@ static int diagnose_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = find_fault(session, &error);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK
-                   ? tell(session)
-                   : finish_output(json_output_error(&session->json, session->file, &error, false));
+    int code =
+        status == HEALCL_OK
+            ? tell(session)
+            : finish_output(report_files_error(&session->json, NULL, session->file, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
     diagnosis_release(&session->diagnosis);
     healcl_transcript_close(session->transcript);
     healcl_device_close(session->device);
     new_file_discard(&session->case_file);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
     return code;
 }
 
@@ -128,14 +129,13 @@ static const struct option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:o:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session.selector = optarg; break;
         case 'o': session.case_path = optarg; break;
-        case OPTION_JSON: json_output_set(&session.json, optarg); break;
+        case OPTION_JSON: report_file_set(&session.json, optarg); break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     int code = one_file(command, argc, argv, &session.file);
@@ -158,12 +158,14 @@ const struct command command_diagnose = {
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
         "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
         "                     result: healcl run shows the fault, a bug report can carry it\n"
-        "      --json FILE|-  write what was found as JSON too, or with - alone on standard\n"
-        "                     output (docs/JSON.md)\n"
+        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+        "                     (docs/JSON.md)\n"
         "  -h, --help         this text\n"
         "\n"
         "The layouts are those that kernels see: axes of transforms in the order l, r, k, n,\n"
         "and a stride of 0 where elements repeat. Exit code 1: a step, or\n"
         "the whole run, is wrong.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
     .run = run,
 };

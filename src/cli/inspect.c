@@ -1,56 +1,75 @@
 /* healcl inspect */
 #include "cli/cli.h"
+#include "cli/report_file.h"
 #include "plan/transcript.h"
 
 struct inspection {
     const char *file;
-    bool json, verbose;
+    struct report_file json;
+    bool verbose;
     struct healcl_limits limits;
+    struct healcl_transcript *transcript;
 };
 
-static int inspect(const struct inspection *inspection)
+MUST_CHECK static enum healcl_status open_all(struct inspection *inspection,
+                                              struct healcl_error *error)
 {
-    struct healcl_transcript *transcript;
-    struct healcl_error error = {.status = HEALCL_OK};
-    int code;
-    if (healcl_transcript_open(inspection->file, &inspection->limits, &transcript, &error) !=
-        HEALCL_OK) {
-        /* Where a file cannot be read the message names it itself. */
-        code = print_error(error.status == HEALCL_USAGE ? NULL : inspection->file, &error,
-                           inspection->verbose);
-        if (inspection->json)
-            (void)printed(report_error_json(inspection->file, &error, stdout));
-        healcl_error_clear(&error);
-        return finish_output(code);
-    }
+    TRY(report_file_open(&inspection->json, error));
+    return healcl_transcript_open(inspection->file, &inspection->limits, &inspection->transcript,
+                                  error);
+}
+
+static int tell(struct inspection *inspection)
+{
+    const struct plan *plan = inspection->transcript->plan;
     struct style style = style_of(stdout);
-    if (inspection->json)
-        code = printed(report_plan_json(inspection->file, transcript->plan, stdout));
-    else
-        code = printed(report_plan(inspection->file, transcript->plan, &style));
-    healcl_transcript_close(transcript);
+    int code = EXIT_VERIFIED;
+    if (!inspection->json.on_stdout)
+        code = printed(report_plan(inspection->file, plan, &style));
+    FILE *stream = report_file_stream(&inspection->json);
+    if (!stream)
+        return code;
+    int json_code = report_file_end(
+        &inspection->json, report_plan_json(inspection->file, plan, stream), inspection->verbose);
+    return code == EXIT_VERIFIED ? json_code : code;
+}
+
+static int inspect(struct inspection *inspection)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = open_all(inspection, &error) == HEALCL_OK
+                   ? tell(inspection)
+                   : report_files_error(&inspection->json, NULL, inspection->file, &error,
+                                        inspection->verbose);
+    healcl_error_clear(&error);
+    healcl_transcript_close(inspection->transcript);
+    report_file_discard(&inspection->json);
     return finish_output(code);
 }
 
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_JSON = 256, OPTION_LIMIT };
+
+static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
+                                        {"memory-limit", required_argument, NULL, OPTION_LIMIT},
+                                        {"verbose", no_argument, NULL, 'v'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
+
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"memory-limit", required_argument, NULL, 'm'},
-                                            {"verbose", no_argument, NULL, 'v'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    struct inspection inspection = {.json = false};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":vh", options, NULL)) != -1;) {
+    struct inspection inspection = {.file = NULL};
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
-        case 'j': inspection.json = true; break;
+        case OPTION_JSON: report_file_set(&inspection.json, optarg); break;
         case 'v': inspection.verbose = true; break;
-        case 'm':
+        case OPTION_LIMIT:
             if (!parse_size(optarg, &inspection.limits.memory_bytes))
                 return usage_error(command, "'%s' is no size such as 512M", optarg);
             break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     int code = one_file(command, argc, argv, &inspection.file);
@@ -66,12 +85,15 @@ const struct command command_inspect = {
         "\n"
         "Usage: healcl inspect [OPTIONS] FILE\n"
         "\n"
-        "      --json               as JSON (docs/JSON.md)\n"
+        "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
+        "                           (docs/JSON.md)\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T; no limit by default\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"
         "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
     .run = run,
 };

@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/nearest.h"
 #include "cli/signals.h"
 
 static const struct command *const commands[] = {
-    &command_run,      &command_compare, &command_inspect, &command_devices, &command_check,
-    &command_diagnose, &command_ops,     &command_bench,   &command_tune};
+    &command_run,   &command_compare,  &command_inspect,   &command_devices,
+    &command_check, &command_diagnose, &command_ops,       &command_bench,
+    &command_tune,  &command_version,  &command_completion};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
@@ -17,12 +19,18 @@ static int print_overview(void)
     printf("Runs HEAL transcripts on OpenCL devices and verifies every result.\n\n"
            "Usage: healcl COMMAND [OPTIONS] [FILE]\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+        if (commands[i]->summary)
+            printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
     printf("\n"
-           "  healcl COMMAND --help tells of a command's options, healcl --version the version.\n\n"
+           "  healcl COMMAND --help tells of a command's options.\n\n"
            "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"
-           "refused, 4 the device or OpenCL failed.\n");
+           "refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n");
     return finish_output(EXIT_VERIFIED);
+}
+
+const struct command *command_at(size_t index)
+{
+    return index < COMMAND_COUNT ? commands[index] : NULL;
 }
 
 static const struct command *find_command(const char *name)
@@ -31,6 +39,33 @@ static const struct command *find_command(const char *name)
         if (strcmp(commands[i]->name, name) == 0)
             return commands[i];
     return NULL;
+}
+
+static int no_command(const char *name)
+{
+    const char *names[COMMAND_COUNT];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands[i]->name;
+    const char *nearest = nearest_word(name, names, COMMAND_COUNT);
+    if (!nearest)
+        return usage_error(NULL, "no command '%s'", name);
+    print_notice("no command '%s'; did you mean '%s'?", name, nearest);
+    return EXIT_USAGE;
+}
+
+/* "--help", "--version" and their letters; others are mistakes. */
+static int run_option(const char *name, int argc, char **argv)
+{
+    static const char *const words[] = {"help", "version"};
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return print_overview();
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return command_version.run(&command_version, argc, argv);
+    const char *nearest = name[1] == '-' ? nearest_word(name + 2, words, 2) : NULL;
+    if (!nearest)
+        return usage_error(NULL, "no option '%s'", name);
+    print_notice("no option '%s'; did you mean '--%s'?", name, nearest);
+    return EXIT_USAGE;
 }
 
 /* Without this a file could become standard output, and what is printed would end up in it. What
@@ -49,20 +84,14 @@ int main(int argc, char **argv)
     if (argc < 2)
         return usage_error(NULL, "no command is given");
     const char *name = argv[1];
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-        return print_overview();
-    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-        printf("healcl %s\n", healcl_version());
-        return finish_output(EXIT_VERIFIED);
-    }
+    if (name[0] == '-')
+        return run_option(name, argc - 1, argv + 1);
     if (strcmp(name, "help") == 0 && argc < 3)
         return print_overview();
     if (strcmp(name, "help") == 0) {
         const struct command *topic = find_command(argv[2]);
-        return topic ? print_help(topic) : usage_error(NULL, "unknown command '%s'", argv[2]);
+        return topic ? print_help(topic) : no_command(argv[2]);
     }
     const struct command *command = find_command(name);
-    if (!command)
-        return usage_error(NULL, "unknown %s '%s'", name[0] == '-' ? "option" : "command", name);
-    return command->run(command, argc - 1, argv + 1);
+    return command ? command->run(command, argc - 1, argv + 1) : no_command(name);
 }

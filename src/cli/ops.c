@@ -1,33 +1,52 @@
 /* healcl ops */
 #include "cli/cli.h"
+#include "cli/report_file.h"
+
+static int list(struct report_file *json, bool markdown)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
+    if (report_file_open(json, &error) != HEALCL_OK) {
+        code = print_error(NULL, &error, false);
+        healcl_error_clear(&error);
+        return code;
+    }
+    if (markdown)
+        report_operations_markdown(stdout);
+    else if (!json->on_stdout)
+        report_operations(&style);
+    FILE *stream = report_file_stream(json);
+    if (stream)
+        code = report_file_end(json, report_operations_json(stream), false);
+    return finish_output(code);
+}
+
+/* ---------------------------------------------------------------- options */
+
+enum { OPTION_JSON = 256, OPTION_MARKDOWN };
+
+static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
+                                        {"markdown", no_argument, NULL, OPTION_MARKDOWN},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {NULL, 0, NULL, 0}};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"markdown", no_argument, NULL, 'm'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    enum { TEXT, JSON, MARKDOWN } kind = TEXT;
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    struct report_file json = {.path = NULL};
+    bool markdown = false;
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
-        case 'j': kind = JSON; break;
-        case 'm': kind = MARKDOWN; break;
+        case OPTION_JSON: report_file_set(&json, optarg); break;
+        case OPTION_MARKDOWN: markdown = true; break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     int code = no_file(command, argc, argv);
-    if (code != EXIT_VERIFIED)
-        return code;
-    struct style style = style_of(stdout);
-    if (kind == JSON)
-        code = printed(report_operations_json(stdout));
-    else if (kind == MARKDOWN)
-        report_operations_markdown(stdout);
-    else
-        report_operations(&style);
-    return finish_output(code);
+    if (code == EXIT_VERIFIED && markdown && json.on_stdout)
+        code = usage_error(command, "only one report can go to standard output");
+    return code == EXIT_VERIFIED ? list(&json, markdown) : code;
 }
 
 const struct command command_ops = {
@@ -35,10 +54,12 @@ const struct command command_ops = {
     .summary = "list the operations of HEAL and their arguments",
     .help = "Lists the operations that a transcript may name, with every form of their arguments.\n"
             "\n"
-            "Usage: healcl ops [--json | --markdown]\n"
+            "Usage: healcl ops [OPTIONS]\n"
             "\n"
-            "      --json      as JSON\n"
-            "      --markdown  as docs/OPS.md, which tells more\n"
-            "  -h, --help      this text\n",
+            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+            "                     (docs/JSON.md)\n"
+            "      --markdown     print docs/OPS.md, which tells more\n"
+            "  -h, --help         this text\n",
+    .options = options,
     .run = run,
 };

@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "plan/transcript.h"
+#include "report/junit.h"
 #include "report/text.h"
 #include "run/new_file.h"
 #include "run/run.h"
@@ -21,7 +22,7 @@ enum {
 /* One `healcl run`. */
 struct session {
     const char *file, *selector, *trace_path, *dump_dir;
-    struct json_output json;
+    struct report_file json, junit;
     bool reference, no_verify, no_warm_up, quiet, verbose;
     uint32_t repeat;
     uint64_t memory_limit; /* 0: by the device */
@@ -32,8 +33,9 @@ struct session {
     struct progress progress;
     char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
     uint32_t repetitions; /* that have begun, those of all phases */
+    size_t segment;       /* that runs now */
     bool differs;         /* a difference was told */
-    char **differences;
+    struct run_difference *differences;
     size_t difference_count;
 
     struct device_info info; /* of the device that was chosen */
@@ -45,10 +47,10 @@ struct session {
     uint64_t first_result_nanoseconds; /* from start until the first repetition was verified */
 };
 
-/* Text for people; standard output, unless that is to be JSON. */
+/* Text for people; standard output, unless that is to be a report. */
 static FILE *text_stream(const struct session *session)
 {
-    return session->json.on_stdout ? stderr : stdout;
+    return session->json.on_stdout || session->junit.on_stdout ? stderr : stdout;
 }
 
 /* ---------------------------------------------------------------- what a run tells */
@@ -66,7 +68,8 @@ static void on_difference(void *context, const char *line)
     fflush(text_stream(session));
     progress_resume(&session->progress);
     if (session->differences && session->difference_count < DIFFERENCES_KEPT)
-        session->differences[session->difference_count++] = clean;
+        session->differences[session->difference_count++] =
+            (struct run_difference){clean, session->segment};
     else
         free(clean);
 }
@@ -111,6 +114,7 @@ static void on_progress(void *context, size_t segment, size_t segment_count, con
                         size_t step, size_t step_count)
 {
     struct session *session = context;
+    session->segment = segment;
     char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
@@ -221,7 +225,8 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
+    TRY(report_file_open(&session->junit, error));
     if (session->trace_path) {
         TRY(new_file_open(&session->trace_file, session->trace_path, error));
         session->trace = trace_create(TRACE_SPANS_MAX);
@@ -267,13 +272,19 @@ static struct run_facts facts_of(const struct session *session)
                               .difference_count = session->difference_count};
 }
 
-static int write_json(struct session *session)
+/* The JSON, and the JUnit XML. */
+static int write_reports(struct session *session)
 {
     struct run_facts facts = facts_of(session);
-    FILE *stream = json_output_stream(&session->json);
-    if (!stream)
-        return EXIT_VERIFIED;
-    return json_output_end(&session->json, report_run_json(&facts, stream), session->verbose);
+    int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
+    FILE *stream = report_file_stream(&session->json);
+    if (stream)
+        code = report_file_end(&session->json, report_run_json(&facts, stream), session->verbose);
+    stream = report_file_stream(&session->junit);
+    if (stream)
+        junit_code =
+            report_file_end(&session->junit, report_run_junit(&facts, stream), session->verbose);
+    return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 /* Also of a run that failed: what it did until then. */
@@ -299,7 +310,8 @@ static int write_trace(struct session *session)
 
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
-    int code = json_output_error(&session->json, session->file, error, session->verbose);
+    int code =
+        report_files_error(&session->json, &session->junit, session->file, error, session->verbose);
     (void)write_trace(session);
     return finish_output(code);
 }
@@ -309,13 +321,13 @@ static int finish_run(struct session *session)
     struct run_facts facts = facts_of(session);
     struct style style = style_of(text_stream(session));
     int printing = EXIT_VERIFIED;
-    if (!session->quiet && !session->json.on_stdout) {
+    if (!session->quiet && text_stream(session) == stdout) {
         if (session->differs)
             putc('\n', stdout);
         printing = printed(report_run(&facts, &style, session->verbose));
     }
-    int json_code = write_json(session);
-    printing = printing == EXIT_VERIFIED ? json_code : printing;
+    int report_code = write_reports(session);
+    printing = printing == EXIT_VERIFIED ? report_code : printing;
     int trace_code = write_trace(session);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
@@ -341,7 +353,7 @@ static int run_and_finish(struct session *session)
 {
     session->start = monotonic_nanoseconds();
     progress_start(&session->progress, !session->quiet);
-    if (session->json.path)
+    if (session->json.path || session->junit.path)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
@@ -351,11 +363,12 @@ static int run_and_finish(struct session *session)
     healcl_error_clear(&error);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
+    report_file_discard(&session->junit);
     new_file_discard(&session->trace_file);
     trace_free(session->trace);
     for (size_t i = 0; i < session->difference_count; i++)
-        free(session->differences[i]);
+        free(session->differences[i].line);
     free(session->differences);
     return code;
 }
@@ -368,6 +381,7 @@ enum {
     OPTION_NO_WARM_UP,
     OPTION_REPEAT,
     OPTION_JSON,
+    OPTION_JUNIT,
     OPTION_TRACE,
     OPTION_DUMP,
     OPTION_LIMIT
@@ -380,6 +394,7 @@ static const struct option options[] = {
     {"no-warmup", no_argument, NULL, OPTION_NO_WARM_UP},
     {"repeat", required_argument, NULL, OPTION_REPEAT},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"junit", required_argument, NULL, OPTION_JUNIT},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"dump", required_argument, NULL, OPTION_DUMP},
     {"memory-limit", required_argument, NULL, OPTION_LIMIT},
@@ -392,8 +407,7 @@ static const struct option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.repeat = 1};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:qvh", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session.selector = optarg; break;
         case OPTION_REFERENCE: session.reference = true; break;
@@ -404,7 +418,8 @@ static int run(const struct command *command, int argc, char **argv)
                 return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
                                    REPEAT_MAX, optarg);
             break;
-        case OPTION_JSON: json_output_set(&session.json, optarg); break;
+        case OPTION_JSON: report_file_set(&session.json, optarg); break;
+        case OPTION_JUNIT: report_file_set(&session.junit, optarg); break;
         case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
         case OPTION_LIMIT:
@@ -414,7 +429,7 @@ static int run(const struct command *command, int argc, char **argv)
         case 'q': session.quiet = true; break;
         case 'v': session.verbose = true; break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     if (session.reference && session.selector)
@@ -422,6 +437,8 @@ static int run(const struct command *command, int argc, char **argv)
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
     int code = one_file(command, argc, argv, &session.file);
+    if (code == EXIT_VERIFIED)
+        code = report_files_differ(command, &session.json, &session.junit);
     return code == EXIT_VERIFIED ? run_and_finish(&session) : code;
 }
 
@@ -441,9 +458,11 @@ const struct command command_run = {
         "      --repeat N           run N times, verify each time, report medians\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
-        "      --json FILE|-        write everything as JSON (docs/JSON.md); with - standard\n"
-        "                           output is JSON alone, differences and errors go to\n"
-        "                           standard error\n"
+        "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
+        "                           output: differences and errors then go to standard error\n"
+        "                           (docs/JSON.md)\n"
+        "      --junit FILE|-       the same as JUnit XML, a test case for each segment\n"
+        "                           (docs/CI.md)\n"
         "      --trace FILE         write what happened when, on the host and the device, for\n"
         "                           Perfetto or Chrome (docs/TRACE.md)\n"
         "      --dump DIR           write the results there as .npy files, and results.json\n"
@@ -460,5 +479,7 @@ const struct command command_run = {
         "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
     .run = run,
 };

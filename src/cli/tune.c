@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json_output.h"
 #include "cli/progress.h"
+#include "cli/report_file.h"
 #include "core/clock.h"
 #include "report/tune.h"
 
@@ -13,7 +13,7 @@ enum { BUDGET_MAX = 86400 }; /* seconds */
 /* One `healcl tune`. */
 struct session {
     const char *selector;
-    struct json_output json;
+    struct report_file json;
     bool dry_run, reset, force;
     uint32_t budget; /* seconds from the start; 0: as long as it takes */
     uint64_t start;  /* of the command */
@@ -64,7 +64,7 @@ MUST_CHECK static enum healcl_status reset(struct session *session, struct healc
 
 MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl_error *error)
 {
-    TRY(json_output_open(&session->json, error));
+    TRY(report_file_open(&session->json, error));
     if (session->reset)
         return reset(session, error);
     TRY(open_device(session, error));
@@ -89,13 +89,13 @@ MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl
 
 static int write_json(struct session *session, const struct tune_facts *facts)
 {
-    FILE *stream = json_output_stream(&session->json);
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
     enum healcl_status written = session->reset
                                      ? report_tune_reset_json(&session->info, session->kept, stream)
                                      : report_tune_json(facts, stream);
-    return json_output_end(&session->json, written, false);
+    return report_file_end(&session->json, written, false);
 }
 
 static int print_text(struct session *session, const struct tune_facts *facts)
@@ -127,10 +127,10 @@ static int tune_and_tell(struct session *session)
     progress_end(&session->progress);
     int code = status == HEALCL_OK
                    ? tell(session)
-                   : finish_output(json_output_error(&session->json, NULL, &error, false));
+                   : finish_output(report_files_error(&session->json, NULL, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_device_close(session->device);
-    json_output_discard(&session->json);
+    report_file_discard(&session->json);
     free(session->kept);
     return code;
 }
@@ -153,11 +153,10 @@ static const struct option options[] = {
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    opterr = 0;
-    for (int found; (found = getopt_long(argc, argv, ":d:h", options, NULL)) != -1;) {
+    for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case 'd': session.selector = optarg; break;
-        case OPTION_JSON: json_output_set(&session.json, optarg); break;
+        case OPTION_JSON: report_file_set(&session.json, optarg); break;
         case OPTION_DRY_RUN: session.dry_run = true; break;
         case OPTION_BUDGET:
             if (!parse_count(optarg, BUDGET_MAX, &session.budget))
@@ -167,7 +166,7 @@ static int run(const struct command *command, int argc, char **argv)
         case OPTION_FORCE: session.force = true; break;
         case OPTION_RESET: session.reset = true; break;
         case 'h': return print_help(command);
-        default: return option_error(command, found, argv, options);
+        default: return option_error(command, found, argv);
         }
     }
     if (session.reset && (session.dry_run || session.budget > 0 || session.force))
@@ -192,7 +191,7 @@ const struct command command_tune = {
         "      --reset           forget what was kept for the device with its driver, and\n"
         "                        measure nothing\n"
         "      --dry-run         list what would be measured; measure and keep nothing\n"
-        "      --json FILE|-     as JSON too, or with - alone on standard output\n"
+        "      --json FILE|-     write it as JSON too, or with - alone on standard output\n"
         "                        (docs/JSON.md)\n"
         "  -h, --help            this text\n"
         "\n"
@@ -202,5 +201,6 @@ const struct command command_tune = {
         "where the median of 7 samples stays more than 10 % above the fastest in 3 tries, tune\n"
         "says so and keeps nothing (exit code 4). The choice is a file in the cache folder,\n"
         "HEALCL_CACHE_DIR; HEALCL_TUNING and HEALCL_VARIANT go before it (docs/PORTING.md).\n",
+    .options = options,
     .run = run,
 };

@@ -1,5 +1,6 @@
 #include "core/numbers.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 uint32_t log2_of(uint64_t value)
@@ -21,4 +22,20 @@ uint64_t sort_to_median(uint64_t *values, size_t count)
     qsort(values, count, sizeof *values, smaller_first);
     uint64_t low = values[(count - 1) / 2], high = values[count / 2];
     return low + (high - low) / 2;
+}
+
+/* How probable it is that rank of count coins, no more and no less, show heads. */
+static double binomial(size_t count, size_t rank)
+{
+    const double n = (double)count, r = (double)rank;
+    return exp(lgamma(n + 1) - lgamma(r + 1) - lgamma(n - r + 1) - n * log(2));
+}
+
+size_t median_rank(size_t count, double confidence)
+{
+    double tail = binomial(count, 0); /* less than rank + 1 values are below the median */
+    size_t rank = 0;
+    while (2 * tail <= 1 - confidence && rank < count / 2)
+        tail += binomial(count, ++rank);
+    return rank;
 }

@@ -18,6 +18,7 @@ struct check_facts {
     size_t row_count;
     const struct check_failure *failures; /* some of them, beyond the device or wrong */
     size_t failure_count;
+    const uint64_t *row_nanoseconds; /* what each row took */
 };
 
 /* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
@@ -42,6 +43,7 @@ void report_check_marks(const struct check_facts *facts, enum operation_id opera
 void report_check_end(const struct check_facts *facts, const struct style *style);
 
 MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream);
+MUST_CHECK enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream);
 
 /* One failure in a few lines. verbose: with the call's arguments and their layouts. */
 void report_check_failure(const struct check_failure *failure, const struct device_info *device,

@@ -70,12 +70,8 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
         comparison->run_capacity = capacity;
     }
     *run = &comparison->runs[comparison->run_count++];
-    **run = (struct compare_run){.device = device,
-                                 .transcript = transcript,
-                                 .outcome = COMPARE_FAILED,
-                                 .exit_code = -1,
-                                 .message = "",
-                                 .command = ""};
+    **run = (struct compare_run){.device = device, .transcript = transcript};
+    comparison_reset_run(*run);
     return HEALCL_OK;
 }
 
@@ -105,6 +101,16 @@ enum healcl_status comparison_add_judge(struct comparison *comparison, size_t tr
         .transcript = transcript, .outcome = COMPARE_FAILED, .message = "", .command = ""};
     comparison->transcripts[transcript].judge = *judge;
     return HEALCL_OK;
+}
+
+void comparison_reset_run(struct compare_run *run)
+{
+    *run = (struct compare_run){.device = run->device,
+                                .transcript = run->transcript,
+                                .outcome = COMPARE_FAILED,
+                                .exit_code = -1,
+                                .message = "",
+                                .command = ""};
 }
 
 /* ---------------------------------------------------------------- times */

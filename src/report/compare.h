@@ -136,6 +136,8 @@ struct comparison {
     const char *command;
     const char *environment; /* with which commands begin: "A=b C=d", or "" */
     uint32_t repeat, timeout_seconds;
+    bool judges_times;  /* by those of baselines */
+    double fail_slower; /* percent that they may be slower */
     struct compare_transcript *transcripts;
     size_t transcript_count;
     struct compare_device devices[COMPARE_DEVICES_MAX]; /* those of baselines last */
@@ -177,6 +179,8 @@ MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison
 MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
                                                    struct compare_run **judge,
                                                    struct healcl_error *error);
+/* Makes a run empty again, to be filled anew. */
+void comparison_reset_run(struct compare_run *run);
 
 /* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
 MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
@@ -262,6 +266,33 @@ bool compare_overhead_of(const struct compare_run *run, double *factor);
 /* The time to build kernels that can be compared with other devices': of the process with empty
  * caches, or where there was none of the run itself, which may have found them in a cache. */
 uint64_t compare_kernels_of(const struct compare_run *run);
+/* A run's time over that of a baseline's run on what seems to be the same device: of the same name
+ * and platform, in a host with the same processor. */
+struct compare_slowdown {
+    const struct compare_run *run, *baseline; /* baseline: NULL where there is none of the device */
+    const char *reason;                       /* why there is no interval; NULL: there is one */
+    double ratio, low, high;                  /* of the medians, and the interval of 95 % */
+    bool is_slower; /* all of the interval is beyond the percentage that is allowed */
+};
+
+/* So many samples of both runs make an interval. */
+enum { SLOWDOWN_SAMPLES = 7 };
+
+/* Lists those of a run, one for each baseline that has the device; one without, which says so,
+ * where no baseline has it. None of runs that are not right, of baselines' runs, and where times
+ * are not judged. Returns how many. */
+size_t compare_slowdowns_of(const struct comparison *comparison, const struct compare_run *run,
+                            struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX]);
+
+/* Whether one of them is slower. */
+bool compare_is_slower(const struct comparison *comparison, const struct compare_run *run);
+
+/* "1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 % slower"; returns text.
+ */
+enum { SLOWDOWN_TEXT_SIZE = 640 };
+const char *compare_slowdown_text(const struct comparison *comparison,
+                                  const struct compare_slowdown *slowdown,
+                                  char text[SLOWDOWN_TEXT_SIZE]);
 
 /* Whether a run went well: its results were verified, or there was nothing to verify. */
 bool compare_is_right(const struct compare_run *run);
@@ -302,6 +333,8 @@ MUST_CHECK enum healcl_status compare_print_json(const struct comparison *compar
 MUST_CHECK enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
 MUST_CHECK enum healcl_status compare_print_markdown(const struct comparison *comparison,
                                                      FILE *stream);
+MUST_CHECK enum healcl_status compare_print_junit(const struct comparison *comparison,
+                                                  FILE *stream);
 MUST_CHECK enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
 
 #endif

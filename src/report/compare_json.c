@@ -111,6 +111,29 @@ static void add_samples(struct json *json, cJSON *object, const struct compare_r
     add_numbers(json, json_array(json, profile, "runs_ns"), run->profiled, run->profiled_count);
 }
 
+static void add_slowdowns(struct json *json, cJSON *object, const struct comparison *comparison,
+                          const struct compare_run *run)
+{
+    struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+    const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
+    cJSON *list = count > 0 ? json_array(json, object, "slowdowns") : NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct compare_slowdown *slowdown = &slowdowns[i];
+        cJSON *about = json_object(json, list, NULL);
+        if (slowdown->baseline)
+            json_string(json, about, "baseline",
+                        comparison->devices[slowdown->baseline->device].origin->baseline);
+        if (slowdown->reason) {
+            json_string(json, about, "not_judged_because", slowdown->reason);
+            continue;
+        }
+        json_decimal(json, about, "factor", slowdown->ratio);
+        json_decimal(json, about, "low", slowdown->low);
+        json_decimal(json, about, "high", slowdown->high);
+        json_bool(json, about, "slower", slowdown->is_slower);
+    }
+}
+
 static void add_run(struct json *json, cJSON *list, const struct comparison *comparison,
                     const struct compare_run *run)
 {
@@ -121,6 +144,7 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
     add_verdict(json, object, run);
     add_samples(json, object, run);
     columns_add_json(json, object, comparison, run);
+    add_slowdowns(json, object, comparison, run);
     add_parts(json, json_array(json, object, "segments"), "operations", run->segments,
               run->segment_count);
     add_parts(json, json_array(json, object, "ops"), "count", run->operations,
@@ -136,6 +160,8 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
     json_string(&json, json.top, "command", comparison->command);
     json_number(&json, json.top, "repeat", comparison->repeat);
     json_number(&json, json.top, "timeout_s", comparison->timeout_seconds);
+    if (comparison->judges_times)
+        json_decimal(&json, json.top, "fail_slower_percent", comparison->fail_slower);
     add_origin(&json, json.top, &comparison->origin);
     cJSON *transcripts = json_array(&json, json.top, "transcripts");
     for (size_t i = 0; i < comparison->transcript_count; i++)

@@ -8,12 +8,8 @@
 /* One character, which is one byte or a whole sequence of UTF-8. Returns its length. */
 static size_t put_character(FILE *stream, const char *text)
 {
-    char character[8] = {text[0]};
-    size_t length = 1;
-    while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80) {
-        character[length] = text[length];
-        length++;
-    }
+    char character[TEXT_CHARACTER_SIZE];
+    const size_t length = text_character(text, character);
     text_clean(character, false);
     switch (character[0]) {
     case '&': fputs("&amp;", stream); break;

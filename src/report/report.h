@@ -24,6 +24,12 @@ struct style {
 
 /* ---- a run ---- */
 
+/* A line about a result that differs, and the place of the segment that computed it. */
+struct run_difference {
+    char *line;
+    size_t segment;
+};
+
 struct run_facts {
     const char *file;
     const struct plan *plan;
@@ -36,7 +42,7 @@ struct run_facts {
     uint64_t first_result_nanoseconds; /* from the start of the command to the end of the first
                                           repetition, its results compared */
     uint64_t total_nanoseconds;        /* from the start of the command until now */
-    char *const *differences;          /* the lines that told of them */
+    const struct run_difference *differences;
     size_t difference_count;
 };
 
@@ -91,5 +97,11 @@ MUST_CHECK enum healcl_status report_operations_json(FILE *stream);
 
 /* docs/OPS.md */
 void report_operations_markdown(FILE *stream);
+
+/* ---- healcl itself ---- */
+
+/* Its first line is "healcl 0.1.0". */
+void report_version(const struct style *style);
+MUST_CHECK enum healcl_status report_version_json(FILE *stream);
 
 #endif

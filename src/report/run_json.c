@@ -61,7 +61,7 @@ static void add_verdict(struct json *json, const struct run_facts *facts)
     json_number(json, results, "different", report->results_different);
     cJSON *differences = json_array(json, json->top, "differences");
     for (size_t i = 0; i < facts->difference_count; i++)
-        json_string(json, differences, NULL, facts->differences[i]);
+        json_string(json, differences, NULL, facts->differences[i].line);
 }
 
 enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)

@@ -103,6 +103,16 @@ void text_clean(char *text, bool keep_controls)
     }
 }
 
+size_t text_character(const char *text, char character[TEXT_CHARACTER_SIZE])
+{
+    size_t length = 1;
+    while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
+        length++;
+    memset(character, 0, TEXT_CHARACTER_SIZE);
+    memcpy(character, text, length);
+    return length;
+}
+
 size_t text_columns(const char *text)
 {
     size_t columns = 0;

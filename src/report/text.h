@@ -23,6 +23,11 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
  * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
+/* Copies the character at text, which may be none of UTF-8: its first byte and those behind it that
+ * continue one. Returns how many bytes that are; text is not empty. */
+enum { TEXT_CHARACTER_SIZE = 8 };
+size_t text_character(const char *text, char character[TEXT_CHARACTER_SIZE]);
+
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 

@@ -169,12 +169,29 @@ struct result_sink results_sink(struct results *results)
     return (struct result_sink){.context = results, .take = take};
 }
 
+/* first: of the results of the whole, the segment's first one. Returns that of the next segment. */
+static size_t report_segment(const struct results *results, const struct segment *segment,
+                             size_t first, struct healcl_segment_profile *profile)
+{
+    const struct step *steps = results->plan->steps + segment->first_step;
+    for (size_t i = 0; i < segment->step_count; i++)
+        profile->results += steps[i].kind == STEP_DOWNLOAD;
+    for (size_t i = first; i < first + profile->results; i++) {
+        profile->results_compared += results->compared[i];
+        profile->results_different += results->different[i];
+    }
+    return first + profile->results;
+}
+
 void results_report(const struct results *results, struct healcl_report *report)
 {
-    report->results = results->plan->results;
-    for (size_t i = 0; i < results->plan->results; i++) {
-        report->results_compared += results->compared[i];
-        report->results_different += results->different[i];
+    size_t first = 0;
+    for (size_t i = 0; i < report->segment_count; i++) {
+        struct healcl_segment_profile *segment = &report->segments[i];
+        first = report_segment(results, &results->plan->segments[i], first, segment);
+        report->results += segment->results;
+        report->results_compared += segment->results_compared;
+        report->results_different += segment->results_different;
     }
     report->verdict = report->results_different > 0  ? HEALCL_DIFFERS
                       : report->results_compared > 0 ? HEALCL_VERIFIED

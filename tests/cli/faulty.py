@@ -66,11 +66,11 @@ def check_self_test(folder):
     # Without a place to keep it, what a child or the measuring found is told all the same.
     listed = expect(run(ADDITION, "devices"), 0)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
-    measured = json.loads(expect(run(NO_FAULT, "devices", "--measure", "--json"), 0))["devices"]
+    measured = json.loads(expect(run(NO_FAULT, "devices", "--measure", "--json", "-"), 0))["devices"]
     assert "passed" in [device.get("self_test") for device in measured], measured
     # The failure is known, but the test runs again.
     expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
-    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", cache=folder), 0))["devices"]
+    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=folder), 0))["devices"]
     assert "passed" in [device.get("self_test") for device in devices], devices
 
 
@@ -79,7 +79,7 @@ def check_loops(folder):
     loop too often is refused."""
     cache = f"{folder}/loops"
     expect(run(LOOPS_END, "run", "-q", "transcripts/memory.json", cache=cache), 0)
-    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", cache=cache), 0))["devices"]
+    devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=cache), 0))["devices"]
     assert 4100 in [device.get("loop_limit") for device in devices], devices
     bench = ("bench", "--n", "16", "--batch", "1", "--repeat", "1", "--op")
     expect(run(NO_FAULT, *bench, "axis_modsum", "--s", "30000", cache=cache), 0)

@@ -170,7 +170,7 @@ def test_fifo_in_cache(system):
     for file in kept:
         file.unlink()
         os.mkfifo(file)
-    for command in (("devices", "--json"), ("run", "-q", RECOGNIZER)):
+    for command in (("devices", "--json", "-"), ("run", "-q", RECOGNIZER)):
         code, _, errors = system.run(*command, env=environment)
         assert code == 0 and not errors, (command, code, errors)
 

@@ -60,7 +60,7 @@ def main():
         assert Path(report["kept"]).read_text() == report["tuning"] + "\n", report["kept"]
 
         index = report["device"]["index"]
-        device = next(device for device in json.loads(run("devices", "--json"))["devices"]
+        device = next(device for device in json.loads(run("devices", "--json", "-"))["devices"]
                       if device["index"] == index)
         assert device["tuned"] and device["tuning"] == report["tuning"], device
         assert device["tuned_by"] == "healcl tune", device
@@ -81,7 +81,7 @@ def main():
 
         # What is damaged is ignored.
         Path(report["kept"]).write_text("transform=\n")
-        assert '"tuned":\ttrue' not in run("devices", "--json")
+        assert '"tuned":\ttrue' not in run("devices", "--json", "-")
         run("run", "-q", "-d", index, "transcripts/memory.json")
 
         # It is forgotten all the same.

@@ -31,7 +31,7 @@ class Compare:
     def find_devices(self):
         for names in ("basic pthread", "basic cpu"):  # before and since PoCL 4
             self.environment["POCL_DEVICES"] = names
-            devices = subprocess.run([self.healcl, "devices", "--json"], env=self.environment,
+            devices = subprocess.run([self.healcl, "devices", "--json", "-"], env=self.environment,
                                      capture_output=True, text=True).stdout
             found = {"basic" in device["name"]: device["index"]
                      for device in json.loads(devices)["devices"]
@@ -137,7 +137,7 @@ def test_talking(compare):
         assert device["platform"] == "Portable Computing Language", device
         assert run["outcome"] == "verified", run
     environment = {**compare.environment, "FAULTY_HOW": "talk"}
-    for command in (("devices", "--json"), ("run", "-q", "--json", "-", TRANSCRIPT)):
+    for command in (("devices", "--json", "-"), ("run", "-q", "--json", "-", TRANSCRIPT)):
         talk = subprocess.run([compare.healcl, *command], cwd=ROOT, env=environment,
                               capture_output=True, text=True)
         assert talk.returncode == 0 and json.loads(talk.stdout), talk

@@ -275,7 +275,7 @@ def run_vendors(runner, folders):
     if os.environ.get("HEALCL_VENDORS") != "1":
         print("conformance: vendors: HEALCL_VENDORS is not 1: skipped")
         sys.exit(SKIPPED)
-    _, out, _ = runner.healcl("devices", "--json")
+    _, out, _ = runner.healcl("devices", "--json", "-")
     usable = [device for device in json.loads(out)["devices"] if device["usable"]]
     expect_registered(runner, usable)
     devices = [device for device in usable if not device["default"]]

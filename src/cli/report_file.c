@@ -1,18 +1,26 @@
-#include "cli/json_output.h"
+#include "cli/report_file.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "report/junit.h"
 
-void json_output_set(struct json_output *output, const char *path)
+void report_file_set(struct report_file *output, const char *path)
 {
     output->path = path;
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
-static void turn_stdout_away(struct json_output *output)
+int report_files_differ(const struct command *command, const struct report_file *a,
+                        const struct report_file *b)
+{
+    return a->on_stdout && b->on_stdout
+               ? usage_error(command, "only one report can go to standard output")
+               : EXIT_VERIFIED;
+}
+
+static void turn_stdout_away(struct report_file *output)
 {
     fflush(stdout);
     int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -22,7 +30,7 @@ static void turn_stdout_away(struct json_output *output)
         close(kept);
 }
 
-static void turn_stdout_back(struct json_output *output)
+static void turn_stdout_back(struct report_file *output)
 {
     if (output->kept_stdout == 0)
         return;
@@ -32,7 +40,7 @@ static void turn_stdout_back(struct json_output *output)
     output->kept_stdout = 0;
 }
 
-enum healcl_status json_output_open(struct json_output *output, struct healcl_error *error)
+enum healcl_status report_file_open(struct report_file *output, struct healcl_error *error)
 {
     if (output->on_stdout)
         turn_stdout_away(output);
@@ -41,13 +49,13 @@ enum healcl_status json_output_open(struct json_output *output, struct healcl_er
     return HEALCL_OK;
 }
 
-FILE *json_output_stream(struct json_output *output)
+FILE *report_file_stream(struct report_file *output)
 {
     turn_stdout_back(output);
     return output->on_stdout ? stdout : output->file.stream;
 }
 
-int json_output_end(struct json_output *output, enum healcl_status written, bool verbose)
+int report_file_end(struct report_file *output, enum healcl_status written, bool verbose)
 {
     int code = printed(written);
     if (output->on_stdout || code != EXIT_VERIFIED)
@@ -59,18 +67,21 @@ int json_output_end(struct json_output *output, enum healcl_status written, bool
     return code;
 }
 
-int json_output_error(struct json_output *output, const char *file,
-                      const struct healcl_error *error, bool verbose)
+int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
+                       const struct healcl_error *error, bool verbose)
 {
     /* Where a file cannot be read the message names it itself. */
     int code = print_error(error->status == HEALCL_USAGE ? NULL : file, error, verbose);
-    FILE *stream = json_output_stream(output);
+    FILE *stream = report_file_stream(json);
     if (stream)
-        (void)json_output_end(output, report_error_json(file, error, stream), verbose);
+        (void)report_file_end(json, report_error_json(file, error, stream), verbose);
+    stream = junit ? report_file_stream(junit) : NULL;
+    if (stream)
+        (void)report_file_end(junit, report_error_junit(file, error, stream), verbose);
     return code;
 }
 
-void json_output_discard(struct json_output *output)
+void report_file_discard(struct report_file *output)
 {
     turn_stdout_back(output);
     new_file_discard(&output->file);

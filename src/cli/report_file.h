@@ -1,0 +1,47 @@
+/* The value of --json or --junit: a file that appears when it is whole, or standard output, which
+ * then holds nothing else. */
+#ifndef HEALCL_CLI_REPORT_FILE_H
+#define HEALCL_CLI_REPORT_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "run/new_file.h"
+
+struct report_file {
+    const char *path; /* NULL: none is wanted */
+    bool on_stdout;
+    int kept_stdout; /* while drivers' output goes to standard error; 0: it does not */
+    struct new_file file;
+};
+
+/* path: the option's, "-" for standard output. */
+void report_file_set(struct report_file *output, const char *path);
+
+/* A usage error where both are standard output, else EXIT_VERIFIED. */
+int report_files_differ(const struct command *command, const struct report_file *a,
+                        const struct report_file *b);
+
+/* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
+ * standard error where the report goes to standard output. */
+MUST_CHECK enum healcl_status report_file_open(struct report_file *output,
+                                               struct healcl_error *error);
+
+/* Where to write; NULL where nothing is wanted, or the file has not been opened. */
+FILE *report_file_stream(struct report_file *output);
+
+/* Ends what a printer of report.h has written to the stream: lets the file appear, or says why it
+ * cannot. Returns the exit code. */
+int report_file_end(struct report_file *output, enum healcl_status written, bool verbose);
+
+/* For a command that failed: prints the error, and writes it where its JSON, and its JUnit XML,
+ * were to be. junit: NULL where the command has none. file: what the error is about, or NULL.
+ * Returns the exit code. */
+int report_files_error(struct report_file *json, struct report_file *junit, const char *file,
+                       const struct healcl_error *error, bool verbose);
+
+/* Nothing is left of a file that has not appeared. */
+void report_file_discard(struct report_file *output);
+
+#endif

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the script of docs/CI.md as a job would, the first time and again, with few operations checked.
+
+    recipe.py HEALCL
+
+Exits with 77, skipped, where there is no PoCL.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+healcl = Path(sys.argv[1]).resolve()
+
+
+def main():
+    text = (ROOT / "docs/CI.md").read_text()
+    script, = re.findall(r"```sh\n(.*?)```", text, re.S)
+    # Slower than last time is not what this test is about.
+    quick = script.replace("--quick", "--quick --op squeeze").replace("-slower 15", "-slower 1000000")
+    assert quick.count("squeeze") == 1 and quick.count("1000000") == 1, quick
+    assert text.count("sh healcl-ci.sh") == 2
+    if subprocess.run([healcl, "devices", "-d", "pocl"], capture_output=True).returncode:
+        print("no PoCL")
+        return 77
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "cache").mkdir()
+        (folder / "bin").mkdir()
+        (folder / "bin/healcl").symlink_to(healcl)
+        (folder / "transcripts").symlink_to(ROOT / "transcripts")
+        environment = {key: value for key, value in os.environ.items()
+                       if key not in ("CI_COMMIT_BRANCH", "GITHUB_REF_NAME")}
+        environment["PATH"] = f"{folder}/bin:{environment['PATH']}"
+        for count in (2, 4):  # cases: verdicts, and then times too
+            done = subprocess.run(["sh", "-c", quick], cwd=folder, env=environment,
+                                  capture_output=True, text=True)
+            assert done.returncode == 0 and not done.stderr, done
+            assert (folder / "cache/last.json").read_bytes() == (folder / "today.json").read_bytes()
+            for report in ("check.xml", "compare.xml"):
+                top = ElementTree.parse(folder / report).getroot()
+                assert top.get("failures") == top.get("errors") == "0", top.attrib
+            assert top.get("tests") == str(count) and top.get("skipped") == "0", top.attrib
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""compare --fail-slower: exits with 5 where the whole interval is beyond what is allowed, and the
+second process says so too; says what cannot be judged; verdicts go first. Baselines have times that
+no machine comes near, so that nothing depends on how long anything takes.
+
+    slower.py HEALCL
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+healcl = sys.argv[1]
+MEMORY, DIFFERS = "transcripts/memory.json", "tests/bad/differs_in_last_value.json"
+REFUSED = "tests/bad/op_unknown.json"
+SHORT, LONG = 1, 10**15  # ns
+
+
+class Judge:
+    def __init__(self, folder):
+        self.folder = Path(folder)
+        self.saved = {}
+        self.run("--json", f"{folder}/saved.json", MEMORY, DIFFERS)
+        self.saved = json.loads((self.folder / "saved.json").read_text())
+
+    def run(self, *arguments, **environment):
+        return subprocess.run([healcl, "compare", "--no-measure", "-d", "reference", *arguments],
+                              cwd=ROOT, env={**os.environ, **environment}, capture_output=True,
+                              text=True)
+
+    def baseline(self, samples, **device):
+        report = json.loads(json.dumps(self.saved))
+        for run in report["runs"]:
+            run["samples_ns"] = samples
+        report["devices"][0].update(device)
+        (self.folder / "base.json").write_text(json.dumps(report))
+        return str(self.folder / "base.json")
+
+    def judge(self, samples, *files, repeat=7, device={}):
+        """The exit code, standard error, and the JSON."""
+        path = self.folder / "out.json"
+        done = self.run("--baseline", self.baseline(samples, **device), "--fail-slower", "10",
+                        "--repeat", str(repeat), "--json", str(path), *files)
+        return done.returncode, done.stderr, json.loads(path.read_text())
+
+
+def check_schema(report):
+    try:
+        import jsonschema
+    except ImportError:
+        return
+    jsonschema.validate(report, json.loads((ROOT / "docs/compare.schema.json").read_text()))
+
+
+def test_slower(judge):
+    code, told, report = judge.judge([SHORT] * 7, MEMORY)
+    assert code == 5, (code, told)
+    line, = told.splitlines()
+    for part in (MEMORY, "reference host reference", "base.json", "at 95 %", "more than 10 % slower"):
+        assert part in line, (part, line)
+    slowdown, = report["runs"][0]["slowdowns"]
+    assert slowdown["slower"] and report["fail_slower_percent"] == 10, slowdown
+    check_schema(report)
+    assert 1.1 < slowdown["low"] <= slowdown["factor"] <= slowdown["high"], slowdown
+    assert "slowdowns" not in report["runs"][1], report["runs"][1]
+
+
+def test_not_slower(judge):
+    for samples in ([LONG] * 7, [SHORT] * 6 + [LONG], [SHORT] * 8 + [LONG] * 7):
+        code, told, report = judge.judge(samples, MEMORY)
+        assert code == 0 and not told, (samples, code, told)
+        assert not report["runs"][0]["slowdowns"][0]["slower"], report
+    # More samples keep a few that are off out of the interval.
+    code, told, _ = judge.judge([SHORT] * 14 + [LONG], MEMORY, repeat=15)
+    assert code == 5, (code, told)
+
+
+def test_unjudged(judge):
+    for samples, repeat, device, reason in (
+            ([SHORT] * 6, 7, {}, "too few runs for an interval (7 here, 6 there"),
+            ([SHORT] * 7, 6, {}, "too few runs for an interval (6 here, 7 there"),
+            ([SHORT] * 7, 7, {"name": "another"}, "no baseline has this transcript on this device"),
+            ([], 7, {}, "too few runs")):
+        code, told, report = judge.judge(samples, MEMORY, repeat=repeat, device=device)
+        assert code == 0, (reason, code, told)
+        check_schema(report)
+        line, = told.splitlines()
+        assert reason in line and MEMORY in line and "warning: " in line, line
+        assert report["runs"][0]["slowdowns"][0]["not_judged_because"] in line, report
+    # A processor of its own is a machine of its own.
+    judge.saved["host"]["processor"] += "?"
+    code, told, _ = judge.judge([SHORT] * 7, MEMORY)
+    judge.saved["host"]["processor"] = judge.saved["host"]["processor"][:-1]
+    assert code == 0 and "no baseline has" in told, (code, told)
+
+
+def test_verdicts_first(judge):
+    code, told, _ = judge.judge([SHORT] * 7, MEMORY, DIFFERS)
+    assert code == 1 and "slower" in told, (code, told)
+    assert judge.judge([SHORT] * 7, MEMORY, REFUSED)[0] == 3
+    assert judge.judge([SHORT] * 7, DIFFERS)[0] == 1
+
+
+def test_defaults(judge):
+    """Runs enough for an interval without being told to, and judges by no baseline unasked."""
+    base = judge.baseline([SHORT] * 15)
+    done = judge.run("--baseline", base, "--fail-slower", "2.5", "--json", "-", MEMORY)
+    report = json.loads(done.stdout)
+    assert done.returncode == 5 and report["repeat"] == 15, done
+    assert len(report["runs"][0]["samples_ns"]) == 15, report
+    done = judge.run("--baseline", base, "--json", "-", MEMORY)
+    assert done.returncode == 0 and not done.stderr and json.loads(done.stdout)["repeat"] == 5, done
+
+
+def test_junit(judge):
+    base = judge.baseline([SHORT] * 7)
+    done = judge.run("--baseline", base, "--fail-slower", "10", "--junit", "-", MEMORY)
+    verdict, time = ElementTree.fromstring(done.stdout)[0]
+    assert done.returncode == 5 and verdict.find("failure") is None, done
+    assert time.find("failure").get("type") == "slower", done.stdout
+    assert time.find("failure").get("message") in done.stderr, done
+    done = judge.run("--baseline", judge.baseline([SHORT]), "--fail-slower", "10", "--junit", "-",
+                     MEMORY)
+    assert ElementTree.fromstring(done.stdout)[0][1].find("skipped").get("message") in done.stderr
+
+
+def test_second_process(judge):
+    """What is slower is run again, in a process of its own; what is not is run once."""
+    counts = []
+    for samples in ([SHORT] * 7, [LONG] * 7):
+        log = judge.folder / f"log{len(counts)}"
+        log.mkdir()
+        # The dynamic linker writes a file for each process.
+        judge.run("--baseline", judge.baseline(samples), "--fail-slower", "10", MEMORY,
+                  LD_DEBUG="files", LD_DEBUG_OUTPUT=str(log / "process"))
+        counts.append(len(list(log.iterdir())))
+    assert counts[0] == counts[1] + 1, counts
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(folder)
+        for test in (test_slower, test_not_slower, test_unjudged, test_verdicts_first,
+                     test_defaults, test_junit, test_second_process):
+            print(test.__name__, flush=True)
+            test(judge)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
