@@ -345,10 +345,14 @@ static const char *platform_release(const struct device_info *info)
     return space ? space + 1 : "";
 }
 
-static bool matches(const struct device_info *info, const char *selector)
+/* How a device is named by a selector. A processor's maker is part of its name whoever the driver
+ * is from: "intel" means Intel's platform, if there is one. */
+enum match { MATCH_NONE, MATCH_NAME, MATCH_WHOLE };
+
+static enum match match_of(const struct device_info *info, const char *selector)
 {
     if (!selector)
-        return true;
+        return MATCH_WHOLE;
     static const struct {
         const char *word;
         cl_device_type type;
@@ -360,12 +364,14 @@ static bool matches(const struct device_info *info, const char *selector)
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcasecmp(selector, types[i].word) == 0)
-            return kind_of(info->type) == types[i].type;
+            return kind_of(info->type) == types[i].type ? MATCH_WHOLE : MATCH_NONE;
     unsigned long platform, device;
     if (parse_indices(selector, &platform, &device))
-        return info->platform_index == platform && info->device_index == device;
-    return contains(info->platform, selector) || contains(info->name, selector) ||
-           contains(platform_release(info), selector);
+        return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
+                                                                                 : MATCH_NONE;
+    if (contains(info->platform, selector) || contains(platform_release(info), selector))
+        return MATCH_WHOLE;
+    return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
 }
 
 static int type_rank(cl_device_type type)
@@ -427,13 +433,17 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
              "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "
              "for CPUs)");
     const struct device_info *best = NULL, *unusable = NULL;
+    enum match best_match = MATCH_NONE;
     for (size_t i = 0; i < count; i++) {
-        if (!matches(&list[i], selector))
+        enum match match = match_of(&list[i], selector);
+        if (match == MATCH_NONE)
             continue;
-        if (device_unusable(&list[i]))
+        if (device_unusable(&list[i])) {
             unusable = unusable ? unusable : &list[i];
-        else if (!best || is_better(&list[i], best))
+        } else if (match > best_match || (match == best_match && is_better(&list[i], best))) {
             best = &list[i];
+            best_match = match;
+        }
     }
     char text[DEVICES_TEXT_SIZE];
     if (best) {

@@ -61,6 +61,24 @@ static void selectors(void **state)
     }
 }
 
+/* On a processor of Vendor's, every driver's device may be called after it. */
+static void platforms_go_before_names(void **state)
+{
+    (void)state;
+    struct device_info list[LIST_COUNT];
+    make_list(list);
+    list[1] = make_device(0, 1, "Portable", "CPU of Vendor", CL_DEVICE_TYPE_GPU);
+    list[1].compute_units = 64;
+    size_t index = LIST_COUNT;
+    OK(device_select(list, LIST_COUNT, "vendor", &index, &error));
+    assert_int_equal(index, 3);
+    OK(device_select(list, 2, "vendor", &index, &error)); /* there is no such platform */
+    assert_int_equal(index, 1);
+    list[2].available = list[3].available = list[4].available = false;
+    OK(device_select(list, LIST_COUNT, "vendor", &index, &error));
+    assert_int_equal(index, 1);
+}
+
 /* A simulator that claims to be everything neither is a GPU nor goes before one, or before a CPU
  * that is faster. */
 static void simulators_are_cpus(void **state)
@@ -426,6 +444,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(selectors),
+        DEVICE_TEST(platforms_go_before_names),
         DEVICE_TEST(simulators_are_cpus),
         DEVICE_TEST(environment_selects),
         DEVICE_TEST(refused_selectors),
