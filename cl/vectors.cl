@@ -123,7 +123,7 @@ static inline struct lane_operand lane_operand(global const ELEMENT *from, long 
  * pages, since what the hardware fetches by itself ends with a page. */
 enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 
-/* Operands: out, a, b. table: period vectors of moduli, in turn. scalars: see elementwise.cl. */
+/* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars: see elementwise.cl. */
 #define VECTORS(name, inputs)                                                                      \
     KERNEL name##_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,                     \
                           global const ELEMENT *b, global const struct lane_divisor *table,        \
@@ -131,6 +131,7 @@ enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
     {                                                                                              \
         TAKE_SPACE;                                                                                \
         uint last = space.rank - 1;                                                                \
+        table += space.operand[3].offset;                                                          \
         for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {         \
             global ELEMENT *to = out + run.position[0];                                            \
             struct lane_operand x = lane_operand(                                                  \

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -139,22 +140,21 @@ enum healcl_status planner_release(struct planner *planner, const struct entry *
 enum healcl_status planner_constant(struct planner *planner, int64_t value, struct tensor **tensor,
                                     struct healcl_error *error)
 {
-    /* The same few scalars come again and again; a far one is simply stored once more. */
-    enum { LOOK_BACK = 64 };
     struct plan *plan = planner->plan;
-    size_t count = plan->constants.count, place = count;
-    for (size_t i = count > LOOK_BACK ? count - LOOK_BACK : 0; i < count; i++)
-        if (plan->constants.values[i] == value)
-            place = i;
-    if (place == count) {
-        void *values = plan->constants.values;
-        TRY(grow(&values, count, &planner->constant_capacity, sizeof value, error));
-        plan->constants.values = values;
-        plan->constants.values[plan->constants.count++] = value;
-        plan->constants.storage->elements++;
-    }
-    struct layout layout = {.offset = (int64_t)place};
-    return planner_view(planner, plan->constants.storage, &layout, tensor, error);
+    char text[24];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    *tensor = names_find(&planner->constants, text);
+    if (*tensor)
+        return HEALCL_OK;
+    void *values = plan->constants.values;
+    TRY(grow(&values, plan->constants.count, &planner->constant_capacity, sizeof value, error));
+    plan->constants.values = values;
+    struct layout layout = {.offset = (int64_t)plan->constants.count};
+    plan->constants.values[plan->constants.count++] = value;
+    plan->constants.storage->elements++;
+    TRY(planner_view(planner, plan->constants.storage, &layout, tensor, error));
+    struct tensor *previous;
+    return names_bind(&planner->constants, text, *tensor, &previous, error);
 }
 
 /* ---------------------------------------------------------------- names and lifetimes */
@@ -381,6 +381,7 @@ enum healcl_status plan_create(const struct source *source, uint64_t memory_limi
     planner.plan->source = source;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
+    names_clear(&planner.constants);
     if (status != HEALCL_OK) {
         plan_free(planner.plan);
         return status;

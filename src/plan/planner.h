@@ -9,6 +9,7 @@
 struct planner {
     struct plan *plan;
     struct names names;
+    struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
     uint64_t memory_limit;
     uint64_t bytes_live;
     size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;

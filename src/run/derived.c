@@ -1,98 +1,12 @@
 /* Tables and checks that are worked out once from a tensor and kept until it is written. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "run/device_executor.h"
-
-enum derived_kind {
-    DERIVED_MODULI,
-    DERIVED_MODULUS_CHECK,
-    DERIVED_LANE_MODULI,
-    DERIVED_TWIDDLES,
-    DERIVED_LANE_TWIDDLES,
-    DERIVED_PERMUTATION,
-    DERIVED_INVERSE_PERMUTATION,
-    DERIVED_CRT_INVERSES,
-    DERIVED_INDEX_CHECK,
-};
-
-/* What a derived table depends on, beside the contents of its own storage. */
-struct derived_key {
-    enum derived_kind kind;
-    struct layout layout;
-    int64_t first, size; /* DERIVED_INDEX_CHECK; DERIVED_LANE_TWIDDLES: size is the word's */
-    const struct storage *q_storage; /* of twiddles */
-    uint64_t q_generation;
-    struct layout q_layout;
-};
-
-struct derived {
-    struct derived *next;
-    struct derived_key key;
-    struct buffer table; /* empty for a check */
-};
+#include "run/derived.h"
 
 /* More moduli than this get no table: it would be several times as large as they are. */
 enum { TABLE_MODULI_MAX = 1 << 16 };
 
-static bool same_layout(const struct layout *a, const struct layout *b)
-{
-    return layout_same_shape(a, b) && a->offset == b->offset &&
-           memcmp(a->stride, b->stride, a->rank * sizeof *a->stride) == 0;
-}
-
-static bool same_key(const struct derived_key *a, const struct derived_key *b)
-{
-    return a->kind == b->kind && same_layout(&a->layout, &b->layout) && a->first == b->first &&
-           a->size == b->size && a->q_storage == b->q_storage &&
-           a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
-}
-
 static struct device_storage *storage_of(struct device_executor *self, const struct tensor *tensor)
 {
     return &self->storages[tensor->storage->id];
-}
-
-static struct derived *find(const struct device_storage *storage, const struct derived_key *key)
-{
-    for (struct derived *derived = storage->derived; derived; derived = derived->next)
-        if (same_key(&derived->key, key))
-            return derived;
-    return NULL;
-}
-
-/* Adds an entry with a table of count elements of size bytes to a storage; 0 elements for none. */
-MUST_CHECK static enum healcl_status add(struct device_executor *self,
-                                         struct device_storage *storage,
-                                         const struct derived_key *key, int64_t count, size_t size,
-                                         struct derived **result, struct healcl_error *error)
-{
-    struct derived *derived = calloc(1, sizeof *derived);
-    if (!derived)
-        NO_MEMORY(error);
-    derived->key = *key;
-    enum healcl_status status = HEALCL_OK;
-    if (count > 0)
-        status = device_buffer_acquire(self->device, (uint64_t)count * size, false, &derived->table,
-                                       error);
-    if (status != HEALCL_OK) {
-        free(derived);
-        return status;
-    }
-    derived->next = storage->derived;
-    storage->derived = derived;
-    *result = derived;
-    return HEALCL_OK;
-}
-
-void derived_forget(struct device_executor *self, struct device_storage *storage)
-{
-    while (storage->derived) {
-        struct derived *derived = storage->derived;
-        storage->derived = derived->next;
-        device_buffer_release(self->device, &derived->table);
-        free(derived);
-    }
 }
 
 /* A job of a kernel of cl/derive.cl over the elements of input i, seen through a layout; the space
@@ -145,14 +59,14 @@ MUST_CHECK static enum healcl_status modulus_table(struct device_executor *self,
 {
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         uint32_t check;
         struct job job;
         TRY(add_modulus_check(self, step, i, layout, &check, error));
         TRY(begin(&job, self, step, i, "moduli", layout, error));
-        TRY(add(self, storage, &key, layout_elements(layout), sizeof(struct modulus), &derived,
-                error));
+        TRY(derived_add(self, storage, &key, layout_elements(layout), sizeof(struct modulus),
+                        &derived, error));
         job.space.key = check;
         job_add_written_table(&job, &derived->table);
         job_add_written_table(&job, &self->status);
@@ -170,7 +84,7 @@ MUST_CHECK static enum healcl_status check_moduli(struct device_executor *self,
 {
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (derived)
         return HEALCL_OK;
     uint32_t check;
@@ -181,7 +95,7 @@ MUST_CHECK static enum healcl_status check_moduli(struct device_executor *self,
     job_add_written_table(&job, &self->status);
     TRY(job_launch(&job, error));
     TRY(note_value(self, step, i, check, layout, error));
-    return add(self, storage, &key, 0, 0, &derived, error);
+    return derived_add(self, storage, &key, 0, 0, &derived, error);
 }
 
 enum healcl_status derive_moduli(struct device_executor *self, const struct step *step, int i,
@@ -191,6 +105,8 @@ enum healcl_status derive_moduli(struct device_executor *self, const struct step
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
     *operand = *input;
+    if (has_scalar_table(self, step, i, sizeof(struct modulus)))
+        return derive_scalar_moduli(self, table, error);
     if (layout_elements(&own) > TABLE_MODULI_MAX) {
         *table = NULL;
         return check_moduli(self, step, i, &own, error);
@@ -224,11 +140,12 @@ MUST_CHECK static enum healcl_status lane_moduli(struct device_executor *self,
     enum { LANES = 8, FIELDS = 2 };
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         struct layout lanes;
         TRY(layout_init(&lanes, 1, (int64_t[]){moduli->period * LANES}, 1, error));
-        TRY(add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived, error));
+        TRY(derived_add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived,
+                        error));
         struct job job;
         job_init(&job, self, step, "vectors", "lane_moduli");
         job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
@@ -250,12 +167,16 @@ enum healcl_status derive_periodic_moduli(struct device_executor *self, const st
     enum { PERIOD_MAX = 4096 };
     const struct layout *input = &step->in[i]->layout;
     struct layout own = layout_own_elements(input);
+    *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
+    *periodic = has_scalar_table(self, step, i, sizeof(struct scalar_lanes));
+    if (*periodic)
+        return derive_scalar_lanes(self, &moduli->lanes, error);
     bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
     int64_t k = layout_elements(&own);
     *periodic = k <= PERIOD_MAX && (k == 1 || (varies_last && own.shape[own.rank - 1] == k));
     if (!*periodic)
         return HEALCL_OK;
-    moduli->k = k;
+    *moduli = (struct periodic_moduli){.k = k};
     moduli->period = k; /* lcm(k, 8) / 8 */
     for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
         moduli->period /= 2;
@@ -284,14 +205,14 @@ enum healcl_status derive_twiddles(struct device_executor *self, const struct st
 {
     struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
     struct device_storage *storage = storage_of(self, step->in[i]);
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         const struct buffer *moduli;
         struct job job;
         TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
         TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
-        TRY(add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle), &derived,
-                error));
+        TRY(derived_add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle),
+                        &derived, error));
         job_add_table(&job, moduli);
         job_add_written_table(&job, &derived->table);
         TRY(job_launch(&job, error));
@@ -309,14 +230,14 @@ enum healcl_status derive_lane_twiddles(struct device_executor *self, const stru
         twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
     key.size = word_bits;
     struct device_storage *storage = storage_of(self, step->in[i]);
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         const struct buffer *twiddles;
         TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
         int64_t k = key.layout.shape[0], n = key.layout.shape[1];
         int64_t block = (n < PART ? n : PART) / RADIX;
-        TRY(add(self, storage, &key, k * (n / block) * (block - 1), 2 * (size_t)word_bits / 8,
-                &derived, error));
+        TRY(derived_add(self, storage, &key, k * (n / block) * (block - 1),
+                        2 * (size_t)word_bits / 8, &derived, error));
         struct job job;
         job_init_rows(&job, self, step, "lane_twiddles", word_bits);
         job_add_table(&job, twiddles);
@@ -384,14 +305,14 @@ enum healcl_status derive_permutation(struct device_executor *self, const struct
     const struct layout *layout = &step->in[i]->layout;
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         int64_t n = layout->shape[0];
         if (n > INT32_MAX)
             REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
                    step_input_name(step, i), (long long)n);
         struct buffer first = {0};
-        TRY(add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
+        TRY(derived_add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
         TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,
                                   &first, error));
         enum healcl_status status =
@@ -410,13 +331,13 @@ enum healcl_status derive_inverse_permutation(struct device_executor *self, cons
     const struct layout *layout = &step->in[i]->layout;
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         const struct buffer *permutation;
         struct job job;
         int64_t n = layout->shape[0];
         TRY(derive_permutation(self, step, i, &permutation, error));
-        TRY(add(self, storage, &key, n + n % 2, sizeof(uint32_t), &derived, error));
+        TRY(derived_add(self, storage, &key, n + n % 2, sizeof(uint32_t), &derived, error));
         /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
         TRY(fill_table(self, step, i, &derived->table, 0, error));
         job_init(&job, self, step, "core", "inverse_permutation");
@@ -439,7 +360,7 @@ enum healcl_status derive_crt_inverses(struct device_executor *self, const struc
     const struct layout *layout = &step->in[i]->layout;
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_CRT_INVERSES, .layout = *layout};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (!derived) {
         int64_t k = layout->shape[0];
         const struct buffer *moduli;
@@ -447,8 +368,8 @@ enum healcl_status derive_crt_inverses(struct device_executor *self, const struc
         struct job job;
         TRY(derive_modulus_vector(self, step, i, &moduli, error));
         TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
-        TRY(add(self, storage, &key, layout_elements(&pairs), sizeof(struct twiddle), &derived,
-                error));
+        TRY(derived_add(self, storage, &key, layout_elements(&pairs), sizeof(struct twiddle),
+                        &derived, error));
         struct check check = {
             .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
         job_init(&job, self, step, "core", "crt_inverses");
@@ -476,7 +397,7 @@ enum healcl_status derive_index_check(struct device_executor *self, const struct
     struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {
         .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
-    struct derived *derived = find(storage, &key);
+    struct derived *derived = derived_find(self, storage, &key);
     if (derived)
         return HEALCL_OK;
     struct check check = {
@@ -489,5 +410,5 @@ enum healcl_status derive_index_check(struct device_executor *self, const struct
     job_add_long(&job, size);
     TRY(job_launch(&job, error));
     TRY(note_value(self, step, i, job.space.key, &own, error));
-    return add(self, storage, &key, 0, 0, &derived, error);
+    return derived_add(self, storage, &key, 0, 0, &derived, error);
 }

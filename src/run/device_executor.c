@@ -67,6 +67,16 @@ MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
     return status != HEALCL_OK ? status : ended;
 }
 
+enum healcl_status executor_upload(struct device_executor *self, const void *memory, uint64_t bytes,
+                                   struct buffer *buffer, struct healcl_error *error)
+{
+    TRY(device_buffer_acquire(self->device, bytes, true, buffer, error));
+    enum healcl_status status = upload_chunk(self, buffer, 0, NULL, DTYPE_INT8, memory, error);
+    if (status != HEALCL_OK)
+        device_buffer_release(self->device, buffer);
+    return status;
+}
+
 MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             const struct storage *storage,
                                             const struct payload *payload, const void *memory,
@@ -348,6 +358,7 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
     case STEP_DOWNLOAD: return download(self, step, error);
     case STEP_RELEASE: storage_release(self, step->in[0]->storage); return HEALCL_OK;
     default:
+        derived_limit(self);
         TRY(launch_step(self, step, error));
         storage_written(self, step->out->storage);
         return HEALCL_OK;
@@ -452,8 +463,10 @@ static void destroy(struct executor *executor)
     forget_downloads(self);
     if (self->storages)
         release_storages(self);
+    derived_forget_scalars(self);
     device_buffer_release(self->device, &self->status);
     /* What is still enqueued uses only what OpenCL itself keeps alive. */
+    free(self->kept.buckets);
     free(self->downloads);
     free(self->checks);
     free(self->storages);

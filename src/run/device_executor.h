@@ -35,11 +35,20 @@ struct download {
     struct buffer buffer;
 };
 
+/* What was derived from tensors, by its key: see derived_kept.c. */
+struct kept {
+    struct derived **buckets;
+    size_t bucket_count, count;
+    uint64_t bytes; /* of host and device */
+};
+
 struct device_executor {
     struct executor base;
     struct healcl_device *device;
     const struct plan *plan;
-    struct device_storage *storages; /* by id */
+    struct device_storage *storages;           /* by id */
+    struct kept kept;                          /* what was worked out from all of them */
+    struct buffer scalar_moduli, scalar_lanes; /* without chunks before the first use */
     struct buffer status;
     struct check *checks; /* since the last drain */
     size_t check_count, check_capacity;
@@ -58,6 +67,11 @@ struct device_executor {
 MUST_CHECK enum healcl_status executor_buffer(struct device_executor *self,
                                               const struct storage *storage,
                                               const struct buffer **buffer,
+                                              struct healcl_error *error);
+
+/* Makes a buffer, which the caller releases, with a copy of memory. bytes: at most a chunk. */
+MUST_CHECK enum healcl_status executor_upload(struct device_executor *self, const void *memory,
+                                              uint64_t bytes, struct buffer *buffer,
                                               struct healcl_error *error);
 
 /* Registers a check; *key is what its launch reports under. */
@@ -145,9 +159,10 @@ MUST_CHECK enum healcl_status derive_moduli(struct device_executor *self, const 
 /* Moduli that vary along the last axis only, with a period of k: as a vector of them, and as
  * vectors of eight lanes for cl/vectors.cl. */
 struct periodic_moduli {
-    const struct buffer *table, *lanes;
-    int64_t k;      /* struct modulus in table */
-    int64_t period; /* vectors in lanes: lcm(k, 8) / 8 */
+    const struct buffer *table, *lanes; /* table is NULL for a scalar */
+    int64_t k;                          /* struct modulus in table */
+    int64_t period;                     /* vectors in lanes: lcm(k, 8) / 8 */
+    int64_t first;                      /* of them; not 0 for scalars only */
 };
 
 /* Sets *periodic to whether input i, a view of the output's shape, is of that kind; then fills
@@ -204,6 +219,13 @@ MUST_CHECK enum healcl_status derive_index_check(struct device_executor *self,
 
 /* Frees what was derived from a storage. */
 void derived_forget(struct device_executor *self, struct device_storage *storage);
+
+/* Frees the tables of the plan's scalars. */
+void derived_forget_scalars(struct device_executor *self);
+
+/* Between steps: frees everything that was derived if that takes more than 64 MiB and four times
+ * the plan's memory. One step adds at most the tables of its own operands. */
+void derived_limit(struct device_executor *self);
 
 /* ---------------------------------------------------------------- launch_step.c */
 

@@ -74,6 +74,9 @@ MUST_CHECK static enum healcl_status add_elementwise_tensors(struct job *job,
     return HEALCL_OK;
 }
 
+/* The moduli's place among the operands. */
+enum { OPERAND_Q = 3 };
+
 /* Elements that a work-item of cl/vectors.cl takes at least: starting costs as much as 200 do. */
 enum { VECTORS_GRANULE = 4096 };
 
@@ -107,6 +110,7 @@ MUST_CHECK static enum healcl_status launch_vectors(struct device_executor *self
         TRY(derive_periodic_moduli(self, step, 2, &moduli, done, error));
     if (!*done)
         return HEALCL_OK;
+    job.space.operand[OPERAND_Q].offset = moduli.first;
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
     add_scalars(&job, &scalars);
@@ -117,7 +121,6 @@ MUST_CHECK static enum healcl_status launch_vectors(struct device_executor *self
 /* ---------------------------------------------------------------- short runs */
 
 enum {
-    OPERAND_Q = 3,
     RUNS_MIN = 2048,  /* elements that are worth another kernel */
     ROWS_MIN = 16,    /* in a row of rows */
     ROWS_OF_RUN = 512 /* as in cl/vector_runs.cl */

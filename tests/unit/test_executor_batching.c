@@ -10,6 +10,8 @@
  */
 #include "helper_device.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "check/random.h"
@@ -260,6 +262,14 @@ static void run_traced(struct script *script)
     script_results_release(&expected);
 }
 
+static size_t count_kernels(void)
+{
+    size_t kernels = 0;
+    for (size_t i = 0; i < trace.count; i++)
+        kernels += trace.notes[i] == 'k';
+    return kernels;
+}
+
 /* Waits before the last kernel; those behind it. */
 static void count_waits(int *within, int *behind)
 {
@@ -314,6 +324,31 @@ static void results_come_last(void **state)
     script_release(&script);
 }
 
+/* A scalar modulus takes no launch beside the operation's, on whichever kernel. */
+static void scalars_take_no_launch(void **state)
+{
+    (void)state;
+    enum { OPERATIONS = 40 };
+    static const char *const shapes[] = {"(16) :int64", "(5) :int64", "(5000,2) :int32"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int distinct = 0; distinct < 2; distinct++) {
+            struct script script = {0};
+            char arguments[64];
+            script_segment_start(&script, "s");
+            script_call(&script, "a", "zeros", shapes[i]);
+            for (int64_t j = 0; j < OPERATIONS; j++) {
+                int64_t p = distinct ? ((int64_t)1 << (j % 62 + 1)) + j : 1009;
+                snprintf(arguments, sizeof arguments, "a %d %" PRId64 " a", INT32_MAX, p);
+                script_call(&script, "a", j % 2 ? "_modmul_tcc" : "_modsum_tcc", arguments);
+                script_download(&script, "a");
+            }
+            script_segment_end(&script);
+            run_traced(&script);
+            assert_int_equal(count_kernels(), 1 + 2 * OPERATIONS); /* zeros; each, and its result */
+            script_release(&script);
+        }
+}
+
 /* Tables are worked out once for as long as their tensor stays as it is. */
 static void tables_are_kept(void **state)
 {
@@ -362,6 +397,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_is_one_batch),
         cmocka_unit_test(results_come_last),
+        cmocka_unit_test(scalars_take_no_launch),
         cmocka_unit_test(tables_are_kept),
         cmocka_unit_test(clear_status_is_left),
     };

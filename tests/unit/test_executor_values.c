@@ -5,10 +5,12 @@
  */
 #include "helper_one_device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "check/random.h"
 #include "helper_script.h"
+#include "run/device_executor.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -415,6 +417,88 @@ static void unwritten_tensors(void **state)
     script_release(&script);
 }
 
+/* Moduli that are views of the same elements, each with a table of 2 MiB: not all tables are kept,
+ * and those that are taken again are right. */
+static void few_tables_are_kept(void **state)
+{
+    (void)state;
+    enum { N = 65536, VIEWS = 50, TABLE = N * sizeof(struct modulus) };
+    struct script script = {0};
+    struct script_results results = {0}, expected = {0};
+    struct executor *executor = NULL;
+    char index[64];
+    int64_t *moduli = malloc((N + VIEWS) * sizeof *moduli);
+    assert_non_null(moduli);
+    for (int64_t i = 0; i < N + VIEWS; i++)
+        moduli[i] = 1000 + i;
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(N + VIEWS), moduli);
+    script_upload(&script, "a", DTYPE_INT64, 1, VALUES(N), moduli);
+    free(moduli);
+    script_call(&script, "out", "empty", "(65536) :int64");
+    for (int i = 0; i < VIEWS + 2; i++) {
+        snprintf(index, sizeof index, "q [%d:%d:1]", i % VIEWS, i % VIEWS + N);
+        script_call(&script, "part", "get_slice", index);
+        script_call(&script, "a", "_modmul_ttt", "a a part a");
+    }
+    script_download(&script, "a");
+    script_plan(&script);
+    OK(script_run_on(&script, NULL, &expected, &error));
+    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    OK(script_run(&script, executor, &results, &error));
+    assert_true(script_same_results(&results, &expected));
+    const struct kept *kept = &((struct device_executor *)executor)->kept;
+    assert_true(VIEWS * (uint64_t)TABLE > (64 << 20) + 4 * script.plan->bytes_peak + 2 * TABLE);
+    assert_true(kept->bytes <= (64 << 20) + 4 * script.plan->bytes_peak + 2 * TABLE);
+    executor->class->destroy(executor);
+    script_results_release(&results);
+    script_results_release(&expected);
+    script_release(&script);
+}
+
+/* Each of many views has a table of its own, found again, and gone with the tensor. */
+static void many_tables(void **state)
+{
+    (void)state;
+    enum { VIEWS = 500 };
+    struct script script = {0};
+    struct script_results results = {0};
+    struct executor *executor = NULL;
+    char index[64];
+    int64_t moduli[VIEWS], expected[2 * VIEWS];
+    for (int64_t i = 0; i < VIEWS; i++) {
+        moduli[i] = 3 + 7 * i;
+        expected[i] = expected[VIEWS + i] = 1000003 % moduli[i];
+    }
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(VIEWS), moduli);
+    script_upload(&script, "a", DTYPE_INT64, 1, VALUES(1), VALUES(1000003));
+    script_call(&script, "out", "empty", "(1) :int64");
+    for (int i = 0; i < 2 * VIEWS; i++) {
+        snprintf(index, sizeof index, "q [%d:%d:1]", i % VIEWS, i % VIEWS + 1);
+        script_call(&script, "part", "get_slice", index);
+        script_call(&script, "out", "_mod_tt", "a part out");
+        script_download(&script, "out");
+    }
+    script_segment_start(&script, "after");
+    script_free(&script, "part");
+    script_free(&script, "q");
+    script_segment_end(&script);
+    script_plan(&script);
+    OK(device_executor_create(device, script.plan, false, &executor, &error));
+    const struct kept *kept = &((struct device_executor *)executor)->kept;
+    struct result_sink sink = script_sink(&results);
+    struct segment_result result = {0};
+    OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result, &error));
+    expect_results(&results, 2 * VIEWS, expected);
+    assert_true(kept->count >= VIEWS && kept->count <= 2 * VIEWS); /* and their lanes, of some */
+    assert_true(kept->count <= kept->bucket_count);
+    OK(executor->class->run_segment(executor, &script.plan->segments[1], &sink, &result, &error));
+    assert_int_equal(kept->count, 0);
+    assert_int_equal(kept->bytes, 0);
+    executor->class->destroy(executor);
+    script_results_release(&results);
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +513,8 @@ int main(void)
         cmocka_unit_test(runs_repeat),
         cmocka_unit_test(profiles),
         cmocka_unit_test(unwritten_tensors),
+        cmocka_unit_test(few_tables_are_kept),
+        cmocka_unit_test(many_tables),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
