@@ -62,7 +62,13 @@ const char *healcl_version(void);
 struct healcl_transcript;
 
 struct healcl_limits {
-    uint64_t memory_bytes; /* no tensor, and no set of live tensors, may be larger; 0: 2^63-1 */
+    /* No tensor, and no set of live tensors, may be larger, with what an operation needs beside
+     * them in proportion to views: the packed copy of a download that is not contiguous, the tables
+     * of a CRT. 0: 2^63-1 */
+    uint64_t memory_bytes;
+    /* Elements that no operation may visit more of: the terms of its sums, n (1 + log2 n) for a
+     * transform of length n, what is copied or compared; however few of them are stored. 0: 2^42 */
+    uint64_t work;
 };
 
 /*

@@ -522,6 +522,28 @@ def _(t):
     return t.raw("host_to_device", values, out=t.pointer(t.new_handle(), "int32")), "host_to_device"
 
 
+# ----------------------------------------------- work and memory that views ask for
+
+
+def repeated(t, array, axis, count):
+    return t.op("expand", array, axis, count)
+
+
+refused("work_sum", lambda t: ["axis_modsum", repeated(t, a(t, 1, 2), 0, 2**43), 0, q(t), out(t, 2)])
+refused("work_sum_of_products", lambda t: ["modmul_axis_sum", repeated(t, a(t, 1, 1, 2, 4), 1, 2**50),
+                                           repeated(t, a(t, 1, 2, 4), 0, 2**50), q(t), None, None, None,
+                                           out(t, 1, 2, 4), 0])
+refused("work_full_q", lambda t: ["apply_g_decomp_relative_to_full_q",
+                                  repeated(t, a(t, 1, 1, 1), 1, 2**40),
+                                  repeated(t, ints(t, 1), 0, 2**40), 1, 4, out(t, 1, 1, 1)])
+
+
+@case("work_download")
+def _(t):
+    x = repeated(t, a(t, 1), 0, 2**59)
+    return t.raw("device_to_host", x, None, out=np.array([0])), "device_to_host"
+
+
 # ------------------------------------------------------------------------ results
 
 

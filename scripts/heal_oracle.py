@@ -823,13 +823,25 @@ def repeat_interleave(machine, a, repeats, axis, out):
 # ----------------------------------------------------------------- the machine
 
 
+def element_visits(function, values):
+    """Elements that an operation visits where views can repeat few of them without end; of others
+    what is stored bounds them."""
+    if function in (axis_modsum, modmul_axis_sum):
+        return values["a"].size + values["out"].size
+    if function is apply_g_decomp_relative_to_full_q and values["a"].ndim == 3:
+        rows, k, columns = values["a"].shape
+        return values["out"].size + (rows * columns + 1) * k * k
+    return values["t"].size if function is device_to_host else 0
+
+
 class Machine:
     """Names bound to tensors (NumPy views), and the operations on them."""
 
-    def __init__(self, garbage=0x5B, memory_limit=2**36):
+    def __init__(self, garbage=0x5B, memory_limit=2**36, work_limit=2**42):
         self.tensors = {}
         self.garbage = garbage  # the byte that fills what `empty` allocates
         self.memory_limit = memory_limit
+        self.work_limit = work_limit
         self.downloads = 0
         self.operations = 0
         self.dropped = 0  # values that lost digits beyond g_exp
@@ -868,6 +880,8 @@ class Machine:
         form = select_form(op.name, op.args)
         values = {param: self.argument(param, kind, arg)
                   for (param, kind), arg in zip(form.params, op.args)}
+        visits = element_visits(form.function, values)
+        require(visits <= self.work_limit, "%d elements to visit are more than the limit" % visits)
         if form.function is free_device_tensor:
             return self.free(op.args[0].value.name)
         if form.function is device_to_host:
@@ -944,6 +958,8 @@ def main():
                              "whose verdict depends on it reads undefined values")
     parser.add_argument("--memory-limit", type=int, default=2**36, metavar="BYTES",
                         help="the largest allocation (default 64 GiB)")
+    parser.add_argument("--work-limit", type=int, default=2**42, metavar="N",
+                        help="the most elements that an operation may visit (default 2^42)")
     options = parser.parse_args()
     worst = 0
     for path in options.files:
@@ -953,7 +969,7 @@ def main():
                 text = file.read().decode("utf-8", errors="replace")
         except OSError as error:
             parser.error(str(error))
-        machine = Machine(options.garbage, options.memory_limit)
+        machine = Machine(options.garbage, options.memory_limit, options.work_limit)
         status, index, name, message = run_text(text, machine)
         del text
         verdict = {0: "ok", 1: "DIFFERS", 3: "REFUSED"}[status]

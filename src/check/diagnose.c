@@ -92,7 +92,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 MUST_CHECK static enum healcl_status run_on_device(struct session *session,
                                                    struct healcl_error *error)
 {
-    const struct result_sink sink = {session, take};
+    const struct result_sink sink = {.context = session, .take = take};
     struct segment alone = *session->segment;
     struct segment_result result = {0};
     struct executor *executor = &session->executor->base;

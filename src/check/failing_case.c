@@ -570,7 +570,7 @@ MUST_CHECK static enum healcl_status run_plan(struct healcl_device *device, cons
                                               struct result *result, struct healcl_error *error)
 {
     struct executor *executor = NULL;
-    const struct result_sink sink = {result, take};
+    const struct result_sink sink = {.context = result, .take = take};
     struct segment_result segment = {0};
     if (device)
         TRY(device_executor_create(device, plan, false, &executor, error));
@@ -591,7 +591,7 @@ static bool is_wrong(struct healcl_device *device, const char *transcript, struc
     struct plan *plan = NULL;
     struct result actual = {NULL, 0};
     bool wrong = false;
-    if (plan_create(&source, INT64_MAX, &plan, NULL) == HEALCL_OK &&
+    if (plan_create(&source, NULL, &plan, NULL) == HEALCL_OK &&
         run_plan(NULL, plan, expected, NULL) == HEALCL_OK && expected->bytes) {
         enum healcl_status status = run_plan(device, plan, &actual, NULL);
         wrong = status != HEALCL_OK || !actual.bytes || actual.count != expected->count ||

@@ -42,7 +42,7 @@ static enum healcl_status plan_problem(struct planned *planned, const struct pro
     if (!planned->transcript)
         NO_MEMORY(error);
     planned->source = (struct source){planned->transcript, strlen(planned->transcript), false};
-    TRY(plan_create(&planned->source, INT64_MAX, &planned->plan, error));
+    TRY(plan_create(&planned->source, NULL, &planned->plan, error));
     if (!planned->plan) /* never: for analysers, which cannot know */
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -402,7 +402,7 @@ MUST_CHECK static enum healcl_status run(struct device_executor *executor,
 {
     const struct plan *plan = executor->plan;
     struct sink_context context = {.data = data};
-    const struct result_sink sink = {&context, take};
+    const struct result_sink sink = {.context = &context, .take = take};
     struct segment_result result = {0};
     for (uint32_t i = 0; i < images->count; i++)
         TRY(buffer_upload(executor->device,

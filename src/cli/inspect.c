@@ -49,10 +49,11 @@ static int inspect(struct inspection *inspection)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_LIMIT };
+enum { OPTION_JSON = 256, OPTION_LIMIT, OPTION_WORK };
 
 static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
                                         {"memory-limit", required_argument, NULL, OPTION_LIMIT},
+                                        {"work-limit", required_argument, NULL, OPTION_WORK},
                                         {"verbose", no_argument, NULL, 'v'},
                                         {"help", no_argument, NULL, 'h'},
                                         {NULL, 0, NULL, 0}};
@@ -67,6 +68,10 @@ static int run(const struct command *command, int argc, char **argv)
         case OPTION_LIMIT:
             if (!parse_size(optarg, &inspection.limits.memory_bytes))
                 return usage_error(command, "'%s' is no size such as 512M", optarg);
+            break;
+        case OPTION_WORK:
+            if (!parse_size(optarg, &inspection.limits.work))
+                return usage_error(command, "'%s' is no number such as 4T", optarg);
             break;
         case 'h': return print_help(command);
         default: return option_error(command, found, argv);
@@ -89,6 +94,8 @@ const struct command command_inspect = {
         "                           (docs/JSON.md)\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T; no limit by default\n"
+        "      --work-limit N       refuse an operation that visits more elements; with a suffix\n"
+        "                           K, M, G or T; 4T, 2^42, by default\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"

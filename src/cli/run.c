@@ -25,7 +25,7 @@ struct session {
     struct report_file json, junit;
     bool reference, no_verify, no_warm_up, quiet, verbose;
     uint32_t repeat;
-    uint64_t memory_limit; /* 0: by the device */
+    struct healcl_limits limits; /* memory_bytes 0: by the device */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path */
     uint64_t start;      /* of the command */
@@ -162,7 +162,7 @@ static void announce_reading(struct session *session)
 MUST_CHECK static enum healcl_status open_transcript(struct session *session, bool host_memory_only,
                                                      struct healcl_error *error)
 {
-    struct healcl_limits limits = {.memory_bytes = session->memory_limit};
+    struct healcl_limits limits = session->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
     announce_reading(session);
@@ -384,7 +384,8 @@ enum {
     OPTION_JUNIT,
     OPTION_TRACE,
     OPTION_DUMP,
-    OPTION_LIMIT
+    OPTION_MEMORY_LIMIT,
+    OPTION_WORK_LIMIT
 };
 
 static const struct option options[] = {
@@ -397,7 +398,8 @@ static const struct option options[] = {
     {"junit", required_argument, NULL, OPTION_JUNIT},
     {"trace", required_argument, NULL, OPTION_TRACE},
     {"dump", required_argument, NULL, OPTION_DUMP},
-    {"memory-limit", required_argument, NULL, OPTION_LIMIT},
+    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
+    {"work-limit", required_argument, NULL, OPTION_WORK_LIMIT},
     {"quiet", no_argument, NULL, 'q'},
     {"verbose", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -422,9 +424,13 @@ static int run(const struct command *command, int argc, char **argv)
         case OPTION_JUNIT: report_file_set(&session.junit, optarg); break;
         case OPTION_TRACE: session.trace_path = optarg; break;
         case OPTION_DUMP: session.dump_dir = optarg; break;
-        case OPTION_LIMIT:
-            if (!parse_size(optarg, &session.memory_limit))
+        case OPTION_MEMORY_LIMIT:
+            if (!parse_size(optarg, &session.limits.memory_bytes))
                 return usage_error(command, "'%s' is no size such as 512M", optarg);
+            break;
+        case OPTION_WORK_LIMIT:
+            if (!parse_size(optarg, &session.limits.work))
+                return usage_error(command, "'%s' is no number such as 4T", optarg);
             break;
         case 'q': session.quiet = true; break;
         case 'v': session.verbose = true; break;
@@ -471,6 +477,9 @@ const struct command command_run = {
         "                           reference and for devices that share it. There is none for\n"
         "                           other devices, whose memory sizes are only hints: there only\n"
         "                           a tensor larger than the largest buffer is refused\n"
+        "      --work-limit N       refuse an operation that visits more elements, such as the\n"
+        "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
+        "                           default\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"

@@ -13,25 +13,6 @@ uint64_t storage_bytes(const struct storage *storage)
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
 }
 
-static uint64_t tensor_bytes(const struct tensor *tensor)
-{
-    struct layout own = layout_own_elements(&tensor->layout);
-    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
-}
-
-uint64_t step_bytes(const struct step *step)
-{
-    if (step->kind == STEP_RELEASE)
-        return 0;
-    uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
-    if (step->kind == STEP_MODMUL_AXIS_SUM)
-        bytes *= 2;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            bytes += tensor_bytes(step->in[i]);
-    return bytes;
-}
-
 const char *step_input_name(const struct step *step, int i)
 {
     return step->form->parameters[step->parameter[i]].name;
@@ -54,10 +35,56 @@ MUST_CHECK static enum healcl_status grow(void **array, size_t count, size_t *ca
     return HEALCL_OK;
 }
 
+/* Elements that an operation may visit where nothing else is said: hours of a fast device. */
+static const uint64_t WORK_LIMIT = (uint64_t)1 << 42;
+
+MUST_CHECK static enum healcl_status count_work(struct planner *planner, const struct step *step,
+                                                struct healcl_error *error)
+{
+    uint64_t visits = step_visits(step);
+    visits = visits > UINT64_MAX - planner->visits ? UINT64_MAX : visits + planner->visits;
+    if (visits > planner->work_limit)
+        REFUSE(error, "%s%" PRIu64 " elements to visit, above the limit of %" PRIu64,
+               visits == UINT64_MAX ? "at least " : "", visits, planner->work_limit);
+    planner->visits = visits;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, const struct step *step,
+                                                   struct healcl_error *error)
+{
+    struct plan *plan = planner->plan;
+    uint64_t scratch = step_scratch_bytes(step);
+    if (scratch > planner->memory_limit - planner->bytes_live)
+        REFUSE(error,
+               "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
+               " in use, above the limit of %" PRIu64,
+               scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
+               planner->memory_limit);
+    if (planner->bytes_live + scratch > plan->bytes_peak)
+        plan->bytes_peak = planner->bytes_live + scratch;
+    return HEALCL_OK;
+}
+
+/* Refuses a step of an operation that goes beyond the limits. */
+MUST_CHECK static enum healcl_status check_limits(struct planner *planner, const struct step *step,
+                                                  struct healcl_error *error)
+{
+    enum healcl_status status = count_work(planner, step, error);
+    if (status == HEALCL_OK)
+        status = count_scratch(planner, step, error);
+    if (status != HEALCL_OK)
+        error_prefix(error, "argument '%s': ",
+                     step->in[0] ? step_input_name(step, 0) : step->form->parameters[0].name);
+    return status;
+}
+
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
+    if (step->form) /* else it is a release */
+        TRY(check_limits(planner, step, error));
     void *steps = plan->steps;
     TRY(grow(&steps, plan->step_count, &planner->step_capacity, sizeof *plan->steps, error));
     plan->steps = steps;
@@ -284,6 +311,7 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
                                                     struct healcl_error *error)
 {
     struct call call = {.planner = planner, .entry = entry};
+    planner->visits = 0;
     TRY(form_of_entry(entry, &call.form, error));
     call.name = entry->name[0] == '_' ? call.form->underscore_name : call.form->name;
     for (uint32_t i = 0; i < call.form->parameter_count; i++) {
@@ -371,14 +399,18 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     return status;
 }
 
-enum healcl_status plan_create(const struct source *source, uint64_t memory_limit,
+enum healcl_status plan_create(const struct source *source, const struct healcl_limits *limits,
                                struct plan **plan, struct healcl_error *error)
 {
-    struct planner planner = {.memory_limit = memory_limit};
+    struct planner planner = {
+        .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
+        .work_limit = limits && limits->work ? limits->work : WORK_LIMIT,
+    };
     planner.plan = calloc(1, sizeof *planner.plan);
     if (!planner.plan)
         NO_MEMORY(error);
     planner.plan->source = source;
+    planner.plan->memory_limit = planner.memory_limit;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
     names_clear(&planner.constants);

@@ -110,7 +110,9 @@ struct plan {
     size_t results;  /* downloads */
     size_t expected; /* downloads with an expected tensor */
     uint64_t bytes_up, bytes_down;
-    uint64_t bytes_peak; /* largest sum of live storages; scratch memory of kernels comes on top */
+    uint64_t bytes_peak; /* largest sum of live storages and of the step_scratch_bytes in hand;
+                            other memory that kernels need comes on top */
+    uint64_t memory_limit;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {
         struct storage *storage;
@@ -120,10 +122,11 @@ struct plan {
     struct arena *arena; /* owns everything above */
 };
 
-/* Reads, checks and plans all entries of source, which must outlive the plan.
- * memory_limit: bytes that no tensor and no set of live tensors may exceed. */
-MUST_CHECK enum healcl_status plan_create(const struct source *source, uint64_t memory_limit,
-                                          struct plan **plan, struct healcl_error *error);
+/* Reads, checks and plans all entries of source, which must outlive the plan. limits may be NULL,
+ * for the defaults. */
+MUST_CHECK enum healcl_status plan_create(const struct source *source,
+                                          const struct healcl_limits *limits, struct plan **plan,
+                                          struct healcl_error *error);
 void plan_free(struct plan *plan);
 
 /* Bytes of a storage. */
@@ -132,6 +135,25 @@ uint64_t storage_bytes(const struct storage *storage);
 /* Bytes of device memory that a step reads and writes: those of its inputs, each element once
  * however often it is repeated, and of its output, twice where it is added to. */
 uint64_t step_bytes(const struct step *step);
+
+/*
+ * Elements that a step visits, which is what its time grows with: those of its output, or all terms
+ * of its sums, log2 n + 1 times those of a transform, k values for each modulus of a CRT. Views of
+ * few elements can repeat them without end. UINT64_MAX stands for that and more.
+ */
+uint64_t step_visits(const struct step *step);
+
+/*
+ * Bytes that an executor needs during a step beside its storages, where views rather than storages
+ * say how many: the packed result of a download, the tables of a CRT. UINT64_MAX stands for that
+ * and more.
+ *
+ * What else executors allocate is bounded by storages, which are counted: tables for moduli,
+ * twiddles and permutations have at most as many elements as the step's output, which does not
+ * overlap itself, and take up to 80 bytes for each; the scratch memory of transforms takes 8. A
+ * table for an elementwise modulus has up to 2^16 elements.
+ */
+uint64_t step_scratch_bytes(const struct step *step);
 
 /* The name, in its form, of the parameter that input i of a step was. */
 const char *step_input_name(const struct step *step, int i);

@@ -10,8 +10,9 @@ struct planner {
     struct plan *plan;
     struct names names;
     struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
-    uint64_t memory_limit;
+    uint64_t memory_limit, work_limit;
     uint64_t bytes_live;
+    uint64_t visits; /* step_visits of the steps of the operation in hand */
     size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;
     struct segment *segment; /* the open one, or NULL */
     bool segment_is_named;
@@ -45,6 +46,7 @@ MUST_CHECK enum healcl_status planner_view(struct planner *planner, struct stora
 MUST_CHECK enum healcl_status planner_constant(struct planner *planner, int64_t value,
                                                struct tensor **tensor, struct healcl_error *error);
 
+/* Refuses a step that goes beyond the limits, with the first argument named. */
 MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                                struct healcl_error *error);
 

@@ -9,10 +9,9 @@ enum healcl_status healcl_transcript_open(const char *path, const struct healcl_
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     if (!transcript)
         NO_MEMORY(error);
-    uint64_t memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX;
     enum healcl_status status = source_open(&transcript->source, path, error);
     if (status == HEALCL_OK)
-        status = plan_create(&transcript->source, memory_limit, &transcript->plan, error);
+        status = plan_create(&transcript->source, limits, &transcript->plan, error);
     if (status != HEALCL_OK) {
         healcl_transcript_close(transcript);
         return status;

@@ -84,7 +84,8 @@ MUST_CHECK static enum healcl_status script_init(struct script *script,
     size_t length;
     TRY(bench_case_text(measured, first, count, &script->text, &length, error));
     script->source = (struct source){.text = script->text, .length = length};
-    return plan_create(&script->source, memory_limit, &script->plan, error);
+    const struct healcl_limits limits = {.memory_bytes = memory_limit};
+    return plan_create(&script->source, &limits, &script->plan, error);
 }
 
 MUST_CHECK static enum healcl_status run_segment(struct executor *executor,

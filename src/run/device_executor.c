@@ -7,8 +7,15 @@
 
 #include "transcript/payload.h"
 
-/* Results that wait for the end of their segment take at most about this much. */
-enum { PENDING_BYTES = 64 << 20 };
+/* Results that wait for the end of their segment take at most about this much, and a quarter of the
+ * memory that the plan may take. */
+enum { PENDING_BYTES = 64 << 20, PENDING_SHARE = 4 };
+
+static uint64_t pending_most(const struct device_executor *self)
+{
+    uint64_t share = self->plan->memory_limit / PENDING_SHARE;
+    return share < PENDING_BYTES ? share : PENDING_BYTES;
+}
 
 /* ---------------------------------------------------------------- storages */
 
@@ -256,6 +263,8 @@ MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const
                                              uint64_t bytes, struct healcl_error *error)
 {
     uint64_t chunk_bytes = self->device->chunk_bytes;
+    if (buffer->chunk_count == 0) /* nobody wants the data */
+        return call_sink(self, step, NULL, error);
     if (bytes == 0)
         return call_sink(self, step, "", error);
     if (offset / chunk_bytes == (offset + bytes - 1) / chunk_bytes)
@@ -316,6 +325,10 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, cons
     }
     struct download *download = &self->downloads[self->download_count];
     *download = (struct download){.step = step};
+    if (!sink_wants_data(self->sink, step)) {
+        self->download_count++;
+        return HEALCL_OK;
+    }
     uint64_t bytes = result_bytes(step);
     TRY(device_buffer_acquire(self->device, bytes, false, &download->buffer, error));
     self->download_count++;
@@ -326,17 +339,17 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, cons
 }
 
 /* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
-static bool is_awaited(const struct step *step)
+static bool is_awaited(const struct device_executor *self, const struct step *step)
 {
-    return step->kind == STEP_DOWNLOAD && result_bytes(step) > PENDING_BYTES &&
-           layout_is_contiguous(&step->in[0]->layout);
+    return step->kind == STEP_DOWNLOAD && result_bytes(step) > pending_most(self) &&
+           layout_is_contiguous(&step->in[0]->layout) && sink_wants_data(self->sink, step);
 }
 
 /* The queue has been drained if the result is to be awaited. */
 MUST_CHECK static enum healcl_status download(struct device_executor *self, const struct step *step,
                                               struct healcl_error *error)
 {
-    if (!is_awaited(step))
+    if (!is_awaited(self, step))
         return snapshot(self, step, error);
     const struct tensor *tensor = step->in[0];
     const struct buffer *buffer;
@@ -394,7 +407,7 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
 {
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
-        if (is_awaited(step) || self->download_bytes > PENDING_BYTES)
+        if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
         struct healcl_error own = {0};
         size_t span = trace_begin_step(self->base.trace, step);

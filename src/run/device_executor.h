@@ -32,7 +32,7 @@ struct check {
 /* A result that waits in a buffer of its own until the queue is drained. */
 struct download {
     const struct step *step;
-    struct buffer buffer;
+    struct buffer buffer; /* without chunks where nobody wants the data */
 };
 
 /* What was derived from tensors, by its key: see derived_kept.c. */

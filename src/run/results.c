@@ -164,9 +164,17 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     return HEALCL_OK;
 }
 
+/* That a result has another shape than is expected shows without its data. */
+static bool wants_data(void *context, const struct step *step)
+{
+    const struct results *results = context;
+    return results->dump || results->options->no_verify || !step->payload ||
+           layout_same_shape(&step->in[0]->layout, &step->payload->layout);
+}
+
 struct result_sink results_sink(struct results *results)
 {
-    return (struct result_sink){.context = results, .take = take};
+    return (struct result_sink){.context = results, .take = take, .wants_data = wants_data};
 }
 
 /* first: of the results of the whole, the segment's first one. Returns that of the next segment. */

@@ -18,7 +18,16 @@ struct result_sink {
     void *context;
     enum healcl_status (*take)(void *context, const struct step *step, const void *data,
                                struct healcl_error *error);
+    /* Whether take looks at the data of a result: where it does not, data may be NULL, and nothing
+     * has been packed. NULL: it does for all of them. */
+    bool (*wants_data)(void *context, const struct step *step);
 };
+
+/* Whether a sink wants the data of a step's result. */
+static inline bool sink_wants_data(const struct result_sink *sink, const struct step *step)
+{
+    return !sink->wants_data || sink->wants_data(sink->context, step);
+}
 
 /* What an executor learned of one segment. */
 struct segment_result {

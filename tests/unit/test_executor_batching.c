@@ -237,13 +237,15 @@ static void write_long_segment(struct script *script, int rounds)
     free(values);
 }
 
-/* Runs the segment of a script; the notes of it are left in trace. */
-static void run_traced(struct script *script)
+/* Runs the segment of a script, as if its plan had been made within a memory limit; the notes of it
+ * are left in trace. */
+static void run_traced_within(struct script *script, uint64_t memory_limit)
 {
     struct script_results results = {0}, expected = {0};
     struct executor *executor = NULL;
     struct segment_result result = {0};
     script_plan(script);
+    script->plan->memory_limit = memory_limit;
     OK(script_run_on(script, NULL, &expected, &error));
     struct result_sink sink = script_sink(&results);
     for (int run = 0; run < 2; run++) { /* also when everything has been compiled */
@@ -260,6 +262,11 @@ static void run_traced(struct script *script)
     }
     script_results_release(&results);
     script_results_release(&expected);
+}
+
+static void run_traced(struct script *script)
+{
+    run_traced_within(script, INT64_MAX);
 }
 
 static size_t count_kernels(void)
@@ -322,6 +329,32 @@ static void results_come_last(void **state)
     assert_int_equal(within, 0);
     assert_int_equal(behind, 1 + RESULTS); /* each is mapped; only the first of them takes time */
     script_release(&script);
+}
+
+/* Where memory is short, results do not take more than a quarter of it before they are handed out.
+ */
+static void results_come_before_memory_ends(void **state)
+{
+    (void)state;
+    enum { RESULTS = 20, BYTES = 128, AT_ONCE = 5 };
+    for (int limited = 0; limited < 2; limited++) {
+        struct script script = {0};
+        int within, behind;
+        script_segment_start(&script, "s");
+        script_call(&script, "a", "zeros", "(16) :int64");
+        for (int i = 0; i < RESULTS; i++) {
+            script_call(&script, "a", "_modsum_tcc", "a 1 1009 a");
+            script_download(&script, "a");
+        }
+        script_segment_end(&script);
+        run_traced_within(&script, limited ? 4 * AT_ONCE * BYTES - 1 : INT64_MAX);
+        count_waits(&within, &behind);
+        if (limited)
+            assert_true(within >= RESULTS / AT_ONCE - 1);
+        else
+            assert_int_equal(within, 0);
+        script_release(&script);
+    }
 }
 
 /* A scalar modulus takes no launch beside the operation's, on whichever kernel. */
@@ -397,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_is_one_batch),
         cmocka_unit_test(results_come_last),
+        cmocka_unit_test(results_come_before_memory_ends),
         cmocka_unit_test(scalars_take_no_launch),
         cmocka_unit_test(tables_are_kept),
         cmocka_unit_test(clear_status_is_left),

@@ -438,7 +438,7 @@ static void sinks_fail(void **state)
         struct healcl_error failure = {0};
         struct segment_result result = {0};
         int left = taken;
-        const struct result_sink sink = {&left, failing_take};
+        const struct result_sink sink = {.context = &left, .take = failing_take};
         begin(&script);
         for (int i = 0; i < 3; i++)
             script_download(&script, "a");

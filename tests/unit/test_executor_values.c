@@ -499,6 +499,64 @@ static void many_tables(void **state)
     script_release(&script);
 }
 
+/* What a sink was given: the results' sizes, negative where it came without data. */
+struct given {
+    int64_t sizes[8];
+    size_t count;
+};
+
+static enum healcl_status note_given(void *context, const struct step *step, const void *data,
+                                     struct healcl_error *failure)
+{
+    struct given *given = context;
+    int64_t size = layout_elements(&step->in[0]->layout);
+    (void)failure;
+    assert_true(given->count < 8);
+    given->sizes[given->count++] = data ? size : -size;
+    return HEALCL_OK;
+}
+
+static bool wants_few(void *context, const struct step *step)
+{
+    (void)context;
+    return layout_elements(&step->in[0]->layout) < 10;
+}
+
+/* A result that nobody looks at is not packed: this one would take 8 TB. Others come in order. */
+static void unwanted_results(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {1, -((int64_t)1 << 40), 3, -10, 1};
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(1) :int64");
+    script_call(&script, "endless", "expand", "a 0 1099511627776");
+    script_call(&script, "few", "expand", "a 0 3");
+    script_call(&script, "ten", "zeros", "(10) :int64");
+    script_download(&script, "a");
+    script_download(&script, "endless");
+    script_download(&script, "few");
+    script_download(&script, "ten");
+    script_download(&script, "a");
+    script_plan(&script);
+    for (int on_device = 0; on_device < 2; on_device++) {
+        struct given given = {.count = 0};
+        const struct result_sink sink = {
+            .context = &given, .take = note_given, .wants_data = wants_few};
+        struct executor *executor = NULL;
+        struct segment_result result = {0};
+        if (on_device)
+            OK(device_executor_create(device, script.plan, false, &executor, &error));
+        else
+            OK(reference_executor_create(script.plan, &executor, &error));
+        OK(executor->class->run_segment(executor, &script.plan->segments[0], &sink, &result,
+                                        &error));
+        assert_int_equal(given.count, sizeof sizes / sizeof *sizes);
+        assert_memory_equal(given.sizes, sizes, sizeof sizes);
+        executor->class->destroy(executor);
+    }
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -515,6 +573,7 @@ int main(void)
         cmocka_unit_test(unwritten_tensors),
         cmocka_unit_test(few_tables_are_kept),
         cmocka_unit_test(many_tables),
+        cmocka_unit_test(unwanted_results),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

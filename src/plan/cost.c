@@ -1,0 +1,92 @@
+/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs. */
+#include "core/numbers.h"
+#include "plan/plan.h"
+
+static uint64_t tensor_bytes(const struct tensor *tensor)
+{
+    struct layout own = layout_own_elements(&tensor->layout);
+    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
+}
+
+uint64_t step_bytes(const struct step *step)
+{
+    if (step->kind == STEP_RELEASE)
+        return 0;
+    uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
+    if (step->kind == STEP_MODMUL_AXIS_SUM)
+        bytes *= 2;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            bytes += tensor_bytes(step->in[i]);
+    return bytes;
+}
+
+/* ---------------------------------------------------------------- saturating arithmetic */
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+/* ---------------------------------------------------------------- work and memory */
+
+static uint64_t elements(const struct tensor *tensor)
+{
+    return (uint64_t)layout_elements(&tensor->layout);
+}
+
+/* Each of the l*r values takes a pass over k words for each of its k residues, and one store for
+ * each digit; before that, the moduli are looked at in pairs. */
+static uint64_t full_q_visits(const struct step *step)
+{
+    const int64_t *a = step->in[0]->layout.shape;
+    uint64_t values = times((uint64_t)a[0], (uint64_t)a[2]), k = (uint64_t)a[1];
+    return plus(elements(step->out), times(plus(values, 1), times(k, k)));
+}
+
+uint64_t step_visits(const struct step *step)
+{
+    switch (step->kind) {
+    case STEP_DOWNLOAD: return elements(step->in[0]);
+    case STEP_UPLOAD:
+    case STEP_FILL:
+    case STEP_COPY:
+    case STEP_MODMUL:
+    case STEP_MODSUM:
+    case STEP_MOD:
+    case STEP_MODNEG:
+    case STEP_ABS:
+    case STEP_DIGITS:
+    case STEP_GATHER: return elements(step->out);
+    case STEP_AXIS_MODSUM:
+    case STEP_MODMUL_AXIS_SUM: return plus(elements(step->out), elements(step->in[0]));
+    case STEP_NTT:
+    case STEP_INTT:
+        return times(elements(step->out), log2_of((uint64_t)step->out->layout.shape[3]) + 1);
+    case STEP_DIGITS_FULL_Q: return full_q_visits(step);
+    case STEP_RELEASE: break;
+    }
+    return 0;
+}
+
+uint64_t step_scratch_bytes(const struct step *step)
+{
+    if (step->kind == STEP_DOWNLOAD) {
+        const struct tensor *tensor = step->in[0];
+        return layout_is_contiguous(&tensor->layout)
+                   ? 0
+                   : times(elements(tensor), dtype_size(tensor->storage->dtype));
+    }
+    if (step->kind == STEP_DIGITS_FULL_Q) {
+        /* On a device [k,k] pairs of words for inverses and four words for each modulus; the host
+         * reference has [k,k+1] words for the parts of the CRT, and six more for each modulus. */
+        uint64_t k = (uint64_t)step->in[1]->layout.shape[0];
+        return times(times(k, plus(k, 4)), 2 * sizeof(uint64_t));
+    }
+    return 0;
+}

@@ -1,0 +1,290 @@
+/*
+ * Work and memory that views ask for, however few elements are stored: what each kind of operation
+ * counts, that plans are refused just beyond a limit, and that no count overflows.
+ */
+#include "helper_device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_script.h"
+
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+#define TWO_TO(n) ((uint64_t)1 << (n))
+
+/* Plans a script within limits; the refusal, or "". The plan stays with the script. */
+static const char *plan_within(struct script *script, uint64_t memory_bytes, uint64_t work)
+{
+    static struct healcl_error refusal;
+    const struct healcl_limits limits = {.memory_bytes = memory_bytes, .work = work};
+    plan_free(script->plan);
+    script->plan = NULL;
+    healcl_error_clear(&refusal);
+    refusal.message[0] = 0;
+    enum healcl_status status = plan_create(&script->source, &limits, &script->plan, &refusal);
+    assert_int_equal(status, refusal.message[0] ? HEALCL_REFUSED : HEALCL_OK);
+    return refusal.message;
+}
+
+/* Ends the text of a script. */
+static void finish(struct script *script)
+{
+    text_put(&script->text, "]");
+    script->source = (struct source){script->text.bytes, script->text.length, false};
+}
+
+enum { CALL = 25 };
+
+/* Tensors for all calls, each made by up to 16 visits; entry CALL is the call. */
+static void write_call(struct script *script, const char *operation, const char *arguments)
+{
+    *script = (struct script){0};
+    script_upload(script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+    script_upload(script, "one", DTYPE_INT64, 1, VALUES(1), VALUES(1));
+    script_call(script, "ones", "expand", "one 0 3");
+    script_call(script, "a", "zeros", "(4,2) :int64");
+    script_call(script, "row", "zeros", "(1,2) :int64");
+    script_call(script, "rows", "expand", "row 0 100");
+    script_call(script, "out", "empty", "(4,2) :int64");
+    script_call(script, "sum", "empty", "(2) :int64");
+    script_call(script, "poly", "zeros", "(1,8,1,2) :int64");
+    script_call(script, "psi", "zeros", "(2,8) :int64");
+    script_call(script, "ninv", "zeros", "(2) :int64");
+    script_call(script, "perm", "empty", "(8) :int64");
+    script_call(script, "x", "zeros", "(1,1,2,4) :int64");
+    script_call(script, "terms", "expand", "x 1 50");
+    script_call(script, "y", "zeros", "(1,2,4) :int64");
+    script_call(script, "factors", "expand", "y 0 50");
+    script_call(script, "products", "zeros", "(1,2,4) :int64");
+    script_call(script, "digits", "empty", "(4,2,3) :int8");
+    script_call(script, "limb", "zeros", "(2,1,5) :int64");
+    script_call(script, "limbs", "expand", "limb 1 3");
+    script_call(script, "parts", "empty", "(2,4,5) :int8");
+    script_call(script, "idx", "zeros", "(4,2) :int32");
+    script_call(script, "perms", "zeros", "(2,4) :int32");
+    script_call(script, "longer", "empty", "(7,2) :int64");
+    script_call(script, "twice", "empty", "(8,2) :int64");
+    bool downloads = strcmp(operation, "device_to_host") == 0;
+    script_call(script, downloads ? NULL : "result", operation, arguments);
+    finish(script);
+}
+
+struct counted {
+    const char *operation, *arguments;
+    uint64_t visits;
+    const char *argument; /* that a refusal names */
+};
+
+static void visits_of_operations(void **state)
+{
+    (void)state;
+    static const struct counted calls[] = {
+        {"zeros", "(5,100) :int8", 500, "shape"},
+        {"set_const_val", "poly 3", 16, "a"},
+        {"contiguous", "rows", 200, "a"},
+        {"reshape", "rows (200)", 200, "a"},
+        {"device_to_host", "rows", 200, "t"},
+        {"_modmul_ttt", "a a q out", 8, "a"},
+        {"_modsum_tcc", "a 5 17 out", 8, "a"},
+        {"_mod_tt", "a q out", 8, "a"},
+        {"_modneg_tc", "a 17 out", 8, "a"},
+        {"abs", "a out", 8, "a"},
+        {"axis_modsum", "rows 0 q sum", 200 + 2, "a"},
+        {"modmul_axis_sum", "terms factors q none none none products 0", 400 + 8, "a"},
+        {"ntt", "poly perm none q psi poly 0 0", 16 * (3 + 1), "a"},
+        {"intt", "poly perm none q none none psi ninv poly 0", 16 * (3 + 1), "a"},
+        {"apply_g_decomp", "a 3 4 digits", 24, "a"},
+        {"apply_g_decomp_relative_to_full_q", "limbs ones 4 4 parts", 40 + (10 + 1) * 9, "a"},
+        {"take_along_axis", "a idx 0 out", 8, "a"},
+        {"permute", "a perms out 1 0", 8, "a"},
+        {"pad_single_axis", "a 3 0 longer", 8 + 6, "a"},
+        {"repeat_interleave", "a 2 0 twice", 16, "a"},
+        {"take_along_axis", "a idx 0 a", 8 + 8, "a"}, /* and the copy of a */
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct script script;
+        char message[256];
+        write_call(&script, calls[i].operation, calls[i].arguments);
+        assert_string_equal(plan_within(&script, 0, 0), "");
+        const struct plan *plan = script.plan;
+        uint64_t visits = 0;
+        for (size_t j = 0; j < plan->step_count; j++)
+            if (plan->steps[j].entry == CALL)
+                visits += step_visits(&plan->steps[j]);
+        if (visits != calls[i].visits)
+            fail_msg("%s %s: %" PRIu64 " visits", calls[i].operation, calls[i].arguments, visits);
+        if (visits > 16) { /* else an entry before would be refused */
+            assert_string_equal(plan_within(&script, 0, visits), "");
+            snprintf(message, sizeof message,
+                     "entry 25 (%s): argument '%s': %" PRIu64
+                     " elements to visit, above the limit of %" PRIu64,
+                     calls[i].operation, calls[i].argument, visits, visits - 1);
+            assert_string_equal(plan_within(&script, 0, visits - 1), message);
+        }
+        script_release(&script);
+    }
+}
+
+/* What an operation visits is not added to what the next one does. */
+static void operations_count_apart(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(10) :int64");
+    for (int i = 0; i < 5; i++)
+        script_call(&script, "a", "set_const_val", "a 1");
+    finish(&script);
+    assert_string_equal(plan_within(&script, 0, 10), "");
+    script_release(&script);
+}
+
+/* 2^42 visits where nothing is said. */
+static void default_limit(void **state)
+{
+    (void)state;
+    static const char *const repeats[] = {"a 0 4398046511104", "a 0 4398046511105"};
+    for (int i = 0; i < 2; i++) {
+        struct script script = {0};
+        script_call(&script, "a", "zeros", "(1) :int8");
+        script_call(&script, "a", "expand", repeats[i]);
+        script_download(&script, "a");
+        finish(&script);
+        assert_string_equal(plan_within(&script, 0, 0),
+                            i == 0 ? ""
+                                   : "entry 2 (device_to_host): argument 't': 4398046511105 "
+                                     "elements to visit, above the limit of 4398046511104");
+        assert_string_equal(plan_within(&script, 0, TWO_TO(43)), "");
+        script_release(&script);
+    }
+}
+
+/* Counts that no integer holds stay the largest there is. */
+static void counts_do_not_overflow(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(1,1,1) :int32");
+    script_call(&script, "q", "zeros", "(1) :int32");
+    script_call(&script, "out", "zeros", "(1,1,1) :int8");
+    script_call(&script, "a", "expand", "a 1 1099511627776");
+    script_call(&script, "q", "expand", "q 0 1099511627776");
+    script_call(&script, "out", "apply_g_decomp_relative_to_full_q", "a q 1 4 out");
+    finish(&script);
+    static const char message[] =
+        "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': at least "
+        "18446744073709551615 elements to visit, above the limit of 9223372036854775807";
+    assert_string_equal(plan_within(&script, 0, INT64_MAX), message);
+    assert_string_equal(plan_within(&script, 0, UINT64_MAX),
+                        "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': working on it "
+                        "takes at least 18446744073709551615 bytes beside 9 in use, above the "
+                        "limit of 9223372036854775807");
+    script_release(&script);
+
+    /* Two operations' worth of 2^59 visits each, in one. */
+    script = (struct script){0};
+    script_call(&script, "a", "zeros", "(1,1,1,1) :int64");
+    script_call(&script, "a", "expand", "a 1 576460752303423488");
+    script_call(&script, "b", "zeros", "(1,1,1) :int64");
+    script_call(&script, "b", "expand", "b 0 576460752303423488");
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
+    script_call(&script, "out", "zeros", "(1,1,1) :int64");
+    script_call(&script, "out", "modmul_axis_sum", "a b q none none none out 0");
+    finish(&script);
+    assert_string_equal(plan_within(&script, 0, TWO_TO(59) + 1), "");
+    assert_string_equal(plan_within(&script, 0, TWO_TO(59)),
+                        "entry 6 (modmul_axis_sum): argument 'a': 576460752303423489 elements to "
+                        "visit, above the limit of 576460752303423488");
+    script_release(&script);
+}
+
+/* A download is packed where its elements are not in order, and only there. */
+static void downloads_are_counted(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_call(&script, "a", "zeros", "(4,2) :int64"); /* 64 bytes */
+    script_download(&script, "a");
+    script_call(&script, "part", "get_slice", "a [1:3:1]");
+    script_download(&script, "part");
+    script_call(&script, "turned", "moveaxis", "a 0 1");
+    script_download(&script, "turned");                /* 64 more */
+    script_call(&script, "b", "zeros", "(12) :int64"); /* 160 in all, the 64 being free again */
+    finish(&script);
+    assert_string_equal(plan_within(&script, 160, 0), "");
+    assert_int_equal(script.plan->bytes_peak, 160);
+    assert_string_equal(plan_within(&script, 127, 0),
+                        "entry 5 (device_to_host): argument 't': working on it takes 64 bytes "
+                        "beside 64 in use, above the limit of 127");
+    script_release(&script);
+
+    script = (struct script){0};
+    script_call(&script, "a", "zeros", "(1) :int64");
+    script_call(&script, "a", "expand", "a 0 268435456");
+    script_download(&script, "a");
+    finish(&script);
+    assert_string_equal(plan_within(&script, 0, 0), "");
+    assert_int_equal(script.plan->bytes_peak, 8 + TWO_TO(31));
+    assert_string_equal(plan_within(&script, 16 << 20, 0),
+                        "entry 2 (device_to_host): argument 't': working on it takes 2147483648 "
+                        "bytes beside 8 in use, above the limit of 16777216");
+    script_release(&script);
+}
+
+/* Tables of a CRT grow with the square of the moduli. */
+static void tables_are_counted(void **state)
+{
+    (void)state;
+    enum { K = 1000, TABLES = 16 * K * (K + 4), STORED = 3 * 8 };
+    struct script script = {0};
+    char message[256];
+    script_call(&script, "a", "zeros", "(1,1,1) :int64");
+    script_call(&script, "q", "zeros", "(1) :int64");
+    script_call(&script, "out", "zeros", "(1,1,1) :int64");
+    script_call(&script, "a", "expand", "a 1 1000");
+    script_call(&script, "q", "expand", "q 0 1000");
+    script_call(&script, "out", "apply_g_decomp_relative_to_full_q", "a q 1 4 out");
+    finish(&script);
+    assert_string_equal(plan_within(&script, TABLES + STORED, 0), "");
+    assert_int_equal(script.plan->bytes_peak, TABLES + STORED);
+    snprintf(message, sizeof message,
+             "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': working on it takes %d "
+             "bytes beside %d in use, above the limit of %d",
+             TABLES, STORED, TABLES + STORED - 1);
+    assert_string_equal(plan_within(&script, TABLES + STORED - 1, 0), message);
+    script_release(&script);
+}
+
+/* A scalar is stored once, however far apart its uses are. */
+static void scalars_are_stored_once(void **state)
+{
+    (void)state;
+    enum { SCALARS = 500 };
+    struct script script = {0};
+    char arguments[64];
+    script_call(&script, "a", "zeros", "(1) :int64");
+    for (int i = 0; i < 3 * SCALARS; i++) {
+        snprintf(arguments, sizeof arguments, "a %d %d a", -(i % SCALARS), 1 + i % SCALARS);
+        script_call(&script, "a", "_modmul_tcc", arguments);
+    }
+    finish(&script);
+    assert_string_equal(plan_within(&script, 0, 0), "");
+    assert_int_equal(script.plan->constants.count, 2 * SCALARS);
+    assert_int_equal(script.plan->constants.storage->elements, 2 * SCALARS);
+    const struct step *last = &script.plan->steps[3 * SCALARS];
+    assert_int_equal(last->kind, STEP_MODMUL);
+    assert_int_equal(script.plan->constants.values[last->in[1]->layout.offset], 1 - SCALARS);
+    assert_int_equal(script.plan->constants.values[last->in[2]->layout.offset], SCALARS);
+    script_release(&script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(visits_of_operations),    cmocka_unit_test(operations_count_apart),
+        cmocka_unit_test(default_limit),           cmocka_unit_test(counts_do_not_overflow),
+        cmocka_unit_test(downloads_are_counted),   cmocka_unit_test(tables_are_counted),
+        cmocka_unit_test(scalars_are_stored_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
