@@ -51,20 +51,36 @@ enum healcl_status launch_digits(struct device_executor *self, const struct step
     return job_launch(&job, error);
 }
 
+/*
+ * What work-items of digits_full_q keep in private arrays for each modulus: three words, and where
+ * they take parts of 64 values as vectors 64 more. Some devices have these on a thread's stack, for
+ * a whole work-group.
+ */
+enum {
+    MODULI_MAX = 1 << 15,
+    PRIVATE_BYTES_MAX = 1 << 20,
+    PRIVATE_BYTES = 3 * sizeof(uint64_t),
+    PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + 64 * sizeof(uint64_t)
+};
+
 enum healcl_status launch_digits_full_q(struct device_executor *self, const struct step *step,
                                         struct healcl_error *error)
 {
+    const int64_t k = step->in[0]->layout.shape[1];
+    if (k > MODULI_MAX)
+        REFUSE(error, "argument '%s': %lld moduli are more than the %d that a device combines",
+               step_input_name(step, 1), (long long)k, MODULI_MAX);
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     struct layout a_view = layout_drop_axis(a, 1), out_view = layout_drop_axis(out, 1);
     const struct buffer *q, *inverses;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
     char limbs[24];
-    snprintf(limbs, sizeof limbs, "%lld", (long long)a->shape[1]);
+    snprintf(limbs, sizeof limbs, "%lld", (long long)k);
     struct job job;
     begin_digits(&job, self, step, "digits_full_q");
     job_define(&job, "LIMBS", limbs);
-    job.rounds = (uint64_t)(out->shape[1] + a->shape[1] * (a->shape[1] + 4));
+    job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
     job_set_space(&job, &a_view);
     job_set_operand(&job, 0, &out_view);
     job_set_operand(&job, 1, &a_view);
@@ -79,9 +95,12 @@ enum healcl_status launch_digits_full_q(struct device_executor *self, const stru
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
     job_add_written_table(&job, &self->status);
-    if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1) {
+    if (may_use_vectors(&job) && job.space.operand[0].stride[job.space.rank - 1] == 1 &&
+        k <= PRIVATE_BYTES_MAX / PRIVATE_BYTES_VECTORS) {
         job.launch.kernel = "digits_full_q_vectors";
         return job_launch_alone(&job, error);
     }
+    if (k > PRIVATE_BYTES_MAX / PRIVATE_BYTES / (int64_t)self->device->tuning.local_size)
+        return job_launch_alone(&job, error);
     return job_launch(&job, error);
 }

@@ -222,6 +222,16 @@ def check_growth(test, *mode):
         test.ratio(remainders(2000), remainders(8000), 7, "slices of moduli", *mode)
 
 
+def check_many_moduli(test):
+    """What kernels keep for each modulus fits a thread's stack, or is refused."""
+    run = test.run(full_q(1500), HEALCL_TUNING="general,local_size=1024")
+    test.expect(run.code == 0, "1500 moduli", run)
+    run = test.run(full_q(40000), "--memory-limit", "1T")
+    test.expect(run.code == 3 and run.err == "healcl: t.json: entry 5 "
+                "(apply_g_decomp_relative_to_full_q): argument 'q': 40000 moduli are more than the "
+                "32768 that a device combines\n", "40000 moduli", run)
+
+
 def main():
     healcl = os.path.abspath(sys.argv[1])
     has_device = subprocess.run([healcl, "devices"], capture_output=True).returncode == 0
@@ -232,6 +242,8 @@ def main():
             check_refusals(test, *mode)
             check_other_shape(test, *mode)
             check_growth(test, *mode)
+        if has_device:
+            check_many_moduli(test)
     print("%d failures%s" % (test.failures, "" if has_device else ", without a device"))
     return 1 if test.failures else 0
 
