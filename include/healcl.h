@@ -90,7 +90,8 @@ struct healcl_device;
 
 /*
  * Opens one OpenCL device. selector: "0:1" (platform and device index), part of a platform's name
- * or of what it calls its release ("pocl"), else part of a device's name, "cpu", "gpu" or "acc"; NULL or
+ * or of what it calls its release ("pocl"), else part of a device's name, "cpu", "gpu" or "acc";
+ * NULL or
  * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
  * before CPU).
  * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.

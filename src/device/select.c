@@ -368,7 +368,7 @@ static enum match match_of(const struct device_info *info, const char *selector)
     unsigned long platform, device;
     if (parse_indices(selector, &platform, &device))
         return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
-                                                                                 : MATCH_NONE;
+                                                                                : MATCH_NONE;
     if (contains(info->platform, selector) || contains(platform_release(info), selector))
         return MATCH_WHOLE;
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;

@@ -443,22 +443,14 @@ static void code_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEVICE_TEST(selectors),
-        DEVICE_TEST(platforms_go_before_names),
-        DEVICE_TEST(simulators_are_cpus),
-        DEVICE_TEST(environment_selects),
-        DEVICE_TEST(refused_selectors),
-        DEVICE_TEST(long_lists_are_cut),
-        DEVICE_TEST(unusable_devices),
-        DEVICE_TEST(type_names),
-        DEVICE_TEST(no_platform),
-        DEVICE_TEST(platform_without_devices),
-        DEVICE_TEST(broken_platform),
-        DEVICE_TEST(broken_device),
-        DEVICE_TEST(few_parameters),
-        DEVICE_TEST(properties),
-        DEVICE_TEST(installed_devices),
-        DEVICE_TEST(code_names),
+        DEVICE_TEST(selectors),           DEVICE_TEST(platforms_go_before_names),
+        DEVICE_TEST(simulators_are_cpus), DEVICE_TEST(environment_selects),
+        DEVICE_TEST(refused_selectors),   DEVICE_TEST(long_lists_are_cut),
+        DEVICE_TEST(unusable_devices),    DEVICE_TEST(type_names),
+        DEVICE_TEST(no_platform),         DEVICE_TEST(platform_without_devices),
+        DEVICE_TEST(broken_platform),     DEVICE_TEST(broken_device),
+        DEVICE_TEST(few_parameters),      DEVICE_TEST(properties),
+        DEVICE_TEST(installed_devices),   DEVICE_TEST(code_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
