@@ -112,7 +112,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     if (program->chunks > 1)
         snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
                  log2_of(device->chunk_bytes));
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
+    /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
+     * registers: -w. */
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
              program->chunks, chunk_shift, program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);

@@ -34,6 +34,7 @@ REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
+WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
@@ -88,6 +89,30 @@ def check_loops(folder):
     refused = run(NO_FAULT, *digits, cache=cache)
     expect(refused, 3)
     assert "on this device loops end after 4100" in refused.stderr, refused.stderr
+
+
+def check_warnings(folder):
+    """What a compiler warns of is not shown; and there is nothing to warn of, but what some say of
+    vectors that are wider than the CPU's registers."""
+    cache, logs = f"{folder}/warnings", Path(folder) / "logs"
+    told = run(WARNING, "run", "-q", "transcripts/modular.json", cache=cache, POCL_CACHE_DIR=cache)
+    assert expect(told, 0) == "" and told.stderr == "", told
+
+    def build(fault, transcript, **more):
+        # Its results are not there: nothing is launched.
+        run(fault, "run", "-q", "--no-verify", f"transcripts/{transcript}.json", cache=cache,
+            POCL_CACHE_DIR=f"{cache}/logged", FAULTY_WARNINGS=logs, **more)
+
+    build(WARNING, "modular")
+    if "told" not in logs.read_text():
+        print("the driver's logs have no warnings: kernels were not looked at")
+        return
+    logs.unlink()
+    for variant in "", "local", "single":
+        build(NO_FAULT, "random_1", HEALCL_VARIANT=variant)
+    warnings = [line for line in logs.read_text().splitlines()
+                if "warning: " in line and "changes the ABI" not in line]
+    assert not warnings, "\n".join(warnings)
 
 
 def check_bench():
@@ -167,6 +192,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_self_test(folder)
         check_loops(folder)
+        check_warnings(folder)
         check_check()
         check_bench()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)
