@@ -110,6 +110,7 @@ struct healcl_device {
     uint64_t used_peak;           /* of bytes_live - bytes_pooled */
     uint64_t compile_nanoseconds; /* spent building programs and making kernels */
     char *cache_directory;        /* of program binaries, or NULL: cache.c */
+    bool distrusted;              /* it failed its self-test: none of its binaries is kept */
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c */
     struct program_source *added; /* beside cl/ */
     struct program *programs;     /* built so far, the last one used first */

@@ -126,11 +126,12 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                                      healcl_cl_arithmetic_h,
                                      line,
                                      source};
-    if (!device->cache_directory)
+    if (!device->cache_directory || device->distrusted)
         return build_source(device, program, texts, options, &program->id, error);
     binary_key(&device->info, TEXT_COUNT, texts, options, program->key);
     program->id = binary_load(device, program->key, options);
-    if (program->id)
+    program->loaded = program->id != NULL;
+    if (program->loaded)
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
@@ -163,6 +164,22 @@ static void program_free(struct healcl_device *device, struct program *program)
     free(program);
 }
 
+bool device_programs_discard(struct healcl_device *device)
+{
+    bool loaded = false;
+    (void)!device_finish(device, NULL);
+    overlap_forget(device);
+    while (device->programs) {
+        struct program *program = device->programs;
+        device->programs = program->next;
+        loaded = loaded || program->loaded;
+        if (*program->key)
+            binary_remove(device, program->key);
+        program_free(device, program);
+    }
+    return loaded;
+}
+
 void device_programs_free(struct healcl_device *device)
 {
     while (device->programs) {
@@ -192,6 +209,8 @@ static bool is_worth_its_price(const struct healcl_device *device, const struct 
 void device_programs_save(struct healcl_device *device)
 {
     uint64_t start = monotonic_nanoseconds();
+    if (device->distrusted)
+        return;
     for (struct program *program = device->programs; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
