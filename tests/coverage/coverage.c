@@ -21,6 +21,7 @@
 
 #include "check/coverage.h"
 #include "device/self_test.h"
+#include "helper_opencl.h"
 
 /* What the workers share: each takes the next row that nobody has. */
 static struct shared {
@@ -188,7 +189,7 @@ static int check_rows(void)
     const struct coverage_observer observer = {NULL, print_failure};
     struct healcl_device *device = NULL;
     struct healcl_error error = {0};
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK) {
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
         printf("%s\n", error.message);
         healcl_error_clear(&error);
         return 1;

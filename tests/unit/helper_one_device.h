@@ -11,7 +11,7 @@ static inline int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    return device_open_tested(&opencl_loader, NULL, &device, &error) == HEALCL_OK ? 0 : -1;
+    return device_open_tested(helper_loader(), NULL, &device, &error) == HEALCL_OK ? 0 : -1;
 }
 
 static inline int close_device(void **state)

@@ -108,7 +108,7 @@ static void chunks(void **state)
         int tried = 0, fitted = 0;
         snprintf(text, sizeof text, "%" PRIu64, bytes);
         setenv("HEALCL_CHUNK_BYTES", text, 1);
-        OK(device_open(&opencl_loader, NULL, &device, &error));
+        OK(device_open(helper_loader(), NULL, &device, &error));
         assert_int_equal(device->chunk_bytes, bytes);
         for (int i = 0; i < file_count; i++) {
             uint64_t largest = largest_storage(transcripts[i]->plan);
@@ -135,7 +135,7 @@ static void verify_all(const char *tuning)
 {
     struct healcl_device *device = NULL;
     setenv("HEALCL_TUNING", tuning, 1);
-    OK(device_open(&opencl_loader, NULL, &device, &error));
+    OK(device_open(helper_loader(), NULL, &device, &error));
     for (int i = 0; i < file_count; i++)
         assert_true(verify(i, device));
     healcl_device_close(device);

@@ -22,7 +22,7 @@ static int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK) {
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
         print_error("%s\n", error.message);
         return -1;
     }

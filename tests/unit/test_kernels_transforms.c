@@ -22,7 +22,7 @@ static int open_device(void **state)
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     print_message("seed %#lx\n", (unsigned long)seed);
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK)
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
         return -1;
     info = device->info;
     tuning = device->tuning;
