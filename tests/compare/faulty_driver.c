@@ -109,7 +109,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
     if (!launch)
         *(void **)&launch = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
     const char *how = getenv("FAULTY_HOW");
-    if (!how || strcmp(how, "timeless") == 0 || !is_faulty(queue))
+    if (!how || how_is("timeless") || how_is("mute") || !is_faulty(queue))
         return launch(queue, kernel, dimensions, offset, global, local, wait_count, wait, event);
     if (strcmp(how, "crash") == 0)
         *(volatile int *)NULL = 0;

@@ -22,13 +22,18 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from devices import use_device  # noqa: E402
+
 SKIPPED = 77
-SECONDS = 10  # in which a bad transcript must end
-GOOD_SECONDS = 120
+CPU_SECONDS = 20  # of processor time, in which a bad transcript must end
+HANGING_SECONDS = 600  # what takes so long has not ended on a busy machine either
+LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
 
 # How many files there are at least.
 LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40, "vendors": 10}
@@ -58,7 +63,6 @@ VARIANTS = ["general", "vectors", "local", "single"]
 
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
-VENDOR_SECONDS = 600  # some compilers are slow
 
 # What platforms are called that scripts/setup-vendors.sh registers, by the names of its .icd files.
 VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel"}
@@ -97,14 +101,16 @@ class Runner:
         self.program = program
         self.failures = []
 
-    def healcl(self, *arguments, seconds=GOOD_SECONDS, environment=None):
+    def healcl(self, *arguments, limits=(), environment=None):
         """-> (exit code, standard output, standard error); the code is None after a time-out."""
         try:
-            done = subprocess.run([self.program, *arguments], stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=seconds, check=False,
+            done = subprocess.run([*limits, self.program, *arguments], stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=HANGING_SECONDS, check=False,
                                   env={**os.environ, **leak_options(arguments),
                                        **(environment or {})})
         except subprocess.TimeoutExpired:
+            return None, "", ""
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and limits:
             return None, "", ""
         return (done.returncode, done.stdout.decode("utf-8", "replace"),
                 done.stderr.decode("utf-8", "replace"))
@@ -113,10 +119,9 @@ class Runner:
         self.failures.append("%s: %s%s" % (os.path.basename(path), what,
                                            "\n" + output.rstrip() if output else ""))
 
-    def expect_good(self, path, *options, seconds=GOOD_SECONDS, environment=None):
+    def expect_good(self, path, *options, environment=None):
         """`run` verifies every result, and tells no error."""
-        code, out, err = self.healcl("run", *options, path, seconds=seconds,
-                                     environment=environment)
+        code, out, err = self.healcl("run", *options, path, environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
         if code != VERIFIED:
             self.fail(path, "%s: exit code %s" % (what, code), out + err)
@@ -127,7 +132,7 @@ class Runner:
 
     def expect_inspected(self, path, code):
         """`inspect` ends with code where no OpenCL platform can be found."""
-        got, out, err = self.healcl("inspect", path, seconds=SECONDS,
+        got, out, err = self.healcl("inspect", path, limits=LIMITED,
                                     environment={"OCL_ICD_VENDORS": "/nonexistent"})
         if got != code:
             self.fail(path, "inspect: exit code %s, not %d" % (got, code), out + err)
@@ -136,10 +141,10 @@ class Runner:
 
     def expect_bad(self, bad, *options):
         """`run` ends in time, with the right code and one line that tells the place."""
-        code, out, err = self.healcl("run", *options, bad.path, seconds=SECONDS)
+        code, out, err = self.healcl("run", *options, bad.path, limits=LIMITED)
         what = " ".join(["run", *options])
         if code is None:
-            self.fail(bad.path, "%s: still runs after %d s" % (what, SECONDS))
+            self.fail(bad.path, "%s: does not end within %d s of processor time" % (what, CPU_SECONDS))
             return
         if code not in bad.code:
             self.fail(bad.path, "%s: exit code %d, not %s" % (
@@ -260,7 +265,7 @@ def run_vendor(runner, device, paths):
         log = os.path.join(folder, "log")
         for path in paths:
             for variant in VENDOR_VARIANTS:
-                runner.expect_good(path, "--device", device["index"], seconds=VENDOR_SECONDS,
+                runner.expect_good(path, "--device", device["index"],
                                    environment={"HEALCL_VARIANT": variant, "OCLGRIND_LOG": log,
                                                 "OCLGRIND_DATA_RACES": "1"})
                 simulator_says_nothing(runner, path, device, log)
@@ -313,6 +318,8 @@ def main():
         return SKIPPED
 
     runner = Runner(arguments.healcl)
+    if not os.environ.get("HEALCL_DEVICE"):
+        use_device(arguments.healcl)
     if arguments.kind == "good":
         count = run_good(runner, transcripts(shared, False))
     elif arguments.kind == "bad":

@@ -10,6 +10,9 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from devices import use_device  # noqa: E402
+
 NEEDED_BYTES = 6 << 30
 CHUNK_BYTES = 1 << 30
 SKIPPED = 77
@@ -29,6 +32,7 @@ def available_bytes():
 
 def main():
     healcl, folder = sys.argv[1:]
+    use_device(healcl)
     available = available_bytes()
     if available is None or available < NEEDED_BYTES:
         print("SKIPPED: not enough memory")

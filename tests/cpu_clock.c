@@ -1,0 +1,39 @@
+/*
+ * A clock that other processes do not disturb: preloaded (LD_PRELOAD), it has CLOCK_MONOTONIC tell
+ * the processor time of this process and of its children that have ended. A test that holds
+ * shares of times to few per cent then holds on a busy machine too.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <time.h>
+
+typedef int clock_function(clockid_t, struct timespec *);
+
+static const long SECOND = 1000000000; /* nanoseconds */
+
+static void add(struct timespec *sum, const struct timeval *time)
+{
+    sum->tv_sec += time->tv_sec;
+    sum->tv_nsec += time->tv_usec * 1000;
+    if (sum->tv_nsec >= SECOND) {
+        sum->tv_nsec -= SECOND;
+        sum->tv_sec++;
+    }
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static clock_function *ask;
+    struct rusage children;
+    if (!ask)
+        *(void **)&ask = dlsym(RTLD_NEXT, "clock_gettime");
+    if (clock != CLOCK_MONOTONIC)
+        return ask(clock, now);
+    int code = ask(CLOCK_PROCESS_CPUTIME_ID, now);
+    if (code == 0 && getrusage(RUSAGE_CHILDREN, &children) == 0) {
+        add(now, &children.ru_utime);
+        add(now, &children.ru_stime);
+    }
+    return code;
+}
