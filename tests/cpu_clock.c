@@ -1,10 +1,13 @@
 /*
  * A clock that other processes do not disturb: preloaded (LD_PRELOAD), it has CLOCK_MONOTONIC tell
  * the processor time of this process and of its children that have ended. A test that holds
- * shares of times to few per cent then holds on a busy machine too.
+ * shares of times to few per cent then holds on a busy machine too. Where the environment has
+ * CPU_CLOCK_SPEED, a number, it runs so many times as fast: what measures for half a second
+ * measures for less.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -22,6 +25,14 @@ static void add(struct timespec *sum, const struct timeval *time)
     }
 }
 
+static void multiply(struct timespec *time, long factor)
+{
+    time->tv_sec *= factor;
+    time->tv_nsec *= factor;
+    time->tv_sec += time->tv_nsec / SECOND;
+    time->tv_nsec %= SECOND;
+}
+
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     static clock_function *ask;
@@ -35,5 +46,8 @@ int clock_gettime(clockid_t clock, struct timespec *now)
         add(now, &children.ru_utime);
         add(now, &children.ru_stime);
     }
+    const char *speed = getenv("CPU_CLOCK_SPEED");
+    if (speed)
+        multiply(now, atol(speed));
     return code;
 }

@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs `healcl tune` whole, and checks that what it chooses is right, kept, and in force.
 
-    tune.py HEALCL
+    tune.py HEALCL [CPU_CLOCK.so]
+
+Each choice is measured for a short time, by a clock that is fast (tests/cpu_clock.c), unless the whole
+is asked for (tests/share.py).
 
 Exits with 77, skipped, where there is no device.
 """
@@ -16,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
+from share import IS_ALL  # noqa: E402
 
 
 def main():
@@ -27,6 +31,8 @@ def main():
         environment = {key: value for key, value in os.environ.items()
                        if key not in ("HEALCL_TUNING", "HEALCL_VARIANT")}
         environment["HEALCL_CACHE_DIR"] = folder
+        if len(sys.argv) > 2 and not IS_ALL:
+            environment.update(LD_PRELOAD=sys.argv[2], CPU_CLOCK_SPEED="50")
 
         def run(*arguments):
             return subprocess.run([healcl, *arguments], env=environment, capture_output=True,

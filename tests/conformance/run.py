@@ -7,7 +7,8 @@
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
 bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
-random: programs drawn from fixed seeds. Exits 77 where no Python has NumPy, which makes them.
+random: programs drawn from fixed seeds, of which a run takes a share (tests/share.py), as of the
+kernel variants that each good transcript runs with. Exits 77 where no Python has NumPy, which makes them.
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
 OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
@@ -29,13 +30,14 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from devices import use_device  # noqa: E402
+from share import IS_ALL, share  # noqa: E402
 
 SKIPPED = 77
 CPU_SECONDS = 20  # of processor time, in which a bad transcript must end
 HANGING_SECONDS = 600  # what takes so long has not ended on a busy machine either
 LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
 
-# How many files there are at least.
+# How many files there are at least, in the whole.
 LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40, "vendors": 10}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
@@ -74,6 +76,7 @@ VENDOR_VARIANTS = ["", "general", "local"]
 # chunks, with work-groups of several work-items, the last of them not full, with the variants of
 # other devices, and as if nothing fitted the caches.
 SEEDS = range(101, 141)
+RANDOM_SHARE = 4
 ENVIRONMENTS = [
     {},
     {"HEALCL_TUNING": "launches_at_once=16"},
@@ -171,7 +174,7 @@ def run_good(runner, paths):
         runner.expect_inspected(path, VERIFIED)
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
-        for variant in VARIANTS:
+        for variant in share(os.path.basename(path), VARIANTS, len(VARIANTS)):
             runner.expect_good(path, environment={"HEALCL_VARIANT": variant})
     for_all(check, paths)
     return len(paths)
@@ -243,8 +246,9 @@ def run_random(runner, source):
                 runner.expect_good(path, environment=environment)
             runner.expect_good(path)
             runner.expect_good(path, "--reference")
-        for_all(check, SEEDS)
-    return len(SEEDS)
+        seeds = share("random programs", SEEDS, RANDOM_SHARE)
+        for_all(check, seeds)
+    return len(seeds)
 
 
 def simulator_says_nothing(runner, path, device, log):
@@ -337,6 +341,8 @@ def main():
     for failure in sorted(runner.failures):
         print(failure)
     least = LEAST[arguments.kind]
+    if arguments.kind == "random" and not IS_ALL:
+        least //= RANDOM_SHARE
     kind = {"good": "shared transcripts verified", "bad": "shared bad transcripts ended as expected",
             "bundled": "bundled transcripts verified",
             "bundled-bad": "bundled bad transcripts ended as expected",
