@@ -21,7 +21,7 @@ from share import IS_ALL, share  # noqa: E402
 SIZES = {"n": 16, "bits": 20, "batch": 3, "k": 2, "r": 3, "s": 5, "base-bits": 3}
 CHOICES = {"layout": ["contiguous", "heal"], "dtype": ["int8", "int32", "int64"],
            "values": ["reduced", "any"], "perm": ["none", "reverse"]}
-SHARE = 4
+SHARE = 8
 UNITS = {"butterfly", "element", "product", "byte"}
 
 

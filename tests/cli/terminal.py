@@ -59,12 +59,16 @@ ATTEMPTS = 20
 
 
 def repetitions(healcl):
-    """How often to run so that it takes at least PATIENCE four times, also if nothing else runs."""
-    few = 20
-    subprocess.run([healcl, "run", "-q", "--reference", "--repeat", str(few),
-                    ROOT / "transcripts/recognizer.json"], check=True)
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return max(few, int(4 * PATIENCE * few / (used.ru_utime + used.ru_stime)))
+    """How often to run so that it takes about four times PATIENCE, also if nothing else runs: by the
+    processor time of those that come on top of the first ones."""
+    few, more, times = 20, 520, []
+    for count in few, more:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([healcl, "run", "-q", "--reference", "--repeat", str(count),
+                        ROOT / "transcripts/recognizer.json"], check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return int(4 * PATIENCE * (more - few) / max(times[1] - times[0], 0.05))
 
 
 def on_terminal_in_time(command):

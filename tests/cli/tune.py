@@ -19,13 +19,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
-from share import IS_ALL  # noqa: E402
+from share import IS_ALL, share  # noqa: E402
+
+
+TURNS = 4  # a run in so many does it
 
 
 def main():
     healcl = sys.argv[1]
     if not use_device(healcl):
         print("no device")
+        return 77
+    if 0 not in share("whole tuning", range(TURNS), TURNS):
+        print("not in this run's share")
         return 77
     with tempfile.TemporaryDirectory(prefix="healcl-tune-") as folder:
         environment = {key: value for key, value in os.environ.items()

@@ -30,7 +30,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from devices import use_device  # noqa: E402
-from share import IS_ALL, share  # noqa: E402
+from share import COMPILE_FAST, IS_ALL, share  # noqa: E402
 
 SKIPPED = 77
 CPU_SECONDS = 20  # of processor time, in which a bad transcript must end
@@ -76,7 +76,7 @@ VENDOR_VARIANTS = ["", "general", "local"]
 # chunks, with work-groups of several work-items, the last of them not full, with the variants of
 # other devices, and as if nothing fitted the caches.
 SEEDS = range(101, 141)
-RANDOM_SHARE = 4
+RANDOM_SHARE = 8
 ENVIRONMENTS = [
     {},
     {"HEALCL_TUNING": "launches_at_once=16"},
@@ -243,7 +243,7 @@ def run_random(runner, source):
             subprocess.run([python, "-B", make, "--random", str(seed), "--operations", "60",
                             "--elements", str(elements), path], check=True)
             if environment:
-                runner.expect_good(path, environment=environment)
+                runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
             runner.expect_good(path, "--reference")
         seeds = share("random programs", SEEDS, RANDOM_SHARE)

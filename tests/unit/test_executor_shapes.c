@@ -14,7 +14,7 @@
 #include "helper_share.h"
 #include "plan/transcript.h"
 
-enum { FILES_MAX = 256, PATH_SIZE = 1024, SHARE = 2 };
+enum { FILES_MAX = 256, PATH_SIZE = 1024, SHARE = 8 };
 
 static struct healcl_transcript *transcripts[FILES_MAX];
 static char paths[FILES_MAX][PATH_SIZE];
@@ -103,7 +103,12 @@ static void chunks(void **state)
     (void)state;
     int split = 0, waiting = 0;
     bool done[FILES_MAX] = {false};
-    for (uint64_t bytes = 4096; bytes <= 1 << 24 && waiting < file_count; bytes *= 2) {
+    share_compile_fast(true);
+    for (int i = 0; i < file_count; i++) {
+        done[i] = !share_takes("chunks", (uint64_t)i, SHARE);
+        waiting += !done[i];
+    }
+    for (uint64_t bytes = 4096; bytes <= 1 << 24 && waiting > 0; bytes *= 2) {
         struct healcl_device *device = NULL;
         char text[32];
         int tried = 0, fitted = 0;
@@ -119,7 +124,7 @@ static void chunks(void **state)
             if (!verify(i, device))
                 continue;
             done[i] = true;
-            waiting++;
+            waiting--;
             fitted++;
             split += largest > bytes;
         }
@@ -127,9 +132,9 @@ static void chunks(void **state)
                       tried);
         healcl_device_close(device);
     }
-    assert_int_equal(waiting, file_count);
+    assert_int_equal(waiting, 0);
     print_message("%d transcripts had storages of several chunks\n", split);
-    assert_true(split >= 5);
+    assert_true(split >= 5 || !share_is_all());
 }
 
 static void verify_all(const char *tuning)

@@ -12,7 +12,7 @@
 #include "check/problem_check.h"
 #include "helper_share.h"
 
-enum { SHARE = 6 };
+enum { SHARE = 10 };
 
 static const uint64_t seed = 0x9a745;
 
