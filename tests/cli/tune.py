@@ -21,7 +21,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 from share import IS_ALL, share  # noqa: E402
 
-
 TURNS = 4  # a run in so many does it
 
 
