@@ -27,6 +27,7 @@ class Compare:
                             if not key.startswith("HEALCL_") or key == "HEALCL_CACHE_DIR"}
         self.environment.update(LD_PRELOAD=driver)
         self.show_pocl_alone()
+        self.faulty = ""  # a part of the name of the first of them
         self.devices = []  # two of PoCL, as --device takes them, the one that can be faulty first
 
     def show_pocl_alone(self):
@@ -40,11 +41,11 @@ class Compare:
             self.environment["OCL_ICD_VENDORS"] = str(alone)
 
     def find_devices(self):
-        for names in ("basic pthread", "basic cpu"):  # before and since PoCL 4
-            self.environment["POCL_DEVICES"] = names
+        for names, self.faulty in (("basic pthread", "basic"), ("cpu-minimal cpu", "minimal")):
+            self.environment["POCL_DEVICES"] = names  # before and since PoCL 4
             devices = subprocess.run([self.healcl, "devices", "--json"], env=self.environment,
                                      capture_output=True, text=True).stdout
-            found = {"basic" in device["name"]: device["index"]
+            found = {self.faulty in device["name"]: device["index"]
                      for device in json.loads(devices)["devices"]
                      if device["platform"] == "Portable Computing Language"}
             if len(found) == 2:
@@ -85,7 +86,7 @@ def test_faults(compare):
         options = ["--timeout", "5"] if how == "hang" else []
         devices = [compare.devices[0], "reference"] if how == "hang" else None
         got, report, table = compare.run(*options, TRANSCRIPT, devices=devices,
-                                         FAULTY_DEVICE="basic", FAULTY_HOW=how)
+                                         FAULTY_DEVICE=compare.faulty, FAULTY_HOW=how)
         faulty, other = report["runs"]
         # A device that fails its self-test is refused before it computes a transcript wrongly.
         refused = how == "wrong" and faulty["outcome"] == "failed"
@@ -102,7 +103,7 @@ def test_faults(compare):
 
 def test_ignored_children(compare):
     """Some parents ignore SIGCHLD, which is inherited: ends of processes must not get lost."""
-    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE="basic", FAULTY_HOW="crash",
+    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE=compare.faulty, FAULTY_HOW="crash",
                                   preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert code == 4, code
     assert [run["outcome"] for run in report["runs"]] == ["crashed", "verified"], report["runs"]
@@ -119,7 +120,7 @@ def test_listing(compare):
              "CL_OUT_OF_RESOURCES (-5)\n", ["passed", "passed"]),
             ("timeless", "", ["passed", "passed"])):
         for cache in f"{compare.folder}/listing-{how}", "":
-            environment = {**compare.environment, "FAULTY_DEVICE": "basic", "FAULTY_HOW": how,
+            environment = {**compare.environment, "FAULTY_DEVICE": compare.faulty, "FAULTY_HOW": how,
                            "HEALCL_CACHE_DIR": cache}
             table = subprocess.run([compare.healcl, "devices"], env=environment,
                                    capture_output=True, text=True)
@@ -150,7 +151,7 @@ def test_times_of_operations(compare):
     """A driver without times of its own: operations are timed by the host's clock, and the report
     says so. On both devices that is done in runs of their own."""
     page = Path(f"{compare.folder}/out.html")
-    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE="basic",
+    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE=compare.faulty,
                                   FAULTY_HOW="timeless")
     assert code == 0, code
     for run, clock in zip(report["runs"], ("host", "device")):
@@ -196,7 +197,7 @@ def is_run(pid):
 def test_interrupts(compare):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         report = Path(f"{compare.folder}/interrupted.json")
-        process = compare.start("--json", str(report), TRANSCRIPT, FAULTY_DEVICE="basic",
+        process = compare.start("--json", str(report), TRANSCRIPT, FAULTY_DEVICE=compare.faulty,
                                 FAULTY_HOW="hang")
         wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
         children = children_of(process)
@@ -211,7 +212,7 @@ def test_interrupts(compare):
 def test_killed_child(compare):
     """A run that something else kills, in the middle."""
     process = compare.start("--json", f"{compare.folder}/out.json", TRANSCRIPT,
-                            FAULTY_DEVICE="basic", FAULTY_HOW="hang")
+                            FAULTY_DEVICE=compare.faulty, FAULTY_HOW="hang")
     wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
     victim = next(filter(is_run, children_of(process)))
     os.kill(victim, signal.SIGKILL)
