@@ -22,7 +22,6 @@ import concurrent.futures
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +29,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from devices import use_device  # noqa: E402
+from find_python import find_python  # noqa: E402
 from share import COMPILE_FAST, IS_ALL, share  # noqa: E402
 
 SKIPPED = 77
@@ -217,15 +217,6 @@ def bundled_bad(source):
             place = "" if entry == "-" else "entry %s" % entry
             place += "" if operation == "-" else " (%s)" % operation
             yield Bad(os.path.join(folder, name), (int(code),), place)
-
-
-def find_python():
-    """A Python with NumPy, or None."""
-    for python in (sys.executable, "python3", "/usr/bin/python3"):
-        if shutil.which(python) and subprocess.run(
-                [python, "-c", "import numpy"], capture_output=True, check=False).returncode == 0:
-            return python
-    return None
 
 
 def run_random(runner, source):

@@ -12,6 +12,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 from devices import use_device  # noqa: E402
+from find_python import find_python  # noqa: E402
 
 NEEDED_BYTES = 6 << 30
 CHUNK_BYTES = 1 << 30
@@ -33,12 +34,16 @@ def available_bytes():
 def main():
     healcl, folder = sys.argv[1:]
     use_device(healcl)
+    python = find_python()
+    if not python:
+        print("SKIPPED: no Python with NumPy here (package python3-numpy)")
+        return SKIPPED
     available = available_bytes()
     if available is None or available < NEEDED_BYTES:
         print("SKIPPED: not enough memory")
         return SKIPPED
     path = os.path.join(folder, "int8_huge.json")
-    subprocess.run([sys.executable, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
+    subprocess.run([python, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
                     "--int8-huge", path], check=True)
     status = 0
     for chunk_bytes in (str(CHUNK_BYTES), ""):
