@@ -15,7 +15,7 @@
 #include "helper_share.h"
 
 static uint64_t seed = 0x4ea1;
-enum { SHARE = 6 };
+enum { SHARE = 12 };
 
 static int rounds = 40, elements = 1500;
 static int checked, split, too_large; /* problems; split: with a storage of several chunks */

@@ -103,7 +103,7 @@ static void check_transform(const struct form *form, const struct problem_dtypes
              arrangement_name(arrangement), (int)variant, error.message);
 }
 
-enum { SHARE = 8 };
+enum { SHARE = 12 };
 
 static uint64_t number; /* of transforms, checked or not */
 
