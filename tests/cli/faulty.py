@@ -69,8 +69,8 @@ def check_self_test(folder):
     # Without a place to keep it, what a child or the measuring found is told all the same.
     listed = expect(run(ADDITION, "devices"), 0)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
-    measured = json.loads(expect(run(NO_FAULT, "devices", "--measure", "--json",
-                                     POCL_EXTRA_BUILD_FLAGS=""), 0))["devices"]
+    measured = json.loads(expect(run(NO_FAULT, "devices", "-d", os.environ["HEALCL_DEVICE"],
+                                     "--measure", "--json", POCL_EXTRA_BUILD_FLAGS=""), 0))["devices"]
     assert "passed" in [device.get("self_test") for device in measured], measured
     # The failure is known, but the test runs again.
     expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
