@@ -12,6 +12,17 @@ die() {
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 
+# Says what this shell and all that it has started and waited for took of the processors: not to be
+# called in a subshell, which has started nothing.
+say_processor_time() {
+    local spent
+    spent=$(mktemp)
+    times >"$spent"
+    step "$(tr 'ms\n' '   ' <"$spent" |
+        awk '{ printf "%d", 60 * ($1 + $3 + $5 + $7) + $2 + $4 + $6 + $8 }') s of processor time"
+    rm "$spent"
+}
+
 # The first of some commands that is there.
 first_command() {
     local command

@@ -2,12 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds healcl with gcc, optimised and with warnings as errors, in build/test, and runs all tests.
 #
-#   test.sh [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
+#   test.sh [--all] [CTEST OPTION...]    e.g. scripts/test.sh -R conformance
+#
+# Long sweeps are tested in part, another one with each HEALCL_TEST_SEED, a number that is printed; --all
+# tests the whole.
 #
 # The shared conformance set is looked for in ../shared, or where HEALCL_SHARED says.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
+
+if [ "${1-}" = --all ]; then
+    export HEALCL_TEST_ALL=1
+    shift
+fi
+export HEALCL_TEST_SEED=${HEALCL_TEST_SEED:-$(date +%s)}
 
 scripts/setup.sh --test
 
@@ -15,9 +24,15 @@ preset=${HEALCL_PRESET:-test} # of CMakePresets.json; .ci/run takes others too
 build_preset "$preset"
 
 step "testing build/$preset"
+if [ "${HEALCL_TEST_ALL-}" = 1 ]; then
+    echo "all of it"
+else
+    echo "a share of the long sweeps: HEALCL_TEST_SEED=$HEALCL_TEST_SEED"
+fi
 failed=0
 ctest --preset "$preset" -j "$(jobs_count)" "$@" || failed=$?
 
 # What ctest keeps to itself: how many transcripts and cells of the coverage table were tested.
 grep -hE '^(conformance: |[0-9]+ cells are right)' "build/$preset/Testing/Temporary/LastTest.log" || true
+say_processor_time
 exit "$failed"

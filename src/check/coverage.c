@@ -39,6 +39,14 @@ size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *
     return sizes->count + has_many_moduli(form);
 }
 
+struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
+                                      const struct coverage_row *row, size_t number)
+{
+    const struct coverage_size many = {MANY_K_N, MANY_K};
+    return (struct coverage_cell){row->number, number < sizes->count ? sizes->of[number] : many,
+                                  ARRANGEMENT_COUNT, row->number + number};
+}
+
 /* ---------------------------------------------------------------- rows */
 
 static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
@@ -254,9 +262,7 @@ void coverage_check_row(struct healcl_device *device, const struct coverage_size
     }
     size_t count = coverage_sizes_of(sizes, row->form);
     for (size_t i = 0; i < count; i++) {
-        const struct coverage_size many = {MANY_K_N, MANY_K};
-        const struct coverage_cell cells = {row->number, i < sizes->count ? sizes->of[i] : many,
-                                            ARRANGEMENT_COUNT, row->number + i};
+        const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
         check_size(&check, &cells);
     }
 }

@@ -72,6 +72,10 @@ struct coverage_observer {
                    const struct healcl_error *why);
 };
 
+/* The cells of a row of one size: number counts up to coverage_sizes_of. */
+struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
+                                      const struct coverage_row *row, size_t number);
+
 /* Checks all cells of a row, or that its dtypes are refused, and fills in the rest of the row. */
 void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
                         struct coverage_row *row, const struct coverage_observer *observer);

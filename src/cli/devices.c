@@ -159,16 +159,19 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
 
 static int print_devices(const char *selector, struct report_file *json, bool measures, bool tests)
 {
-    struct device_info *list = NULL;
-    size_t count = 0, best = 0;
+    struct device_listing listing;
+    size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
-    if (device_list(&opencl_loader, &list, &count, &error) != HEALCL_OK ||
-        device_select(list, count, selector, &best, &error) != HEALCL_OK) {
+    if (device_list_all(&opencl_loader, &listing, &error) != HEALCL_OK ||
+        device_listing_check(&listing, &error) != HEALCL_OK ||
+        device_select(listing.devices, listing.count, selector, &best, &error) != HEALCL_OK) {
         code = print_error(NULL, &error, false);
         healcl_error_clear(&error);
-        best = count;
+        best = listing.count;
     }
+    const struct device_info *list = listing.devices;
+    const size_t count = listing.count;
     struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
     struct device_rates *rates = NULL;
     if (measures && count > 0 && (!selector || best < count))
@@ -177,7 +180,8 @@ static int print_devices(const char *selector, struct report_file *json, bool me
     if (self_tests)
         testing = test_all(list, count, tests && !measures, rates, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
-    const struct devices_facts facts = {list, self_tests, count, best, rates};
+    const struct devices_facts facts = {list,           self_tests,         count, best, rates,
+                                        listing.faults, listing.fault_count};
     struct style style = style_of(stdout);
     int printing = EXIT_VERIFIED;
     if (!self_tests)
@@ -191,7 +195,7 @@ static int print_devices(const char *selector, struct report_file *json, bool me
     }
     free(rates);
     free(self_tests);
-    free(list);
+    device_listing_release(&listing);
     return finish_output(code == EXIT_VERIFIED ? printing : code);
 }
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "device/internal.h"
@@ -135,6 +136,14 @@ uint64_t binary_note_build(const struct healcl_device *device, const char *key,
     }
     write_file(device, key, spent, (const unsigned char *)"", 0);
     return spent;
+}
+
+void binary_remove(const struct healcl_device *device, const char *key)
+{
+    char *path = cache_path(device->cache_directory, key);
+    if (path)
+        (void)unlink(path);
+    free(path);
 }
 
 void binary_save(struct healcl_device *device, const char *key, uint64_t spent_nanoseconds,

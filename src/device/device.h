@@ -58,11 +58,37 @@ enum { KERNEL_PARAMETER_BYTES = 904 };
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);
 
-/* All devices of all platforms, in the order of their indices. No devices at all is not an error:
- * *count is 0. A platform that cannot list its devices is one only where no other can. The list
+/* A platform that cannot be asked for its devices, and with what code it fails. */
+struct platform_fault {
+    uint32_t platform_index;
+    char platform[128]; /* its name, "" where it does not even tell that */
+    cl_int code;
+};
+
+/* What there is, in the order of indices. */
+struct device_listing {
+    struct device_info *devices;
+    size_t count;
+    struct platform_fault *faults;
+    size_t fault_count;
+};
+
+/* Lists all devices of all platforms, and the platforms that cannot list theirs. No devices at all
+ * are not an error. Released with device_listing_release, also where this fails. */
+MUST_CHECK enum healcl_status device_list_all(const struct opencl *cl,
+                                              struct device_listing *listing,
+                                              struct healcl_error *error);
+void device_listing_release(struct device_listing *listing);
+
+/* The devices alone. No devices at all is not an error: *count is 0. A platform that cannot list
+ * its devices is one only where no other can: platform 0 NAME: clGetDeviceIDs failed: ... The list
  * is freed with free(). */
 MUST_CHECK enum healcl_status device_list(const struct opencl *cl, struct device_info **list,
                                           size_t *count, struct healcl_error *error);
+
+/* HEALCL_OK, or the error that device_list gives where there is no device. */
+MUST_CHECK enum healcl_status device_listing_check(const struct device_listing *listing,
+                                                   struct healcl_error *error);
 
 /* Index in list of the best usable device that selector names (see healcl_device_open; NULL and ""
  * read HEALCL_DEVICE). */
@@ -122,6 +148,7 @@ struct healcl_device {
     uint64_t programs_built;      /* from their source */
     uint64_t programs_loaded;     /* from binaries that were kept */
     char *cache_directory;        /* of program binaries, or NULL: cache.c */
+    bool distrusted;              /* it failed its self-test: none of its binaries is kept */
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */
     struct program_source *added; /* beside cl/ */

@@ -148,6 +148,7 @@ struct program {
     struct kernel *kernels;
     char key[CACHE_KEY_SIZE];   /* of its binary */
     uint64_t spent_nanoseconds; /* on building it, in all runs; 0 where a binary was there */
+    bool loaded;                /* from its binary */
 };
 
 struct program_source {
@@ -166,6 +167,10 @@ MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
 /* Keeps the binaries of the programs that are worth it, some of them in each run. */
 void device_programs_save(struct healcl_device *device);
 
+/* Waits for the queues, releases the programs that are built, and removes what is kept of them,
+ * which is not to be trusted. Returns whether one of them was a binary that had been kept. */
+bool device_programs_discard(struct healcl_device *device);
+
 void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- binary.c */
@@ -180,6 +185,9 @@ cl_program binary_load(struct healcl_device *device, const char *key, const char
 /* Notes that the source had to be built. Returns how long that has taken in all runs so far. */
 uint64_t binary_note_build(const struct healcl_device *device, const char *key,
                            uint64_t nanoseconds);
+
+/* Removes a binary, and what was noted of it. */
+void binary_remove(const struct healcl_device *device, const char *key);
 
 /* Gets and keeps the binary of a built program. Best called when its kernels have run: some drivers
  * compile them only then. */

@@ -112,7 +112,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     if (program->chunks > 1)
         snprintf(chunk_shift, sizeof chunk_shift, " -D CHUNK_SHIFT=%u",
                  log2_of(device->chunk_bytes));
-    snprintf(options, sizeof options, "-cl-std=CL1.2 -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
+    /* Drivers may print warnings where they like, as PoCL does of vectors wider than the target's
+     * registers: -w. */
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -w -D CHUNKS=%u%s -D LOCAL_SIZE=%zu%s %s",
              program->chunks, chunk_shift, program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
@@ -124,13 +126,14 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                                      healcl_cl_arithmetic_h,
                                      line,
                                      source};
-    if (!device->cache_directory) {
+    if (!device->cache_directory || device->distrusted) {
         device->programs_built++;
         return build_source(device, program, texts, options, &program->id, error);
     }
     binary_key(&device->info, TEXT_COUNT, texts, options, program->key);
     program->id = binary_load(device, program->key, options);
-    if (program->id) {
+    program->loaded = program->id != NULL;
+    if (program->loaded) {
         device->programs_loaded++;
         return HEALCL_OK;
     }
@@ -166,6 +169,22 @@ static void program_free(struct healcl_device *device, struct program *program)
     free(program);
 }
 
+bool device_programs_discard(struct healcl_device *device)
+{
+    bool loaded = false;
+    (void)!device_finish(device, NULL);
+    overlap_forget(device);
+    while (device->programs) {
+        struct program *program = device->programs;
+        device->programs = program->next;
+        loaded = loaded || program->loaded;
+        if (*program->key)
+            binary_remove(device, program->key);
+        program_free(device, program);
+    }
+    return loaded;
+}
+
 void device_programs_free(struct healcl_device *device)
 {
     while (device->programs) {
@@ -197,6 +216,8 @@ static bool is_worth_its_price(const struct healcl_device *device, const struct 
 void device_programs_save(struct healcl_device *device)
 {
     uint64_t start = monotonic_nanoseconds();
+    if (device->distrusted)
+        return;
     for (struct program *program = device->programs; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;

@@ -189,31 +189,34 @@ static cl_int query_device(const struct opencl *cl, struct device_info *info)
 
 /* ---------------------------------------------------------------- the list */
 
-/* Appends the devices of one platform. *code is that of clGetDeviceIDs. */
-static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
-                                        uint32_t platform_index, struct device_info **list,
-                                        size_t *count, cl_int *code, struct healcl_error *error)
+MUST_CHECK static enum healcl_status add_fault(const struct opencl *cl, cl_platform_id platform,
+                                               uint32_t platform_index, cl_int code,
+                                               struct device_listing *listing,
+                                               struct healcl_error *error)
 {
-    cl_uint found = 0;
-    *code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
-    if (*code != CL_SUCCESS || found == 0)
-        return HEALCL_OK;
-    cl_device_id *ids = calloc(found, sizeof *ids);
-    if (!ids)
+    struct platform_fault *longer =
+        realloc(listing->faults, (listing->fault_count + 1) * sizeof *longer);
+    if (!longer)
         NO_MEMORY(error);
-    *code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
-    if (*code != CL_SUCCESS) {
-        free(ids);
-        return HEALCL_OK;
-    }
-    struct device_info *longer = realloc(*list, (*count + found) * sizeof **list);
-    if (!longer) {
-        free(ids);
+    listing->faults = longer;
+    struct platform_fault *fault = &longer[listing->fault_count++];
+    *fault = (struct platform_fault){.platform_index = platform_index, .code = code};
+    (void)platform_text(cl, platform, CL_PLATFORM_NAME, fault->platform, sizeof fault->platform);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_devices(const struct opencl *cl, cl_platform_id platform,
+                                                 uint32_t platform_index, const cl_device_id *ids,
+                                                 cl_uint found, struct device_listing *listing,
+                                                 struct healcl_error *error)
+{
+    struct device_info *longer =
+        realloc(listing->devices, (listing->count + found) * sizeof *longer);
+    if (!longer)
         NO_MEMORY(error);
-    }
-    *list = longer;
+    listing->devices = longer;
     for (cl_uint i = 0; i < found; i++) {
-        struct device_info *info = &longer[(*count)++];
+        struct device_info *info = &longer[listing->count++];
         memset(info, 0, sizeof *info);
         info->platform_index = platform_index;
         info->device_index = i;
@@ -222,15 +225,38 @@ static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id 
         info->fault = query_device(cl, info);
         self_test_take_findings(info);
     }
-    free(ids);
     return HEALCL_OK;
 }
 
-static enum healcl_status list_all(const struct opencl *cl, struct device_info **list,
-                                   size_t *count, struct healcl_error *error)
+/* Adds the devices of one platform, or why it does not list them. */
+MUST_CHECK static enum healcl_status list_platform(const struct opencl *cl, cl_platform_id platform,
+                                                   uint32_t platform_index,
+                                                   struct device_listing *listing,
+                                                   struct healcl_error *error)
 {
-    *list = NULL;
-    *count = 0;
+    cl_uint found = 0;
+    cl_device_id *ids = NULL;
+    cl_int code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &found);
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && found == 0))
+        return HEALCL_OK;
+    if (code == CL_SUCCESS) {
+        ids = calloc(found, sizeof *ids);
+        if (!ids)
+            NO_MEMORY(error);
+        code = cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, found, ids, NULL);
+    }
+    enum healcl_status status =
+        code == CL_SUCCESS ? add_devices(cl, platform, platform_index, ids, found, listing, error)
+                           : add_fault(cl, platform, platform_index, code, listing, error);
+    free(ids);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status list_all(const struct opencl *cl,
+                                              struct device_listing *listing,
+                                              struct healcl_error *error)
+{
+    *listing = (struct device_listing){NULL, 0, NULL, 0};
     cl_uint found = 0;
     cl_int code = cl->clGetPlatformIDs(0, NULL, &found);
     if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))
@@ -239,37 +265,59 @@ static enum healcl_status list_all(const struct opencl *cl, struct device_info *
     cl_platform_id *platforms = calloc(found, sizeof *platforms);
     if (!platforms)
         NO_MEMORY(error);
-    struct device_info *devices = NULL;
-    size_t device_count = 0;
     enum healcl_status status = HEALCL_OK;
-    cl_int fault = CL_SUCCESS; /* of the first platform that does not list its devices */
     code = cl->clGetPlatformIDs(found, platforms, NULL);
     if (code != CL_SUCCESS)
         status = opencl_error(error, code, "clGetPlatformIDs", __FILE__, __LINE__);
-    for (cl_uint i = 0; status == HEALCL_OK && i < found; i++) {
-        status = list_platform(cl, platforms[i], i, &devices, &device_count, &code, error);
-        if (code != CL_SUCCESS && code != CL_DEVICE_NOT_FOUND && fault == CL_SUCCESS)
-            fault = code;
-    }
+    for (cl_uint i = 0; status == HEALCL_OK && i < found; i++)
+        status = list_platform(cl, platforms[i], i, listing, error);
     free(platforms);
-    /* A broken platform must not keep the others from being used. */
-    if (status == HEALCL_OK && device_count == 0 && fault != CL_SUCCESS)
-        status = opencl_error(error, fault, "clGetDeviceIDs", __FILE__, __LINE__);
-    if (status != HEALCL_OK) {
-        free(devices);
-        return status;
-    }
-    *list = devices;
-    *count = device_count;
-    return HEALCL_OK;
+    return status;
+}
+
+enum healcl_status device_list_all(const struct opencl *cl, struct device_listing *listing,
+                                   struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = list_all(cl, listing, error);
+    opening_end();
+    return status;
+}
+
+void device_listing_release(struct device_listing *listing)
+{
+    free(listing->devices);
+    free(listing->faults);
+    *listing = (struct device_listing){NULL, 0, NULL, 0};
+}
+
+/* A broken platform must not keep the others from being used. */
+enum healcl_status device_listing_check(const struct device_listing *listing,
+                                        struct healcl_error *error)
+{
+    if (listing->count > 0 || listing->fault_count == 0)
+        return HEALCL_OK;
+    const struct platform_fault *fault = &listing->faults[0];
+    (void)opencl_error(error, fault->code, "clGetDeviceIDs", __FILE__, __LINE__);
+    error_prefix(error, "platform %u %s: ", fault->platform_index, fault->platform);
+    return HEALCL_DEVICE;
 }
 
 enum healcl_status device_list(const struct opencl *cl, struct device_info **list, size_t *count,
                                struct healcl_error *error)
 {
-    opening_begin();
-    enum healcl_status status = list_all(cl, list, count, error);
-    opening_end();
+    struct device_listing listing;
+    *list = NULL;
+    *count = 0;
+    enum healcl_status status = device_list_all(cl, &listing, error);
+    if (status == HEALCL_OK)
+        status = device_listing_check(&listing, error);
+    if (status == HEALCL_OK) {
+        *list = listing.devices;
+        *count = listing.count;
+        listing.devices = NULL; /* the caller's */
+    }
+    device_listing_release(&listing);
     return status;
 }
 

@@ -8,9 +8,10 @@
 
 #include "device/device.h"
 
-/* Runs the self-test, whatever is kept, and notes what it finds of the device's loops. Errors:
- * HEALCL_DEVICE, also where an answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…,
- * 0x…) is 0x…, not 0x… */
+/* Runs the self-test, whatever is kept, and notes what it finds of the device's loops. Where it
+ * fails, no binary of the programs that are built stays in the cache; a failure with one that was
+ * there counts only if the source, built anew, fails too. Errors: HEALCL_DEVICE, also where an
+ * answer is wrong: device 0:1 NAME fails its self-test: mul_hi(0x…, 0x…) is 0x…, not 0x… */
 MUST_CHECK enum healcl_status self_test_run(struct healcl_device *device,
                                             struct healcl_error *error);
 

@@ -62,9 +62,26 @@ static void print_tuned(const struct devices_facts *facts, FILE *stream)
     }
 }
 
-/* Why devices cannot or should not be used. */
+enum { FAULT_TEXT_SIZE = 80 };
+
+/* "CL_OUT_OF_RESOURCES (-5)" */
+static const char *fault_text(const struct platform_fault *fault, char text[FAULT_TEXT_SIZE])
+{
+    snprintf(text, FAULT_TEXT_SIZE, "%s (%d)", opencl_error_name(fault->code), fault->code);
+    return text;
+}
+
+/* Why devices cannot or should not be used, and which platforms tell of none. */
 static void print_reasons(const struct devices_facts *facts, FILE *stream)
 {
+    for (size_t i = 0; i < facts->fault_count; i++) {
+        const struct platform_fault *fault = &facts->faults[i];
+        char name[sizeof fault->platform], text[FAULT_TEXT_SIZE];
+        memcpy(name, fault->platform, sizeof name);
+        text_clean(name, false);
+        fprintf(stream, "- platform %u%s%s cannot be asked for its devices: %s\n",
+                fault->platform_index, *name ? " " : "", name, fault_text(fault, text));
+    }
     for (size_t i = 0; i < facts->count; i++) {
         const struct device_info *info = &facts->list[i];
         if (device_unusable(info))
@@ -192,6 +209,20 @@ static void add_device(struct json *json, cJSON *object, const struct devices_fa
     json_bool(json, object, "default", i == facts->best);
 }
 
+/* The key is there only where there is something to tell. */
+static void add_faults(struct json *json, cJSON *top, const struct devices_facts *facts)
+{
+    cJSON *list = facts->fault_count > 0 ? json_array(json, top, "platform_faults") : NULL;
+    for (size_t i = 0; i < facts->fault_count; i++) {
+        const struct platform_fault *fault = &facts->faults[i];
+        cJSON *object = json_object(json, list, NULL);
+        char text[FAULT_TEXT_SIZE];
+        json_number(json, object, "index", fault->platform_index);
+        json_string(json, object, "platform", fault->platform);
+        json_string(json, object, "error", fault_text(fault, text));
+    }
+}
+
 enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream)
 {
     struct json json;
@@ -200,5 +231,6 @@ enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *
     cJSON *devices = json_array(&json, json.top, "devices");
     for (size_t i = 0; i < facts->count; i++)
         add_device(&json, json_object(&json, devices, NULL), facts, i);
+    add_faults(&json, json.top, facts);
     return report_finish_json(&json, stream);
 }

@@ -82,8 +82,10 @@ struct devices_facts {
     const struct device_info *list;
     const struct self_test_result *self_tests; /* of each that can be used */
     size_t count;
-    size_t best;                      /* index of the one that runs by default, else count */
-    const struct device_rates *rates; /* of each, 0 where not measured; or NULL */
+    size_t best;                         /* index of the one that runs by default, else count */
+    const struct device_rates *rates;    /* of each, 0 where not measured; or NULL */
+    const struct platform_fault *faults; /* platforms that cannot be asked */
+    size_t fault_count;
 };
 
 MUST_CHECK enum healcl_status report_devices(const struct devices_facts *facts,

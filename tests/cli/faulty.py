@@ -17,6 +17,9 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from devices import use_device  # noqa: E402
+from share import COMPILE_FAST, share  # noqa: E402
 healcl, driver = sys.argv[1:3]
 
 NO_FAULT = ("", "")
@@ -34,6 +37,7 @@ REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
+WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
 FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
@@ -41,8 +45,7 @@ SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
 
 def run(fault, *arguments, cache="", **more):
     environment = {**os.environ, "HEALCL_CACHE_DIR": cache, "HEALCL_VARIANT": "general",
-                   "LD_PRELOAD": driver, **more}
-    environment.pop("HEALCL_DEVICE", None)
+                   "LD_PRELOAD": driver, **COMPILE_FAST, **more}
     if fault != NO_FAULT:
         environment.update(FAULTY_FROM=fault[0], FAULTY_TO=fault[1])
     return subprocess.run([healcl, *arguments], cwd=ROOT, env=environment, text=True,
@@ -66,7 +69,8 @@ def check_self_test(folder):
     # Without a place to keep it, what a child or the measuring found is told all the same.
     listed = expect(run(ADDITION, "devices"), 0)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
-    measured = json.loads(expect(run(NO_FAULT, "devices", "--measure", "--json", "-"), 0))["devices"]
+    measured = json.loads(expect(run(NO_FAULT, "devices", "-d", os.environ["HEALCL_DEVICE"],
+                                     "--measure", "--json", "-", POCL_EXTRA_BUILD_FLAGS=""), 0))["devices"]
     assert "passed" in [device.get("self_test") for device in measured], measured
     # The failure is known, but the test runs again.
     expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
@@ -88,6 +92,30 @@ def check_loops(folder):
     refused = run(NO_FAULT, *digits, cache=cache)
     expect(refused, 3)
     assert "on this device loops end after 4100" in refused.stderr, refused.stderr
+
+
+def check_warnings(folder):
+    """What a compiler warns of is not shown; and there is nothing to warn of, but what some say of
+    vectors that are wider than the CPU's registers."""
+    cache, logs = f"{folder}/warnings", Path(folder) / "logs"
+    told = run(WARNING, "run", "-q", "transcripts/modular.json", cache=cache, POCL_CACHE_DIR=cache)
+    assert expect(told, 0) == "" and told.stderr == "", told
+
+    def build(fault, transcript, **more):
+        # Its results are not there: nothing is launched.
+        run(fault, "run", "-q", "--no-verify", f"transcripts/{transcript}.json", cache=cache,
+            POCL_CACHE_DIR=f"{cache}/logged", FAULTY_WARNINGS=logs, **more)
+
+    build(WARNING, "modular")
+    if "told" not in logs.read_text():
+        print("the driver's logs have no warnings: kernels were not looked at")
+        return
+    logs.unlink()
+    for variant in share("variants without a warning", ("", "local", "single"), 3):
+        build(NO_FAULT, "random_1", HEALCL_VARIANT=variant)
+    warnings = [line for line in logs.read_text().splitlines()
+                if "warning: " in line and "changes the ABI" not in line]
+    assert not warnings, "\n".join(warnings)
 
 
 def check_bench():
@@ -161,12 +189,13 @@ def check_diagnosis(fault, transcript, operation, folder):
 
 
 def main():
-    if run(NO_FAULT, "devices").returncode == 4:
+    if not use_device(healcl):
         print("no device")
         return 77
     with tempfile.TemporaryDirectory() as folder:
         check_self_test(folder)
         check_loops(folder)
+        check_warnings(folder)
         check_check()
         check_bench()
         told, case = check_diagnosis(NEGATION, "transcripts/modular.json", "modneg", folder)

@@ -1,10 +1,12 @@
 /*
  * A compiler that gets one thing wrong: preloaded (LD_PRELOAD), it builds every program with the
- * environment's FAULTY_FROM replaced by FAULTY_TO.
+ * environment's FAULTY_FROM replaced by FAULTY_TO. Where FAULTY_WARNINGS names a file, it builds
+ * without -w, appends the build logs, and launches nothing.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,4 +47,49 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
     for (cl_uint i = 0; i < count; i++)
         free(owned[i]);
     return program;
+}
+
+typedef cl_int build_function(cl_program, cl_uint, const cl_device_id *, const char *,
+                              void(CL_CALLBACK *)(cl_program, void *), void *);
+
+static void append_log(const char *path, cl_program program, cl_device_id device)
+{
+    static char log[1 << 20];
+    FILE *file = fopen(path, "a");
+    if (file && clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log,
+                                      NULL) == CL_SUCCESS)
+        fputs(log, file);
+    if (file)
+        fclose(file);
+}
+
+cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
+                      const char *options, void(CL_CALLBACK *notify)(cl_program, void *),
+                      void *data)
+{
+    static build_function *build;
+    const char *path = getenv("FAULTY_WARNINGS");
+    if (!build)
+        *(void **)&build = dlsym(RTLD_NEXT, "clBuildProgram");
+    char *changed = path && options ? replaced(options, " -w ", " ") : NULL;
+    cl_int code = build(program, count, devices, changed ? changed : options, notify, data);
+    free(changed);
+    if (path && count == 1)
+        append_log(path, program, devices[0]);
+    return code;
+}
+
+typedef cl_int launch_function(cl_command_queue, cl_kernel, cl_uint, const size_t *, const size_t *,
+                               const size_t *, cl_uint, const cl_event *, cl_event *);
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                              const size_t *offset, const size_t *global, const size_t *local,
+                              cl_uint wait_count, const cl_event *wait, cl_event *event)
+{
+    static launch_function *launch;
+    if (!launch)
+        *(void **)&launch = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
+    return getenv("FAULTY_WARNINGS")
+               ? clEnqueueBarrierWithWaitList(queue, wait_count, wait, event)
+               : launch(queue, kernel, dimensions, offset, global, local, wait_count, wait, event);
 }

@@ -7,6 +7,7 @@
  *   hang     never comes back      wrong    launches nothing, and says that it did
  *   abort    prints a line and aborts
  *   claim    writes the JSON of a run that is verified, but compared nothing, and exits with 0
+ * With FAULTY_HOW=mute there is a further platform, the last one, which fails to list its devices.
  * With FAULTY_HOW=timeless their events have times that do not advance, as rusticl's; with talk the
  * driver greets on standard output.
  */
@@ -51,15 +52,54 @@ cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t si
     return code;
 }
 
+static int how_is(const char *what)
+{
+    const char *how = getenv("FAULTY_HOW");
+    return how && strcmp(how, what) == 0;
+}
+
+static char mute; /* a platform */
+
 cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *platforms, cl_uint *count)
 {
     static cl_int (*list)(cl_uint, cl_platform_id *, cl_uint *);
+    cl_uint found = 0;
     if (!list)
         *(void **)&list = dlsym(RTLD_NEXT, "clGetPlatformIDs");
-    const char *how = getenv("FAULTY_HOW");
-    if (how && strcmp(how, "talk") == 0)
+    if (how_is("talk"))
         printf("{ welcome to this driver }\n");
-    return list(room, platforms, count);
+    cl_int code = list(room, platforms, &found);
+    if (code == CL_SUCCESS && how_is("mute")) {
+        if (platforms && found < room)
+            platforms[found] = (cl_platform_id)(void *)&mute;
+        found++;
+    }
+    if (count)
+        *count = found;
+    return code;
+}
+
+cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t size, void *value,
+                         size_t *needed)
+{
+    static cl_int (*ask)(cl_platform_id, cl_platform_info, size_t, void *, size_t *);
+    if (!ask)
+        *(void **)&ask = dlsym(RTLD_NEXT, "clGetPlatformInfo");
+    if (platform != (cl_platform_id)(void *)&mute)
+        return ask(platform, what, size, value, needed);
+    if (value && size > 0)
+        snprintf(value, size, "Mute\x1b[2J platform");
+    return CL_SUCCESS;
+}
+
+cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room,
+                      cl_device_id *devices, cl_uint *count)
+{
+    static cl_int (*list)(cl_platform_id, cl_device_type, cl_uint, cl_device_id *, cl_uint *);
+    if (!list)
+        *(void **)&list = dlsym(RTLD_NEXT, "clGetDeviceIDs");
+    return platform == (cl_platform_id)(void *)&mute ? CL_OUT_OF_RESOURCES
+                                                     : list(platform, type, room, devices, count);
 }
 
 /* In the place of the program, whose pipe this is (src/core/process.h). */
@@ -78,7 +118,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
     if (!launch)
         *(void **)&launch = dlsym(RTLD_NEXT, "clEnqueueNDRangeKernel");
     const char *how = getenv("FAULTY_HOW");
-    if (!how || strcmp(how, "timeless") == 0 || !is_faulty(queue))
+    if (!how || how_is("timeless") || how_is("mute") || !is_faulty(queue))
         return launch(queue, kernel, dimensions, offset, global, local, wait_count, wait, event);
     if (strcmp(how, "crash") == 0)
         *(volatile int *)NULL = 0;

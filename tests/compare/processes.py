@@ -26,31 +26,43 @@ class Compare:
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("HEALCL_") or key == "HEALCL_CACHE_DIR"}
         self.environment.update(LD_PRELOAD=driver)
+        self.show_pocl_alone()
+        self.faulty = ""  # a part of the name of the first of them
         self.devices = []  # two of PoCL, as --device takes them, the one that can be faulty first
 
+    def show_pocl_alone(self):
+        """Whatever else is installed is neither listed nor tested, where the loader can be told so."""
+        registered = Path(self.environment.get("OCL_ICD_VENDORS") or "/etc/OpenCL/vendors")
+        found = list(registered.glob("*pocl*.icd")) if registered.is_dir() else []
+        if found:
+            alone = Path(self.folder) / "vendors"
+            alone.mkdir()
+            (alone / "pocl.icd").write_text(found[0].read_text())
+            self.environment["OCL_ICD_VENDORS"] = str(alone)
+
     def find_devices(self):
-        for names in ("basic pthread", "basic cpu"):  # before and since PoCL 4
-            self.environment["POCL_DEVICES"] = names
+        for names, self.faulty in (("basic pthread", "basic"), ("cpu-minimal cpu", "minimal")):
+            self.environment["POCL_DEVICES"] = names  # before and since PoCL 4
             devices = subprocess.run([self.healcl, "devices", "--json", "-"], env=self.environment,
                                      capture_output=True, text=True).stdout
-            found = {"basic" in device["name"]: device["index"]
+            found = {self.faulty in device["name"]: device["index"]
                      for device in json.loads(devices)["devices"]
                      if device["platform"] == "Portable Computing Language"}
             if len(found) == 2:
                 self.devices = [found[True], found[False]]
                 return
 
-    def start(self, *arguments, preexec_fn=None, **environment):
+    def start(self, *arguments, devices=None, preexec_fn=None, **environment):
         command = [self.healcl, "compare", "--no-measure", *arguments]
-        for device in self.devices:
+        for device in devices or self.devices:
             command += ["-d", device]
         return subprocess.Popen(command, cwd=ROOT, env={**self.environment, **environment},
                                 preexec_fn=preexec_fn, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run(self, *arguments, **environment):
-        """The exit code, and the JSON."""
-        process = self.start("--json", f"{self.folder}/out.json", *arguments, **environment)
-        out, errors = process.communicate(timeout=300)
+    def run(self, *arguments, **more):
+        """The exit code, the JSON and what is printed."""
+        process = self.start("--json", f"{self.folder}/out.json", *arguments, **more)
+        out, errors = process.communicate()
         assert errors == "", errors
         return process.returncode, json.loads(Path(f"{self.folder}/out.json").read_text()), out
 
@@ -68,13 +80,15 @@ def test_faults(compare):
             ("abort", 4, "crashed", lambda run: run["signal"] == signal.SIGABRT
              and run["message"] == "driver: <b>internal error</b> ?[31m| `x`"),
             ("exit", 4, "failed", lambda run: run["exit_code"] == 42),
-            ("hang", 4, "timed out", lambda run: run["process_ns"] >= 8e9),
+            ("hang", 4, "timed out", lambda run: run["process_ns"] >= 5e9),
             ("claim", 4, "unproven", lambda run: run["results"]["compared"] == 0
              and run["verified"] is None and "speedup" not in run),
             ("wrong", 1, "different", lambda run: run["results"]["different"] == 1)):
-        timeout = "8" if how == "hang" else "300"
-        got, report, table = compare.run("--timeout", timeout, TRANSCRIPT, FAULTY_DEVICE="basic",
-                                         FAULTY_HOW=how)
+        # Little time for what hangs, and for nothing else that might take long.
+        options = ["--timeout", "5"] if how == "hang" else []
+        devices = [compare.devices[0], "reference"] if how == "hang" else None
+        got, report, table = compare.run(*options, TRANSCRIPT, devices=devices,
+                                         FAULTY_DEVICE=compare.faulty, FAULTY_HOW=how)
         faulty, other = report["runs"]
         # A device that fails its self-test is refused before it computes a transcript wrongly.
         refused = how == "wrong" and faulty["outcome"] == "failed"
@@ -102,7 +116,7 @@ def test_check(compare):
 
 def test_ignored_children(compare):
     """Some parents ignore SIGCHLD, which is inherited: ends of processes must not get lost."""
-    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE="basic", FAULTY_HOW="crash",
+    code, report, _ = compare.run(TRANSCRIPT, FAULTY_DEVICE=compare.faulty, FAULTY_HOW="crash",
                                   preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
     assert code == 4, code
     assert [run["outcome"] for run in report["runs"]] == ["crashed", "verified"], report["runs"]
@@ -115,15 +129,17 @@ def test_listing(compare):
             ("crash", "crashes in its self-test: SIGSEGV", ["failed", "passed"]),
             ("exit", "ends its self-test with exit code 42", ["failed", "passed"]),
             ("wrong", "fails its self-test", ["failed", "passed"]),
+            ("mute", "- platform 1 Mute?[2J platform cannot be asked for its devices: "
+             "CL_OUT_OF_RESOURCES (-5)\n", ["passed", "passed"]),
             ("timeless", "", ["passed", "passed"])):
         for cache in f"{compare.folder}/listing-{how}", "":
-            environment = {**compare.environment, "FAULTY_DEVICE": "basic", "FAULTY_HOW": how,
+            environment = {**compare.environment, "FAULTY_DEVICE": compare.faulty, "FAULTY_HOW": how,
                            "HEALCL_CACHE_DIR": cache}
             table = subprocess.run([compare.healcl, "devices"], env=environment,
                                    capture_output=True, text=True)
             assert table.returncode == 0 and not table.stderr, (how, table)
             *listed, told = table.stdout.split("\n\n")
-            assert words in told and bool(words) == ("self-test" in told), (how, told)
+            assert words in told and ("self-test" in words) == ("self-test" in told), (how, told)
             shown = {line.split()[0]: line for line in listed[0].splitlines()}
             for device, outcome in zip(compare.devices, outcomes):
                 assert f" {outcome} " in shown[device], (how, outcome, shown[device])
@@ -148,7 +164,7 @@ def test_times_of_operations(compare):
     """A driver without times of its own: operations are timed by the host's clock, and the report
     says so. On both devices that is done in runs of their own."""
     page = Path(f"{compare.folder}/out.html")
-    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE="basic",
+    code, report, _ = compare.run("--html", str(page), TRANSCRIPT, FAULTY_DEVICE=compare.faulty,
                                   FAULTY_HOW="timeless")
     assert code == 0, code
     for run, clock in zip(report["runs"], ("host", "device")):
@@ -158,8 +174,8 @@ def test_times_of_operations(compare):
         assert profile["overhead"] > 0, run
         times = {part["name"]: part["time_ns"] for part in run["ops"]}
         assert times["ntt"] > 0 and times["modmul"] > 0 and times["reshape"] == 0, times
-        # Each command is part of a run; medians of kinds may come from different ones.
-        assert sum(times.values()) < 1.5 * max(profile["runs_ns"]), (times, profile)
+        # Each command is part of a run; three of five take at least the median of their kind.
+        assert 3 * sum(times.values()) <= sum(profile["runs_ns"]), (times, profile)
     assert page.read_text().count("<small>host&#39;s clock</small>") == 1
     assert page.read_text().count("since the driver takes no times") == 1
 
@@ -170,7 +186,7 @@ def children_of(process):
     return [int(line) for line in found.split()]
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(condition, what, seconds=600):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, what
@@ -194,11 +210,12 @@ def is_run(pid):
 def test_interrupts(compare):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL):
         report = Path(f"{compare.folder}/interrupted.json")
-        process = compare.start("--repeat", "1000000", "--json", str(report), TRANSCRIPT)
+        process = compare.start("--json", str(report), TRANSCRIPT, FAULTY_DEVICE=compare.faulty,
+                                FAULTY_HOW="hang")
         wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
         children = children_of(process)
         process.send_signal(number)
-        assert process.wait(60) == -number, process.returncode
+        assert process.wait() == -number, process.returncode
         wait_for(lambda: all(map(is_gone, children)), f"{children} live on after {number}")
         assert not report.exists()
         if number != signal.SIGKILL:
@@ -207,11 +224,12 @@ def test_interrupts(compare):
 
 def test_killed_child(compare):
     """A run that something else kills, in the middle."""
-    process = compare.start("--repeat", "3000", "--json", f"{compare.folder}/out.json", TRANSCRIPT)
+    process = compare.start("--json", f"{compare.folder}/out.json", TRANSCRIPT,
+                            FAULTY_DEVICE=compare.faulty, FAULTY_HOW="hang")
     wait_for(lambda: any(map(is_run, children_of(process))), "no child was started")
     victim = next(filter(is_run, children_of(process)))
     os.kill(victim, signal.SIGKILL)
-    process.communicate(timeout=300)
+    process.communicate()
     assert process.returncode == 4, process.returncode
     runs = json.loads(Path(f"{compare.folder}/out.json").read_text())["runs"]
     assert [run["outcome"] for run in runs] == ["crashed", "verified"], runs

@@ -7,7 +7,8 @@
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
 bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
-random: programs drawn from fixed seeds. Exits 77 where no Python has NumPy, which makes them.
+random: programs drawn from fixed seeds, of which a run takes a share (tests/share.py), as of the
+kernel variants that each good transcript runs with. Exits 77 where no Python has NumPy, which makes them.
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
 OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
@@ -21,15 +22,22 @@ import concurrent.futures
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 
-SKIPPED = 77
-SECONDS = 10  # in which a bad transcript must end
-GOOD_SECONDS = 120
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from devices import use_device  # noqa: E402
+from find_python import find_python  # noqa: E402
+from share import COMPILE_FAST, IS_ALL, share  # noqa: E402
 
-# How many files there are at least.
+SKIPPED = 77
+CPU_SECONDS = 20  # of processor time, in which a bad transcript must end
+HANGING_SECONDS = 600  # what takes so long has not ended on a busy machine either
+LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
+
+# How many files there are at least, in the whole.
 LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40, "vendors": 10}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
@@ -57,7 +65,6 @@ VARIANTS = ["general", "vectors", "local", "single"]
 
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
-VENDOR_SECONDS = 600  # some compilers are slow
 
 # What platforms are called that scripts/setup-vendors.sh registers, by the names of its .icd files.
 VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel"}
@@ -69,6 +76,7 @@ VENDOR_VARIANTS = ["", "general", "local"]
 # chunks, with work-groups of several work-items, the last of them not full, with the variants of
 # other devices, and as if nothing fitted the caches.
 SEEDS = range(101, 141)
+RANDOM_SHARE = 8
 ENVIRONMENTS = [
     {},
     {"HEALCL_TUNING": "launches_at_once=16"},
@@ -96,14 +104,16 @@ class Runner:
         self.program = program
         self.failures = []
 
-    def healcl(self, *arguments, seconds=GOOD_SECONDS, environment=None):
+    def healcl(self, *arguments, limits=(), environment=None):
         """-> (exit code, standard output, standard error); the code is None after a time-out."""
         try:
-            done = subprocess.run([self.program, *arguments], stdin=subprocess.DEVNULL,
-                                  capture_output=True, timeout=seconds, check=False,
+            done = subprocess.run([*limits, self.program, *arguments], stdin=subprocess.DEVNULL,
+                                  capture_output=True, timeout=HANGING_SECONDS, check=False,
                                   env={**os.environ, **leak_options(arguments),
                                        **(environment or {})})
         except subprocess.TimeoutExpired:
+            return None, "", ""
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL) and limits:
             return None, "", ""
         return (done.returncode, done.stdout.decode("utf-8", "replace"),
                 done.stderr.decode("utf-8", "replace"))
@@ -112,9 +122,9 @@ class Runner:
         self.failures.append("%s: %s%s" % (os.path.basename(path), what,
                                            "\n" + output.rstrip() if output else ""))
 
-    def expect_good(self, path, *options, seconds=GOOD_SECONDS, environment=None):
+    def expect_good(self, path, *options, environment=None):
         """`run` verifies every result, and tells no error."""
-        code, out, err = self.healcl("run", "--no-warmup", *options, path, seconds=seconds,
+        code, out, err = self.healcl("run", "--no-warmup", *options, path,
                                      environment=environment)
         what = " ".join(["run", *options, str(environment or "")]).strip()
         if code != VERIFIED:
@@ -126,7 +136,7 @@ class Runner:
 
     def expect_inspected(self, path, code):
         """`inspect` ends with code where no OpenCL platform can be found."""
-        got, out, err = self.healcl("inspect", path, seconds=SECONDS,
+        got, out, err = self.healcl("inspect", path, limits=LIMITED,
                                     environment={"OCL_ICD_VENDORS": "/nonexistent"})
         if got != code:
             self.fail(path, "inspect: exit code %s, not %d" % (got, code), out + err)
@@ -135,10 +145,10 @@ class Runner:
 
     def expect_bad(self, bad, *options):
         """`run` ends in time, with the right code and one line that tells the place."""
-        code, out, err = self.healcl("run", "--no-warmup", *options, bad.path, seconds=SECONDS)
+        code, out, err = self.healcl("run", "--no-warmup", *options, bad.path, limits=LIMITED)
         what = " ".join(["run", *options])
         if code is None:
-            self.fail(bad.path, "%s: still runs after %d s" % (what, SECONDS))
+            self.fail(bad.path, "%s: does not end within %d s of processor time" % (what, CPU_SECONDS))
             return
         if code not in bad.code:
             self.fail(bad.path, "%s: exit code %d, not %s" % (
@@ -165,7 +175,7 @@ def run_good(runner, paths):
         runner.expect_inspected(path, VERIFIED)
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
-        for variant in VARIANTS:
+        for variant in share(os.path.basename(path), VARIANTS, len(VARIANTS)):
             runner.expect_good(path, environment={"HEALCL_VARIANT": variant})
     for_all(check, paths)
     return len(paths)
@@ -228,11 +238,12 @@ def run_random(runner, source):
             subprocess.run([python, "-B", make, "--random", str(seed), "--operations", "60",
                             "--elements", str(elements), path], check=True)
             if environment:
-                runner.expect_good(path, environment=environment)
+                runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
             runner.expect_good(path, "--reference")
-        for_all(check, SEEDS)
-    return len(SEEDS)
+        seeds = share("random programs", SEEDS, RANDOM_SHARE)
+        for_all(check, seeds)
+    return len(seeds)
 
 
 def simulator_says_nothing(runner, path, device, log):
@@ -253,7 +264,7 @@ def run_vendor(runner, device, paths):
         log = os.path.join(folder, "log")
         for path in paths:
             for variant in VENDOR_VARIANTS:
-                runner.expect_good(path, "--device", device["index"], seconds=VENDOR_SECONDS,
+                runner.expect_good(path, "--device", device["index"],
                                    environment={"HEALCL_VARIANT": variant, "OCLGRIND_LOG": log,
                                                 "OCLGRIND_DATA_RACES": "1"})
                 simulator_says_nothing(runner, path, device, log)
@@ -306,6 +317,8 @@ def main():
         return SKIPPED
 
     runner = Runner(arguments.healcl)
+    if not os.environ.get("HEALCL_DEVICE"):
+        use_device(arguments.healcl)
     if arguments.kind == "good":
         count = run_good(runner, transcripts(shared, False))
     elif arguments.kind == "bad":
@@ -323,6 +336,8 @@ def main():
     for failure in sorted(runner.failures):
         print(failure)
     least = LEAST[arguments.kind]
+    if arguments.kind == "random" and not IS_ALL:
+        least //= RANDOM_SHARE
     kind = {"good": "shared transcripts verified", "bad": "shared bad transcripts ended as expected",
             "bundled": "bundled transcripts verified",
             "bundled-bad": "bundled bad transcripts ended as expected",

@@ -6,7 +6,8 @@
  *
  *     coverage [--quick] [--form NAME] [--jobs N] [FILE]
  *
- * --quick takes few n and k. --jobs: work in so many processes. FILE gets the table as Markdown.
+ * --quick takes few n and k. --jobs: work in so many processes. FILE gets the table as Markdown. A
+ * run takes a share of all n and k for each row (helper_share.h).
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -21,6 +22,8 @@
 
 #include "check/coverage.h"
 #include "device/self_test.h"
+#include "helper_opencl.h"
+#include "helper_share.h"
 
 /* What the workers share: each takes the next row that nobody has. */
 static struct shared {
@@ -34,6 +37,7 @@ static struct coverage_row *rows; /* of shared */
 static int row_count;
 static struct coverage_sizes sizes;
 static const char *only; /* form */
+static bool is_quick;
 
 static void print_failure(void *context, const struct coverage_row *row,
                           const struct coverage_cell *cell, const struct healcl_error *why)
@@ -130,9 +134,10 @@ static void print_table(FILE *file)
     fprintf(file, "# What has been checked on a device\n\n");
     fprintf(file,
             "Each number counts calls of a form that ran on %s and left every byte of every "
-            "storage as the host reference has it, one for each pair of n and k: n from %" PRId64
+            "storage as the host reference has it, one for each pair of n and k%s: n from %" PRId64
             " to %" PRId64 " in powers of two, k of",
-            shared->device_name, sizes.of[0].n, sizes.of[sizes.count - 1].n);
+            shared->device_name, share_is_all() ? "" : " of this run's share", sizes.of[0].n,
+            sizes.of[sizes.count - 1].n);
     for (size_t i = 0; i < sizes.count && sizes.of[i].n == sizes.of[0].n; i++)
         fprintf(file, "%s %" PRId64, i ? "," : "", sizes.of[i].k);
     fprintf(file,
@@ -154,10 +159,39 @@ static void print_table(FILE *file)
     print_refusals(file);
 }
 
-/* A cell that applies to some sizes of a row applies to all of them. */
-static void check_full(struct coverage_row *row)
+/* Of so many neighbouring sizes one is taken. */
+enum { SHARE = 20, QUICK_SHARE = 2 };
+
+static bool takes_size(const struct coverage_row *row, size_t number)
 {
-    int wanted = (int)coverage_sizes_of(&sizes, row->form);
+    char sweep[32];
+    snprintf(sweep, sizeof sweep, "row %u", row->number);
+    return share_takes(sweep, number, is_quick ? QUICK_SHARE : SHARE);
+}
+
+/* The sizes of the row that this run takes. Returns how many. */
+static int check_row(struct healcl_device *device, struct coverage_row *row,
+                     const struct coverage_observer *observer)
+{
+    int taken = 0;
+    size_t count = coverage_sizes_of(&sizes, row->form);
+    if (share_is_all() || !problem_accepts(row->form, &row->dtypes)) {
+        coverage_check_row(device, &sizes, row, observer);
+        return (int)count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct coverage_cell cells = coverage_cell_of(&sizes, row, i);
+        if (!takes_size(row, i))
+            continue;
+        coverage_check_cell(device, &cells, row, observer);
+        taken++;
+    }
+    return taken;
+}
+
+/* A cell that applies to some sizes of a row applies to all of them that were taken. */
+static void check_full(struct coverage_row *row, int wanted)
+{
     int applied = 0;
     for (int i = 0; i < ARRANGEMENT_COUNT && !row->refused; i++) {
         applied += row->applied[i];
@@ -188,7 +222,7 @@ static int check_rows(void)
     const struct coverage_observer observer = {NULL, print_failure};
     struct healcl_device *device = NULL;
     struct healcl_error error = {0};
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK) {
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
         printf("%s\n", error.message);
         healcl_error_clear(&error);
         return 1;
@@ -200,8 +234,7 @@ static int check_rows(void)
         double start = seconds(CLOCK_PROCESS_CPUTIME_ID);
         if (!is_wanted(row))
             continue;
-        coverage_check_row(device, &sizes, row, &observer);
-        check_full(row);
+        check_full(row, check_row(device, row, &observer));
         shared->seconds[i] = seconds(CLOCK_PROCESS_CPUTIME_ID) - start;
     }
     healcl_device_close(device);
@@ -265,12 +298,11 @@ static int print_summary(void)
 
 int main(int argc, char **argv)
 {
-    bool quick = false;
     const char *path = NULL;
     int jobs = 1;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
-            quick = true;
+            is_quick = true;
         else if (strcmp(argv[i], "--form") == 0 && i + 1 < argc)
             only = argv[++i];
         else if (strcmp(argv[i], "--jobs") == 0 && i + 1 < argc)
@@ -288,7 +320,9 @@ int main(int argc, char **argv)
         return 1;
     }
     rows = shared->rows;
-    coverage_sizes_init(&sizes, quick);
+    share_compile_variants_fast();
+    (void)share_takes("", 0, 1); /* says the seed, before there are several processes */
+    coverage_sizes_init(&sizes, is_quick);
     row_count = (int)coverage_rows_init(rows);
     int failed = run_workers(jobs);
     print_table(stdout);

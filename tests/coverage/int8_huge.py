@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a transcript with more than 2^31 int8 elements: in storages of several chunks, and whole.
+"""Runs a transcript with more than 2^31 int8 elements: in storages of several chunks, and whole; one of
+both in each run (tests/share.py).
 
 usage: int8_huge.py HEALCL FOLDER
 """
@@ -10,6 +11,11 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests"))
+from devices import use_device  # noqa: E402
+from find_python import find_python  # noqa: E402
+from share import share  # noqa: E402
+
 NEEDED_BYTES = 6 << 30
 CHUNK_BYTES = 1 << 30
 SKIPPED = 77
@@ -29,15 +35,20 @@ def available_bytes():
 
 def main():
     healcl, folder = sys.argv[1:]
+    use_device(healcl)
+    python = find_python()
+    if not python:
+        print("SKIPPED: no Python with NumPy here (package python3-numpy)")
+        return SKIPPED
     available = available_bytes()
     if available is None or available < NEEDED_BYTES:
         print("SKIPPED: not enough memory")
         return SKIPPED
     path = os.path.join(folder, "int8_huge.json")
-    subprocess.run([sys.executable, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
+    subprocess.run([python, "-B", os.path.join(ROOT, "scripts", "make_transcripts.py"),
                     "--int8-huge", path], check=True)
     status = 0
-    for chunk_bytes in (str(CHUNK_BYTES), ""):
+    for chunk_bytes in share("huge", (str(CHUNK_BYTES), ""), 2):
         print("HEALCL_CHUNK_BYTES=%s" % chunk_bytes, flush=True)
         environment = dict(os.environ, HEALCL_CHUNK_BYTES=chunk_bytes)
         status |= subprocess.run([healcl, "run", "-q", path], env=environment, check=False).returncode

@@ -12,7 +12,7 @@ static inline int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK)
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
         return -1;
     device->info.max_parameter_bytes = KERNEL_PARAMETER_BYTES;
     return 0;

@@ -28,7 +28,13 @@ struct helper_opencl {
 extern struct helper_opencl helper;
 extern const struct opencl helper_opencl;
 
-/* The same, but event times do not advance, as rusticl's. */
+/* The loader's own functions, but there is one platform alone, as for helper_opencl too: tests hold
+ * whatever else is installed. It is the one whose name contains the environment's
+ * HEALCL_TEST_PLATFORM; without it PoCL, else the first one with a CPU, else the first with a
+ * device. Forgets HEALCL_DEVICE, which may name another. */
+const struct opencl *helper_loader(void);
+
+/* The same as helper_opencl, but event times do not advance, as rusticl's. */
 struct opencl helper_opencl_without_times(void);
 
 /* Forgets everything; nothing fails. */

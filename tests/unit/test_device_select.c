@@ -342,9 +342,23 @@ static void broken_platform(void **state)
     assert_int_equal(count, 1);
     assert_int_equal(list[0].platform_index, 1);
     free(list);
+    struct device_listing listing;
+    OK(device_list_all(&made_up_opencl, &listing, &error));
+    assert_int_equal(listing.count, 1);
+    assert_int_equal(listing.fault_count, 1);
+    assert_int_equal(listing.faults[0].platform_index, 0);
+    assert_string_equal(listing.faults[0].platform, "Made up");
+    assert_int_equal(listing.faults[0].code, CL_OUT_OF_RESOURCES);
+    OK(device_listing_check(&listing, &error));
+    device_listing_release(&listing);
+    /* One that has none is not broken. */
     made_up.devices_code[1] = CL_DEVICE_NOT_FOUND;
+    OK(device_list_all(&made_up_opencl, &listing, &error));
+    assert_int_equal(listing.fault_count, 1);
+    device_listing_release(&listing);
     assert_int_equal(device_list(&made_up_opencl, &list, &count, &error), HEALCL_DEVICE);
-    assert_string_equal(error.message, "clGetDeviceIDs failed: CL_OUT_OF_RESOURCES (-5)");
+    assert_string_equal(error.message,
+                        "platform 0 Made up: clGetDeviceIDs failed: CL_OUT_OF_RESOURCES (-5)");
     assert_null(list);
 }
 

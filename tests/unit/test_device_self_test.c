@@ -1,10 +1,12 @@
 /* The self-test of devices, on the device there is and on the same one made to compute wrongly. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "device/self_test.h"
 #include "helper_device.h"
+#include "helper_share.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */
 
@@ -34,9 +36,16 @@ static const struct opencl *faulty(const char *line)
 
 static char directory[64];
 
+/* What the compiler makes of the self-test counts in the first test alone. */
+static int set_up_fast(void **state)
+{
+    share_compile_fast(true);
+    return device_set_up(state);
+}
+
 static int set_up_cache(void **state)
 {
-    device_set_up(state);
+    set_up_fast(state);
     strcpy(directory, "/tmp/healcl_test_XXXXXX");
     if (!mkdtemp(directory))
         return -1;
@@ -160,14 +169,17 @@ static void notes_where_loops_end(void **state)
     healcl_device_close(device);
 }
 
-/* Where it costs something that launches may overlap, they do not. */
+/* Where it costs something that launches may overlap, they do not: however slow the machine is at
+ * the moment, those in order then take less, or too long to look at others. */
+enum { SLOWLY_US = 20000 };
+
 static cl_int CL_API_CALL await_slowly(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                                        const size_t *offset, const size_t *global,
                                        const size_t *local, cl_uint count, const cl_event *list,
                                        cl_event *event)
 {
     if (count > 0)
-        (void)usleep(1000);
+        (void)usleep(SLOWLY_US);
     return helper_opencl.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
                                                 count, list, event);
 }
@@ -205,6 +217,121 @@ static void keeps_failures(void **state)
     healcl_device_close(device);
 }
 
+/* ---- binaries ---- */
+
+enum { SPENT_AT = 16 }; /* in the file of a program: binary.c */
+
+/* Calls visit(path) for each file of the cache that is of a program, not the self-test's outcome.
+ */
+static int each_program(void (*visit)(const char *path))
+{
+    int count = 0;
+    DIR *files = opendir(directory);
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
+        char path[512];
+        if (entry->d_name[0] == '.' || strncmp(entry->d_name, "selftest_", 9) == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        count++;
+        visit(path);
+    }
+    if (files)
+        closedir(files);
+    return count;
+}
+
+static void visit_nothing(const char *path)
+{
+    (void)path;
+}
+
+/* As if building it had taken a hundred hours so far: the next run that builds it keeps its binary.
+ */
+static void make_expensive(const char *path)
+{
+    const uint64_t spent = (uint64_t)360000 * 1000000000;
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, SPENT_AT, SEEK_SET), 0);
+    assert_int_equal(fwrite(&spent, sizeof spent, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void forget_outcomes(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -f %s/selftest_*", directory);
+    assert_int_equal(system(command), 0);
+}
+
+static void open_and_close(const struct opencl *cl, enum healcl_status expected)
+{
+    struct healcl_device *device = NULL;
+    helper_reset();
+    healcl_error_clear(&error);
+    if (expected == HEALCL_OK)
+        OK(device_open_tested(cl, NULL, &device, &error));
+    else
+        assert_int_equal(device_open_tested(cl, NULL, &device, &error), expected);
+    healcl_device_close(device);
+}
+
+/* However long it took to build, what fails leaves no binary that another run would load. */
+static void keeps_no_binary_of_a_failure(void **state)
+{
+    (void)state;
+    open_and_close(&helper_opencl, HEALCL_OK);
+    assert_int_equal(each_program(make_expensive), 1);
+    forget_outcomes();
+    open_and_close(faulty("#define char uchar\n"), HEALCL_DEVICE);
+    assert_int_equal(each_program(visit_nothing), 0);
+    open_and_close(&helper_opencl, HEALCL_OK);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
+    /* Nor where the device is used nevertheless, as by `healcl check`. */
+    struct healcl_device *device = NULL;
+    each_program(make_expensive);
+    OK(device_open(faulty("#define char uchar\n"), NULL, &device, &error));
+    assert_int_equal(self_test_run(device, &error), HEALCL_DEVICE);
+    assert_int_equal(self_test_run(device, &error), HEALCL_DEVICE);
+    device->binary_price = 1;
+    healcl_device_close(device);
+    assert_int_equal(each_program(visit_nothing), 0);
+}
+
+/* A driver that makes something else of its binaries. */
+static cl_program CL_API_CALL load_faulty(cl_context context, cl_uint count,
+                                          const cl_device_id *devices, const size_t *lengths,
+                                          const unsigned char **binaries, cl_int *codes,
+                                          cl_int *code)
+{
+    cl_program program = helper_opencl.clCreateProgramWithBinary(context, count, devices, lengths,
+                                                                 binaries, codes, code);
+    helper_opencl.clReleaseProgram(program);
+    const char *text = "kernel void self_test(global ulong *cases, global ulong *answers,"
+                       " global char *bytes, global int *words, global uint *counters,"
+                       " uint loops) { }\n";
+    return helper_opencl.clCreateProgramWithSource(context, 1, &text, NULL, code);
+}
+
+/* It is built anew, and counts for nothing. */
+static void drops_a_binary_that_fails(void **state)
+{
+    (void)state;
+    open_and_close(&helper_opencl, HEALCL_OK);
+    each_program(make_expensive);
+    forget_outcomes();
+    open_and_close(&helper_opencl, HEALCL_OK);
+    forget_outcomes();
+    struct opencl layer = helper_opencl;
+    layer.clCreateProgramWithBinary = load_faulty;
+    open_and_close(&layer, HEALCL_OK);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2); /* and the one that failed */
+    forget_outcomes();
+    open_and_close(&helper_opencl, HEALCL_OK);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
+}
+
 static void survives_faulty_calls(void **state)
 {
     (void)state;
@@ -213,7 +340,9 @@ static void survives_faulty_calls(void **state)
     healcl_device_close(device);
     uint64_t calls = helper.calls;
     /* Most of the later calls are launches, one like the other. */
-    for (uint64_t i = 1; i <= calls; i += i < 200 ? 1 : 17) {
+    for (uint64_t i = 1; i <= calls; i += i < 200 || !share_is_all() ? 1 : 17) {
+        if (!share_takes("calls", i, i < 200 ? 4 : 68))
+            continue;
         helper_reset();
         helper.fail_at = i;
         enum healcl_status status = device_open_tested(&helper_opencl, NULL, &device, &error);
@@ -230,13 +359,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(passes),
-        DEVICE_TEST(finds_faults),
+        cmocka_unit_test_setup_teardown(finds_faults, set_up_fast, device_tear_down),
         cmocka_unit_test_setup_teardown(runs_once, set_up_cache, tear_down_cache),
         cmocka_unit_test_setup_teardown(notes_where_loops_end, set_up_cache, tear_down_cache),
         cmocka_unit_test_setup_teardown(notes_what_overlapping_costs, set_up_cache,
                                         tear_down_cache),
         cmocka_unit_test_setup_teardown(keeps_failures, set_up_cache, tear_down_cache),
-        DEVICE_TEST(survives_faulty_calls),
+        cmocka_unit_test_setup_teardown(keeps_no_binary_of_a_failure, set_up_cache,
+                                        tear_down_cache),
+        cmocka_unit_test_setup_teardown(drops_a_binary_that_fails, set_up_cache, tear_down_cache),
+        cmocka_unit_test_setup_teardown(survives_faulty_calls, set_up_fast, device_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    traced = opencl_loader;
+    traced = *helper_loader();
     traced.clEnqueueNDRangeKernel = traced_kernel;
     traced.clEnqueueCopyBuffer = traced_copy;
     traced.clEnqueueMapBuffer = traced_map;

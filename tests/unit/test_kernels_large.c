@@ -31,7 +31,7 @@ static void expect_same(struct script *script, const char *tuning)
         setenv("HEALCL_TUNING", tuning, 1);
     script_plan(script);
     OK(script_run_on(script, NULL, &expected, &error));
-    OK(device_open_tested(&opencl_loader, NULL, &device, &error));
+    OK(device_open_tested(helper_loader(), NULL, &device, &error));
     OK(script_run_on(script, device, &results, &error));
     assert_true(script_same_results(&results, &expected));
     healcl_device_close(device);

@@ -4,6 +4,7 @@
  * and repeated elements, outputs inside of larger tensors, outputs larger than caches.
  */
 #include "helper_calls.h"
+#include "helper_share.h"
 
 #include <string.h>
 
@@ -52,11 +53,14 @@ static void check_planes(enum dtype dtype, int64_t rows, int64_t columns)
 static void planes(void **state)
 {
     (void)state;
+    uint64_t number = 0;
     static const int64_t widths[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,
                                      12, 16, 17, 31, 32, 33, 63, 65, 130};
     for (int d = 0; d < 3; d++)
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
             int64_t width = widths[i], rows = 6000 / width / 3 + 70;
+            if (!share_takes("planes", number++, 6))
+                continue;
             check_planes(dtypes[d], rows, width);
             check_planes(dtypes[d], rows / 64 * 64, width);
             check_planes(dtypes[d], width + 1, rows + 3);
@@ -149,6 +153,8 @@ static void large_rows(void **state)
 
 /* ---------------------------------------------------------------- digits */
 
+enum { SHARE = 12 };
+
 static void check_digits(enum dtype from, enum dtype to, int64_t count, int64_t base_bits)
 {
     struct script script = {0};
@@ -176,12 +182,14 @@ static void digits(void **state)
 {
     (void)state;
     static const int64_t counts[] = {7, 8, 9, 15, 16, 17, 24, 63, 64, 65, 72};
+    uint64_t number = 0;
     static const int64_t bases[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 32, 33, 63, 64, 65, 1000};
     for (int from = 1; from < 3; from++)
         for (int to = 0; to < 3; to++)
             for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
                 for (size_t j = 0; j < sizeof bases / sizeof *bases; j++)
-                    if ((i + j + (size_t)to) % 3 == 0 || counts[i] == 16)
+                    if (((i + j + (size_t)to) % 3 == 0 || counts[i] == 16) &&
+                        share_takes("digits", number++, SHARE))
                         check_digits(dtypes[from], dtypes[to], counts[i], bases[j]);
 }
 
@@ -219,12 +227,15 @@ static void check_digits_full_q(enum dtype from, enum dtype to, int64_t k, int64
 static void digits_full_q(void **state)
 {
     (void)state;
+    uint64_t number = 0;
     static const int64_t bases[] = {1, 4, 7, 8, 13, 32, 63, 64, 65, 128, 1000};
     for (int from = 1; from < 3; from++)
         for (int to = 0; to < 3; to++)
             for (int64_t k = 1; k <= 4; k++)
                 for (size_t j = 0; j < sizeof bases / sizeof *bases; j++) {
                     int64_t all = 63 * k / bases[j] + 2;
+                    if (!share_takes("digits of a full q", number++, SHARE))
+                        continue;
                     if ((k + (int64_t)j) % 2 == 0)
                         check_digits_full_q(dtypes[from], dtypes[to], k, all, bases[j]);
                     else

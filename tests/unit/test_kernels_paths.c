@@ -10,6 +10,9 @@
 #include <string.h>
 
 #include "check/problem_check.h"
+#include "helper_share.h"
+
+enum { SHARE = 10 };
 
 static const uint64_t seed = 0x9a745;
 
@@ -182,6 +185,8 @@ static void transforms(void **state)
                         /* Long ones take their turns at the rest; short ones have it all. */
                         int outliers = length < 2 ? OUTLIERS : length < 6 ? 2 : 1;
                         for (int i = 0; i < outliers; i++, round++) {
+                            if (!share_takes("transforms", round, SHARE))
+                                continue;
                             int outlier = i;
                             if (length >= 2)
                                 outlier = i == 1 ? NONE : (int)(round % OUTLIERS);
@@ -191,7 +196,7 @@ static void transforms(void **state)
                                             (enum outlier)outlier, round % 4 != 0, round);
                         }
                     }
-    print_message("%d transforms\n", (int)round);
+    print_message("%d transforms, or a share of them\n", (int)round);
 }
 
 /* ---------------------------------------------------------------- elementwise */
@@ -273,10 +278,13 @@ static void elementwise_edges(void **state)
                                      INT64_MAX};
     static const char *const names[] = {"modmul_ttt", "modsum_ttt", "mod_tt", "modneg_tt"};
     struct random random = {seed};
+    uint64_t number = 0;
     for (size_t m = 0; m < sizeof moduli / sizeof *moduli; m++)
         for (int name = 0; name < 4; name++) {
             const struct form *form = form_named(names[name], name < 2 ? 4 : 3);
             for (uint64_t shapes = 0; shapes < 5; shapes++) {
+                if (!share_takes("elementwise", number++, SHARE))
+                    continue;
                 check_elementwise(form, DTYPE_INT64, moduli[m], shapes, &random);
                 if (moduli[m] <= INT32_MAX)
                     check_elementwise(form, DTYPE_INT32, moduli[m], shapes, &random);
@@ -291,5 +299,6 @@ int main(void)
         cmocka_unit_test(elementwise_edges),
     };
     print_message("seed %#lx\n", (unsigned long)seed);
+    share_compile_variants_fast();
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "check/problem_check.h"
+#include "helper_share.h"
+
+enum { SHARE = 5 };
 
 static const uint64_t seed = 0x5a35;
 
@@ -128,6 +131,7 @@ static void numbers(void **state)
     (void)state;
     static const int64_t sizes[] = {1, 4, 8, 512, 520, 1040};
     struct random random = {seed};
+    uint64_t number = 0;
     for (int dtype = DTYPE_INT32; dtype <= DTYPE_INT64; dtype++)
         for (int t = 0; t < TERMS; t++)
             for (int n = 0; n < 6; n++)
@@ -146,8 +150,12 @@ static void numbers(void **state)
                                            : (int64_t[]){sizes[n], terms[t], k});
                         set_shape(&problem, "out", 2, (int64_t[]){sizes[n], k});
                         set_shape(&problem, "q", 1, (int64_t[]){k});
+                        struct random drawn = random;
+                        random_bits(&random);
+                        if (!share_takes("numbers", number++, SHARE))
+                            continue;
                         check(&problem, (enum filling)round,
-                              arrangements[random_between(&random, 0, ARRANGEMENTS - 1)], &random);
+                              arrangements[random_between(&drawn, 0, ARRANGEMENTS - 1)], &drawn);
                     }
 }
 
@@ -156,6 +164,7 @@ static void products(void **state)
     (void)state;
     static const int64_t sizes[] = {1, 8, 12, 16, 72, 520, 1032}, ks[] = {1, 2, 3, 4, 8};
     struct random random = {seed + 1};
+    uint64_t number = 0;
     for (int dtype = DTYPE_INT32; dtype <= DTYPE_INT64; dtype++)
         for (int t = 0; t < TERMS; t++)
             for (int n = 0; n < 7; n++)
@@ -183,8 +192,12 @@ static void products(void **state)
                             set_shape(&problem, "b", 3, (int64_t[]){size, s, k});
                             set_shape(&problem, "out", 3, (int64_t[]){reps, size, k});
                         }
+                        struct random drawn = random;
+                        random_bits(&random);
+                        if (!share_takes("products", number++, SHARE))
+                            continue;
                         check(&problem, (enum filling)filling,
-                              arrangements[random_between(&random, 0, ARRANGEMENTS - 1)], &random);
+                              arrangements[random_between(&drawn, 0, ARRANGEMENTS - 1)], &drawn);
                     }
 }
 

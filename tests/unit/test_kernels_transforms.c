@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "check/problem_check.h"
+#include "helper_share.h"
 
 static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;
@@ -22,7 +23,7 @@ static int open_device(void **state)
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     print_message("seed %#lx\n", (unsigned long)seed);
-    if (device_open_tested(&opencl_loader, NULL, &device, &error) != HEALCL_OK)
+    if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
         return -1;
     info = device->info;
     tuning = device->tuning;
@@ -102,6 +103,17 @@ static void check_transform(const struct form *form, const struct problem_dtypes
              arrangement_name(arrangement), (int)variant, error.message);
 }
 
+enum { SHARE = 12 };
+
+static uint64_t number; /* of transforms, checked or not */
+
+static void take_transform(const struct form *form, const struct problem_dtypes *dtypes, int log2_n,
+                           enum arrangement arrangement, uint64_t variant)
+{
+    if (share_takes("transforms", number++, SHARE))
+        check_transform(form, dtypes, (int64_t)1 << log2_n, arrangement, variant);
+}
+
 /* All arrangements, flags by turns. Other dtypes than int64 are other programs, which take long to
  * build: they come at every third length. */
 static void check_length(const struct form *form, int log2_n)
@@ -114,11 +126,10 @@ static void check_length(const struct form *form, int log2_n)
     uint64_t variant = (uint64_t)log2_n;
     for (int round = 0; round < rounds; round++)
         for (int arrangement = 0; arrangement <= ARRANGEMENT_BESIDE; arrangement++)
-            check_transform(form, &all[0], (int64_t)1 << log2_n, (enum arrangement)arrangement,
-                            variant++);
+            take_transform(form, &all[0], log2_n, (enum arrangement)arrangement, variant++);
     for (int round = 0; log2_n % 3 == 0 && round < 4; round++)
-        check_transform(form, &all[1 + log2_n / 3 % 3], (int64_t)1 << log2_n,
-                        (enum arrangement)(round % ARRANGEMENT_COUNT), variant++);
+        take_transform(form, &all[1 + log2_n / 3 % 3], log2_n,
+                       (enum arrangement)(round % ARRANGEMENT_COUNT), variant++);
 }
 
 static void check_setting(void **state)
@@ -130,6 +141,7 @@ static void check_setting(void **state)
     device->tuning.transform_local_size = setting->local_size;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
+    share_compile_fast(setting->variant != VARIANT_VECTORS);
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     for (size_t i = 0; i < form_count; i++) {

@@ -292,7 +292,7 @@ static cl_int CL_API_CALL idle_kernel(cl_command_queue queue, cl_kernel kernel, 
 
 static enum healcl_status run_with_launches(const char *name, uint64_t launches)
 {
-    struct opencl idle = opencl_loader;
+    struct opencl idle = *helper_loader();
     struct healcl_device *device;
     struct bench_options options = {.repeat = 3, .memory_limit = INT64_MAX};
     struct bench_result result;

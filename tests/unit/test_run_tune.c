@@ -75,7 +75,7 @@ static const char does_not_build[] = "#error \"not on this device\"\n";
 static struct healcl_device *open_device(void)
 {
     struct healcl_device *device = NULL;
-    OK(device_open(&opencl_loader, NULL, &device, &error));
+    OK(device_open(helper_loader(), NULL, &device, &error));
     OK(device_add_program(device, "single", does_nothing, &error));
     OK(device_add_program(device, "local", does_not_build, &error));
     return device;

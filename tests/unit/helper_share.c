@@ -1,0 +1,54 @@
+#include "helper_share.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <xxhash.h>
+
+enum { SECONDS_A_DAY = 86400 };
+
+bool share_is_all(void)
+{
+    const char *all = getenv("HEALCL_TEST_ALL");
+    return all && strcmp(all, "1") == 0;
+}
+
+static uint64_t share_seed(void)
+{
+    static bool known;
+    static uint64_t seed;
+    if (known)
+        return seed;
+    const char *text = getenv("HEALCL_TEST_SEED");
+    seed = text && *text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) / SECONDS_A_DAY;
+    known = true;
+    printf("a share of the whole: HEALCL_TEST_SEED=%" PRIu64 "\n", seed);
+    fflush(stdout);
+    return seed;
+}
+
+bool share_takes(const char *sweep, uint64_t number, uint32_t of)
+{
+    if (share_is_all())
+        return true;
+    const uint64_t block[] = {share_seed(), number / of};
+    uint64_t hash = XXH3_64bits_withSeed(sweep, strlen(sweep), 0);
+    return number % of == XXH3_64bits_withSeed(block, sizeof block, hash) % of;
+}
+
+void share_compile_fast(bool fast)
+{
+    if (share_is_all())
+        return;
+    if (fast)
+        setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
+    else
+        unsetenv("POCL_EXTRA_BUILD_FLAGS");
+}
+
+void share_compile_variants_fast(void)
+{
+    share_compile_fast(getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT"));
+}
