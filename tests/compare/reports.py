@@ -382,6 +382,7 @@ def check_home(healcl, folder):
     shutil.copy(ROOT / "transcripts/memory.json", home / "in it/memory.json")
     environment = {**os.environ, "HOME": f"{home}/", "LD_LIBRARY_PATH": f"{home}/a b:/usr/lib:{home}/c",
                    "PATH": f"{folder}/bin:{os.environ['PATH']}"}
+    environment.pop("HEALCL_DEVICE", None)  # it would be among what the commands begin with
     (folder / "bin").mkdir()
     (folder / "bin/healcl").symlink_to(Path(healcl).resolve())
     told = {}
