@@ -10,18 +10,13 @@
 
 int problem_also(const struct form *form)
 {
-    /* "int32, int64; a also int8" */
-    const char *also = strstr(operations[form->operation].dtypes, "; ");
-    char name[16];
-    if (!also || sscanf(also, "; %15s also", name) != 1)
-        return -1;
-    return form_parameter(form, name);
+    const char *also = operations[form->operation].dtypes.also;
+    return also ? form_parameter(form, also) : -1;
 }
 
 static bool is_index_parameter(const struct parameter *parameter)
 {
-    return parameter->kind == PARAMETER_PERM || strcmp(parameter->name, "idx") == 0 ||
-           strcmp(parameter->name, "perms") == 0;
+    return parameter->kind == PARAMETER_PERM || parameter->kind == PARAMETER_INDICES;
 }
 
 bool problem_has_index(const struct form *form)
@@ -34,18 +29,11 @@ bool problem_has_index(const struct form *form)
 
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes)
 {
-    const char *list = operations[form->operation].dtypes;
-    const char *end = strchr(list, ';');
-    const char *found = strstr(list, dtype_name(dtypes->value));
-    if (!found || (end && found > end))
-        return false;
-    if (problem_has_index(form) && dtypes->index == DTYPE_INT8)
-        return false;
-    /* A transform reads its own dtype or int8; digits are written to any. */
-    bool is_transform = form->operation == OPERATION_NTT || form->operation == OPERATION_INTT;
-    if (is_transform)
-        return dtypes->also == dtypes->value || dtypes->also == DTYPE_INT8;
-    return true;
+    const struct dtype_rule *rule = &operations[form->operation].dtypes;
+    int also = problem_also(form);
+    return (rule->values >> dtypes->value & 1) &&
+           !(problem_has_index(form) && dtypes->index == DTYPE_INT8) &&
+           (also < 0 || dtype_rule_allows(rule, rule->also, dtypes->value, dtypes->also));
 }
 
 /* ---------------------------------------------------------------- building */

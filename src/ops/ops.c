@@ -3,6 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#define INT8 (1u << DTYPE_INT8)
+#define INT32 (1u << DTYPE_INT32)
+#define INT64 (1u << DTYPE_INT64)
+#define ANY_DTYPE                     \
+    {                                 \
+        INT8 | INT32 | INT64, NULL, 0 \
+    }
+#define ARITHMETIC             \
+    {                          \
+        INT32 | INT64, NULL, 0 \
+    }
+#define ARITHMETIC_BUT(also, dtypes) \
+    {                                \
+        INT32 | INT64, #also, dtypes \
+    }
 #define FORM(...)
 #define OPERATION(id, name, family, infer, dtypes, result, meaning) \
     [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning},
@@ -17,6 +32,7 @@ const struct operation operations[OPERATION_COUNT] = {
         PARAMETER_##kind, #name \
     }
 #define TENSOR(name) PARAMETER(TENSOR, name)
+#define INDICES(name) PARAMETER(INDICES, name)
 #define OUT(name) PARAMETER(OUT, name)
 #define SCALAR(name) PARAMETER(SCALAR, name)
 #define MODULUS(name) PARAMETER(MODULUS, name)
@@ -47,6 +63,7 @@ bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argumen
 {
     switch (parameter) {
     case PARAMETER_TENSOR:
+    case PARAMETER_INDICES:
     case PARAMETER_OUT: return argument == ARGUMENT_DEVICE_TENSOR;
     case PARAMETER_SCALAR:
     case PARAMETER_MODULUS:
@@ -68,7 +85,8 @@ bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argumen
 const char *parameter_kind_text(enum parameter_kind kind)
 {
     switch (kind) {
-    case PARAMETER_TENSOR: return "a tensor";
+    case PARAMETER_TENSOR:
+    case PARAMETER_INDICES: return "a tensor";
     case PARAMETER_OUT: return "a tensor to write";
     case PARAMETER_SCALAR: return "an integer";
     case PARAMETER_MODULUS: return "a modulus";
@@ -83,6 +101,47 @@ const char *parameter_kind_text(enum parameter_kind kind)
     case PARAMETER_NOTHING: return "nothing";
     }
     return "?";
+}
+
+bool parameter_is_tensor(enum parameter_kind kind)
+{
+    return kind == PARAMETER_TENSOR || kind == PARAMETER_INDICES || kind == PARAMETER_OUT;
+}
+
+/* ---------------------------------------------------------------- dtypes */
+
+/* Adds the names of a set, joined by commas. */
+static void add_dtypes(uint32_t dtypes, char text[DTYPES_TEXT_SIZE])
+{
+    const char *before = "";
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++) {
+        size_t used = strlen(text);
+        if (!(dtypes >> dtype & 1))
+            continue;
+        snprintf(text + used, DTYPES_TEXT_SIZE - used, "%s%s", before,
+                 dtype_name((enum dtype)dtype));
+        before = ", ";
+    }
+}
+
+const char *dtype_rule_text(const struct dtype_rule *rule, char text[DTYPES_TEXT_SIZE])
+{
+    text[0] = 0;
+    add_dtypes(rule->values, text);
+    if (rule->also) {
+        size_t used = strlen(text);
+        snprintf(text + used, DTYPES_TEXT_SIZE - used, "; %s also ", rule->also);
+        add_dtypes(rule->also_dtypes & ~rule->values, text);
+    }
+    return text;
+}
+
+bool dtype_rule_allows(const struct dtype_rule *rule, const char *parameter, enum dtype values,
+                       enum dtype dtype)
+{
+    if (dtype == values)
+        return rule->values >> dtype & 1;
+    return rule->also && strcmp(rule->also, parameter) == 0 && (rule->also_dtypes >> dtype & 1);
 }
 
 int form_parameter(const struct form *form, const char *name)

@@ -16,6 +16,7 @@ enum operation_id {
 
 enum parameter_kind {
     PARAMETER_TENSOR,
+    PARAMETER_INDICES,
     PARAMETER_OUT,
     PARAMETER_SCALAR,
     PARAMETER_MODULUS,
@@ -43,11 +44,19 @@ struct parameter {
     const char *name;
 };
 
+/* The tensors of an operation that hold values, TENSOR and OUT parameters, are all of one dtype;
+ * only the parameter named `also` may be of another one. Sets of dtypes have bit d for dtype d. */
+struct dtype_rule {
+    uint32_t values;
+    const char *also; /* NULL: none */
+    uint32_t also_dtypes;
+};
+
 struct operation {
     enum operation_id id;
     const char *name; /* canonical */
     const char *family;
-    const char *dtypes;
+    struct dtype_rule dtypes;
     enum operation_result result;
     const char *meaning;
 };
@@ -78,6 +87,18 @@ const char *parameter_kind_text(enum parameter_kind kind);
  */
 MUST_CHECK enum healcl_status form_of_entry(const struct entry *entry, const struct form **form,
                                             struct healcl_error *error);
+
+/* Whether a parameter stands for a tensor that is bound. */
+bool parameter_is_tensor(enum parameter_kind kind);
+
+/* "int32, int64; a also int8" */
+enum { DTYPES_TEXT_SIZE = 64 };
+const char *dtype_rule_text(const struct dtype_rule *rule, char text[DTYPES_TEXT_SIZE]);
+
+/* Whether a rule lets a parameter that holds values be of a dtype, where the values are of another
+ * or the same one. */
+bool dtype_rule_allows(const struct dtype_rule *rule, const char *parameter, enum dtype values,
+                       enum dtype dtype);
 
 /* Index of the parameter of that name in a form, or -1. */
 int form_parameter(const struct form *form, const char *name);

@@ -32,33 +32,52 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 
 /* ---------------------------------------------------------------- checks */
 
-enum healcl_status want_arithmetic(const struct call *call, const char *name,
-                                   struct healcl_error *error)
+/* Whether a parameter stands for values, of the dtype that all others have. */
+static bool holds_values(const struct form *form, uint32_t i)
 {
-    const struct tensor *tensor = tensor_of(call, name);
-    if (tensor && tensor->storage->dtype == DTYPE_INT8)
-        REFUSE_ARGUMENT(name, "int8 is not among the dtypes of this operation (%s)",
-                        operations[call->form->operation].dtypes);
-    return HEALCL_OK;
+    enum parameter_kind kind = form->parameters[i].kind;
+    const char *also = operations[form->operation].dtypes.also;
+    return (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT) &&
+           !(also && strcmp(also, form->parameters[i].name) == 0);
 }
 
-enum healcl_status want_dtype(const struct call *call, const char *name, enum dtype dtype,
-                              struct healcl_error *error)
+MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32_t i,
+                                                 enum dtype values, struct healcl_error *error)
 {
-    const struct tensor *tensor = tensor_of(call, name);
-    if (tensor && tensor->storage->dtype != dtype)
-        REFUSE_ARGUMENT(name, "is %s, but must be %s like the others",
-                        dtype_name(tensor->storage->dtype), dtype_name(dtype));
-    return HEALCL_OK;
+    const struct parameter *parameter = &call->form->parameters[i];
+    const struct dtype_rule *rule = &operations[call->form->operation].dtypes;
+    enum dtype dtype = call->tensors[i]->storage->dtype;
+    char text[DTYPES_TEXT_SIZE];
+    if (dtype_rule_allows(rule, parameter->name, values, dtype))
+        return HEALCL_OK;
+    if (!(rule->values >> dtype & 1))
+        REFUSE_ARGUMENT(parameter->name, "%s is not among the dtypes of this operation (%s)",
+                        dtype_name(dtype), dtype_rule_text(rule, text));
+    REFUSE_ARGUMENT(parameter->name, "is %s, but must be %s like the others", dtype_name(dtype),
+                    dtype_name(values));
 }
 
-enum healcl_status want_same_arithmetic(const struct call *call, const char *const *names,
-                                        struct healcl_error *error)
+/* The values are of out's dtype, or where there is no out, of the first tensor's. */
+MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
+                                                  struct healcl_error *error)
 {
-    const struct tensor *first = tensor_of(call, names[0]);
-    for (const char *const *name = names; *name; name++) {
-        TRY(want_arithmetic(call, *name, error));
-        TRY(want_dtype(call, *name, first->storage->dtype, error));
+    const struct form *form = call->form;
+    int first = form_parameter(form, "out");
+    if (first >= 0 && !holds_values(form, (uint32_t)first))
+        first = -1;
+    for (uint32_t i = 0; first < 0 && i < form->parameter_count; i++)
+        if (holds_values(form, i))
+            first = (int)i;
+    if (first < 0)
+        return HEALCL_OK;
+    enum dtype values = call->tensors[first]->storage->dtype;
+    TRY(check_dtype(call, (uint32_t)first, values, error));
+    for (uint32_t i = 0; i < form->parameter_count; i++) {
+        enum parameter_kind kind = form->parameters[i].kind;
+        if (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT)
+            TRY(check_dtype(call, i, values, error));
+        else if (kind == PARAMETER_INDICES)
+            TRY(want_index(call, form->parameters[i].name, error));
     }
     return HEALCL_OK;
 }
@@ -225,5 +244,6 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
 #undef OPERATION
 #undef FORM
     };
+    TRY(check_dtypes(call, error));
     return functions[call->form->operation](call, error);
 }

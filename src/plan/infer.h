@@ -43,18 +43,6 @@ MUST_CHECK enum healcl_status axis_of(const struct call *call, const char *name,
 
 /* ---------------------------------------------------------------- checks */
 
-/* Values are int32 or int64. */
-MUST_CHECK enum healcl_status want_arithmetic(const struct call *call, const char *name,
-                                              struct healcl_error *error);
-
-MUST_CHECK enum healcl_status want_dtype(const struct call *call, const char *name,
-                                         enum dtype dtype, struct healcl_error *error);
-
-/* All named tensors that the form has are int32, or all are int64. The list ends with NULL. */
-MUST_CHECK enum healcl_status want_same_arithmetic(const struct call *call,
-                                                   const char *const *names,
-                                                   struct healcl_error *error);
-
 MUST_CHECK enum healcl_status want_rank(const char *name, const struct tensor *tensor,
                                         uint32_t rank, struct healcl_error *error);
 

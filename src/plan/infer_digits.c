@@ -19,7 +19,6 @@ MUST_CHECK static enum healcl_status digit_arguments(const struct call *call, in
 enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
-    TRY(want_arithmetic(call, "a", error));
     TRY(want_rank("out", out, a->layout.rank + 1, error));
     int64_t shape[LAYOUT_RANK], base_bits, kept = out->layout.shape[a->layout.rank];
     memcpy(shape, a->layout.shape, a->layout.rank * sizeof *shape);
@@ -36,9 +35,7 @@ enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
 
 enum healcl_status infer_digits_full_q(struct call *call, struct healcl_error *error)
 {
-    static const char *const value_names[] = {"a", "q", NULL};
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
-    TRY(want_same_arithmetic(call, value_names, error));
     TRY(want_rank("a", a, 3, error));
     TRY(want_rank("out", out, 3, error));
     TRY(want_shape("q", &tensor_of(call, "q")->layout, 1, &a->layout.shape[1], error));

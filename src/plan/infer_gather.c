@@ -6,11 +6,8 @@
 
 enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error *error)
 {
-    static const char *const value_names[] = {"out", "a", NULL};
     const struct tensor *a = tensor_of(call, "a"), *idx = tensor_of(call, "idx");
     const struct tensor *out = tensor_of(call, "out");
-    TRY(want_same_arithmetic(call, value_names, error));
-    TRY(want_index(call, "idx", error));
     TRY(want_rank("idx", idx, a->layout.rank, error));
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
@@ -33,12 +30,9 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
 
 enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
 {
-    static const char *const value_names[] = {"out", "a", NULL};
     const struct tensor *a = tensor_of(call, "a"), *perms = tensor_of(call, "perms");
     const struct tensor *out = tensor_of(call, "out");
     uint32_t row_axis, perm_axis;
-    TRY(want_same_arithmetic(call, value_names, error));
-    TRY(want_index(call, "perms", error));
     TRY(axis_of(call, "elementwise_axis", a->layout.rank, &row_axis, error));
     TRY(axis_of(call, "perm_axis", a->layout.rank, &perm_axis, error));
     if (row_axis == perm_axis)
@@ -84,10 +78,8 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct la
 
 enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)
 {
-    static const char *const value_names[] = {"out", "a", NULL};
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
     uint32_t axis;
-    TRY(want_same_arithmetic(call, value_names, error));
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     int64_t pad = integer_of(call, "pad", 0), size = a->layout.shape[axis], grown;
     if (pad < 0)
@@ -108,10 +100,8 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
 
 enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_error *error)
 {
-    static const char *const value_names[] = {"out", "a", NULL};
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
     uint32_t axis;
-    TRY(want_same_arithmetic(call, value_names, error));
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     int64_t repeats = integer_of(call, "repeats", 1), size = a->layout.shape[axis], grown;
     if (repeats < 0)

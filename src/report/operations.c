@@ -23,8 +23,9 @@ void report_operations(const struct style *style)
                 signature_text(&forms[i], signature);
                 fprintf(style->stream, "%*s%s\n", INDENT, "", signature);
             }
-        char text[PARAGRAPH_SIZE];
-        snprintf(text, sizeof text, "%s (%s)", operation->meaning, operation->dtypes);
+        char text[PARAGRAPH_SIZE], dtypes[DTYPES_TEXT_SIZE];
+        snprintf(text, sizeof text, "%s (%s)", operation->meaning,
+                 dtype_rule_text(&operation->dtypes, dtypes));
         text_wrap(style->stream, text, MEANING_INDENT, width);
     }
     putc('\n', style->stream);
@@ -61,7 +62,8 @@ enum healcl_status report_operations_json(FILE *stream)
         cJSON *object = json_object(&json, list, NULL);
         json_string(&json, object, "name", operations[id].name);
         json_string(&json, object, "family", operations[id].family);
-        json_string(&json, object, "dtypes", operations[id].dtypes);
+        char dtypes[DTYPES_TEXT_SIZE];
+        json_string(&json, object, "dtypes", dtype_rule_text(&operations[id].dtypes, dtypes));
         json_string(&json, object, "meaning", operations[id].meaning);
         add_forms(&json, object, (enum operation_id)id);
     }

@@ -159,7 +159,9 @@ void report_operations_markdown(FILE *stream)
         for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
             if (notes[i].operation == id)
                 fprintf(stream, "\n%s", notes[i].text);
-        fprintf(stream, "\nDtypes: %s.\n\n| form | arguments |\n|---|---|\n", operation->dtypes);
+        char dtypes[DTYPES_TEXT_SIZE];
+        fprintf(stream, "\nDtypes: %s.\n\n| form | arguments |\n|---|---|\n",
+                dtype_rule_text(&operation->dtypes, dtypes));
         for (size_t i = 0; i < form_count; i++)
             if (forms[i].operation == id)
                 print_form(stream, &forms[i]);

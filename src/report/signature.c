@@ -27,7 +27,8 @@ bool signature_repeats(const struct form *form)
 const char *signature_kind(enum parameter_kind kind)
 {
     switch (kind) {
-    case PARAMETER_TENSOR: return "tensor";
+    case PARAMETER_TENSOR:
+    case PARAMETER_INDICES: return "tensor";
     case PARAMETER_OUT: return "out";
     case PARAMETER_SCALAR: return "scalar";
     case PARAMETER_MODULUS: return "modulus";
