@@ -4,8 +4,8 @@
 #error "ELEMENT is not given"
 #endif
 
-#include "memory.cl"
-#include "elementwise.cl"
-#include "sum.cl"
-#include "transform.cl"
-#include "derive.cl"
+#include "copy/general.cl"
+#include "modular/general.cl"
+#include "sum/general.cl"
+#include "ntt/general.cl"
+#include "base/derive.cl"

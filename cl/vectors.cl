@@ -1,11 +1,5 @@
-/*
- * Elementwise modular operations on vectors of eight elements, for devices with wide vectors and
- * doubles.
- *
- * Along the last axis out has stride 1 and a size that is a multiple of 8; a and b have stride 1
- * there, or 0. The modulus depends on the place on that axis only, with a period: the table holds
- * period vectors of eight moduli, in turn. ELEMENT: int or long.
- */
+/* The kernels on vectors of eight elements of one type, ELEMENT: int or long, for devices with wide
+ * vectors and doubles. They are one program, as those of core.cl. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
@@ -13,163 +7,12 @@
 #error "vectors need CHUNKS=1"
 #endif
 
-#include "caches.cl"
-#include "lanes.cl"
-#include "divisor.cl"
-
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-typedef JOIN(ELEMENT, 8) element8;
-
-/*
- * The moduli of table [k], in turn, as vectors of eight for struct lane_divisor. The space is [8 *
- * number of vectors].
- */
-KERNEL lane_moduli(SPACE, global const struct modulus *table, ulong k, global ulong *lanes)
-{
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong place = run.linear + i, q = table[place % k].value;
-            global ulong *lane = lanes + place / LANES * 2 * LANES + place % LANES;
-            lane[0] = q;
-            lane[LANES] = as_ulong(make_inverse(q));
-        }
-}
-
-/* rest, or -rest where negative has all bits set */
-static inline long8 lane_sign(ulong8 rest, long8 negative)
-{
-    return (as_long8(rest) ^ negative) - negative;
-}
-
-/* All lanes of a and b are in [0, q): most are, as results of other operations. */
-static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
-{
-    return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
-}
-
-static inline long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
-{
-    if (are_residues(a, b, p))
-        return as_long8(lane_multiply(as_ulong8(a), as_ulong8(b), p));
-    ulong8 rest = lane_multiply(lane_shrink(lane_magnitude(a), p), lane_magnitude(b), p);
-    return lane_sign(rest, (a ^ b) >> 63);
-}
-
-static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
-{
-    if (are_residues(a, b, p)) {
-        ulong8 sum = as_ulong8(a) + as_ulong8(b);
-        return as_long8(min(sum, sum - p.q));
-    }
-    /* The floor remainder of the sum, and the sign of the exact sum, which may have 65 bits. */
-    ulong8 rest_a = lane_reduce(lane_magnitude(a), p), rest_b = lane_reduce(lane_magnitude(b), p);
-    rest_a = select(rest_a, p.q - rest_a, as_ulong8(a < 0));
-    rest_b = select(rest_b, p.q - rest_b, as_ulong8(b < 0));
-    ulong8 rest = rest_a + rest_b;
-    rest = min(rest, rest - p.q); /* in [0, q], and q only where both a and b are below 0 */
-    long8 negative = ((a >> 1) + (b >> 1) + (a & b & 1)) >> 63;
-    return as_long8(rest) -
-           as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));
-}
-
-static inline long8 lanes_mod(long8 a, long8 b, struct lane_divisor p)
-{
-    return lane_sign(lane_reduce(lane_magnitude(a), p), a >> 63);
-}
-
-static inline long8 lanes_modneg(long8 a, long8 b, struct lane_divisor p)
-{
-    ulong8 rest = lane_reduce(lane_magnitude(a), p);
-    return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
-}
-
-static inline long8 load_lanes(global const ELEMENT *from)
-{
-    return convert_long8(vload8(0, from));
-}
-
-struct __attribute__((packed)) unaligned_lanes {
-    element8 value;
-};
-
-/* Compilers store this as a whole, and what vstore8 stores in parts. */
-static inline void store_lanes(long8 value, global ELEMENT *to)
-{
-    ((global struct unaligned_lanes *)to)->value = JOIN(convert_, JOIN(ELEMENT, 8))(value);
-}
-
-/* An operand along a run: one value that repeats, or elements in a row. */
-struct lane_operand {
-    global const ELEMENT *from;
-    bool repeats;
-    long8 value;
-};
-
-static inline struct lane_operand lane_operand(global const ELEMENT *from, long stride,
-                                               bool is_scalar, long scalar)
-{
-    struct lane_operand x;
-    x.from = from;
-    x.repeats = is_scalar || stride == 0;
-    x.value = (long8)(0);
-    if (x.repeats)
-        x.value = (long8)(is_scalar ? scalar : (long)*from);
-    return x;
-}
-
-/* How far ahead operands are fetched, which takes a third off what tensors larger than L2 cost: two
- * pages, since what the hardware fetches by itself ends with a page. */
-enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
-
-/* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars: see elementwise.cl. */
-#define VECTORS(name, inputs)                                                                      \
-    KERNEL name##_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,                     \
-                          global const ELEMENT *b, global const struct lane_divisor *table,        \
-                          ulong period, uint scalars, long a_scalar, long b_scalar)                \
-    {                                                                                              \
-        TAKE_SPACE;                                                                                \
-        uint last = space.rank - 1;                                                                \
-        table += space.operand[3].offset;                                                          \
-        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {         \
-            global ELEMENT *to = out + run.position[0];                                            \
-            struct lane_operand x = lane_operand(                                                  \
-                a + run.position[1], space.operand[1].stride[last], scalars & 1, a_scalar);        \
-            struct lane_operand y = lane_operand(                                                  \
-                b + run.position[2], space.operand[2].stride[last], scalars & 2, b_scalar);        \
-            ulong place = (ulong)run.index[last] / LANES % period;                                 \
-            struct lane_divisor p = table[place];                                                  \
-            if (period == 1 && !x.repeats && (inputs == 1 || !y.repeats)) { /* most runs */        \
-                for (ulong i = 0; i < run.length; i += LANES) {                                    \
-                    long8 y_lanes = (long8)(0);                                                    \
-                    PREFETCH(x.from + i + AHEAD);                                                  \
-                    if (inputs == 2) {                                                             \
-                        PREFETCH(y.from + i + AHEAD);                                              \
-                        y_lanes = load_lanes(y.from + i);                                          \
-                    }                                                                              \
-                    PREFETCH(to + i + AHEAD);                                                      \
-                    store_lanes(lanes_##name(load_lanes(x.from + i), y_lanes, p), to + i);         \
-                }                                                                                  \
-                continue;                                                                          \
-            }                                                                                      \
-            for (ulong i = 0; i < run.length; i += LANES) {                                        \
-                long8 x_lanes = x.repeats ? x.value : load_lanes(x.from + i);                      \
-                long8 y_lanes = y.repeats ? y.value : load_lanes(y.from + i);                      \
-                store_lanes(lanes_##name(x_lanes, y_lanes, p), to + i);                            \
-                place = place + 1 == period ? 0 : place + 1;                                       \
-                p = table[place];                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
-VECTORS(modmul, 2)
-VECTORS(modsum, 2)
-VECTORS(mod, 1)
-VECTORS(modneg, 1)
-
-#include "vector_sums.cl"
+#include "base/caches.cl"
+#include "base/lanes.cl"
+#include "base/divisor.cl"
+#include "modular/vectors.cl"
+#include "sum/columns.cl"
 #ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
-#include "vector_row_sums.cl"
-#include "vector_runs.cl"
+#include "sum/rows.cl"
+#include "modular/vector_runs.cl"
 #endif

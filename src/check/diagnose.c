@@ -11,7 +11,8 @@
 /* What one diagnosis works with. */
 struct session {
     const struct plan *plan;
-    struct device_executor *executor;
+    struct executor *executor;
+    struct launcher *launcher; /* the executor's */
     struct reference *reference;
     struct diagnosis *diagnosis;
     const struct segment *segment; /* of the step at hand */
@@ -47,20 +48,20 @@ MUST_CHECK static enum healcl_status upload_storage(struct session *session,
                                                     const struct tensor *tensor,
                                                     struct healcl_error *error)
 {
-    struct device_storage *storage = &session->executor->storages[tensor->storage->id];
-    if (is_constant(session, tensor) || storage->buffer.chunk_count > 0)
+    struct buffer *buffer = launcher_memory(session->launcher, tensor->storage);
+    if (is_constant(session, tensor) || buffer->chunk_count > 0)
         return HEALCL_OK;
     void *bytes;
     TRY(reference_memory(session->reference, tensor->storage, &bytes, error));
-    return buffer_upload(session->executor->device, &storage->buffer, bytes,
-                         storage_bytes(tensor->storage), error);
+    return buffer_upload(session->launcher->device, buffer, bytes, storage_bytes(tensor->storage),
+                         error);
 }
 
 /* Puts all that the step reads and writes on the device, as the reference has it. */
 MUST_CHECK static enum healcl_status upload_state(struct session *session,
                                                   struct healcl_error *error)
 {
-    struct executor *executor = &session->executor->base;
+    struct executor *executor = session->executor;
     TRY(executor->class->reset(executor, error));
     for (int i = 0; i < STEP_INPUTS; i++)
         if (session->step->in[i])
@@ -95,7 +96,7 @@ MUST_CHECK static enum healcl_status run_on_device(struct session *session,
     const struct result_sink sink = {.context = session, .take = take};
     struct segment alone = *session->segment;
     struct segment_result result = {0};
-    struct executor *executor = &session->executor->base;
+    struct executor *executor = session->executor;
     alone.first_step = (size_t)(session->step - session->plan->steps);
     alone.step_count = 1;
     session->taken = false;
@@ -200,7 +201,7 @@ MUST_CHECK static enum healcl_status find_smallest(struct session *session,
             TRY(reference_memory(session->reference, step->in[i]->storage, &bytes, error));
         failing.inputs[i] = bytes;
     }
-    return failing_case_find(session->executor->device, &failing, &session->diagnosis->smallest,
+    return failing_case_find(session->launcher->device, &failing, &session->diagnosis->smallest,
                              error);
 }
 
@@ -220,9 +221,9 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
     memcpy(memories->before, memory, bytes);
     TRY(upload_state(session, error));
     if (run_on_device(session, &failure) == HEALCL_OK)
-        (void)!buffer_download(session->executor->device,
-                               &session->executor->storages[storage->id].buffer, memories->actual,
-                               bytes, &failure);
+        (void)!buffer_download(session->launcher->device,
+                               launcher_memory(session->launcher, storage), memories->actual, bytes,
+                               &failure);
     enum healcl_status status = reference_step(session->reference, session->step, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
@@ -348,7 +349,8 @@ MUST_CHECK static enum healcl_status diagnose_steps(struct healcl_device *device
     TRY(reference_create(plan, &session.reference, error));
     enum healcl_status status = device_executor_create(device, plan, false, &executor, error);
     if (status == HEALCL_OK) {
-        session.executor = (struct device_executor *)executor;
+        session.executor = executor;
+        session.launcher = device_executor_launcher(executor);
         status = check_steps(&session, observer, error);
         executor->class->destroy(executor);
     }

@@ -48,6 +48,16 @@ static void letter_axes(struct operand *operand)
     operand->axes[operand->layout.rank] = 0;
 }
 
+/* ---- the axes of all operands, by kinds of steps. Axes named '*' are never cut. ---- */
+
+/* Each axis goes with that of the same place in the others. */
+static void axes_by_place(struct candidate *candidate)
+{
+    for (int i = 0; i < OPERANDS; i++)
+        letter_axes(&candidate->operands[i]);
+}
+
+/* Letters of their own, small ones, that stand for sizes. */
 static void set_axes(struct candidate *candidate, const char *const axes[OPERANDS])
 {
     for (int i = 0; i < OPERANDS; i++)
@@ -55,33 +65,43 @@ static void set_axes(struct candidate *candidate, const char *const axes[OPERAND
             strcpy(candidate->operands[i].axes, axes[i]);
 }
 
-/* Names the axes of all operands. Small letters and '*' of the sets below stand for sizes of their
- * own; axes named '*' are never cut. */
-static void name_axes(struct candidate *candidate)
+static void axes_transform(struct candidate *candidate)
 {
-    static const char *const transform[OPERANDS] = {"lrk*", "k", "k*", "*", "k", "lrk*"};
-    static const char *const sum[OPERANDS] = {"rskn", "skn", "k", NULL, NULL, "rkn"};
-    static const char *const permuted_sum[OPERANDS] = {"rsk*", "sk*", "k", "*", NULL, "rk*"};
-    static const char *const digits_full_q[OPERANDS] = {"lkr", "k", NULL, NULL, NULL, "l*r"};
-    const struct step *step = candidate->step;
-    struct operand *operands = candidate->operands, *out = &operands[OUT];
-    for (int i = 0; i < OPERANDS; i++)
-        letter_axes(&operands[i]);
-    if (is_transform(step))
-        set_axes(candidate, transform);
-    else if (step->kind == STEP_MODMUL_AXIS_SUM)
-        set_axes(candidate, operands[3].present ? permuted_sum : sum);
-    else if (step->kind == STEP_DIGITS_FULL_Q)
-        set_axes(candidate, digits_full_q);
-    else if (step->kind == STEP_DIGITS)
-        out->axes[out->layout.rank - 1] = '*';
-    else if (step->kind == STEP_GATHER)
-        operands[0].axes[step->value[0]] = '*';
-    if (step->kind != STEP_AXIS_MODSUM)
-        return;
-    /* a has one axis more; q is given in out's shape, and becomes a vector. */
-    struct operand *a = &operands[0], *q = &operands[1];
-    uint32_t axis = (uint32_t)step->value[0], last = out->layout.rank - 1;
+    set_axes(candidate, (const char *const[OPERANDS]){"lrk*", "k", "k*", "*", "k", "lrk*"});
+}
+
+static void axes_modmul_axis_sum(struct candidate *candidate)
+{
+    static const char *const plain[OPERANDS] = {"rskn", "skn", "k", NULL, NULL, "rkn"};
+    static const char *const permuted[OPERANDS] = {"rsk*", "sk*", "k", "*", NULL, "rk*"};
+    set_axes(candidate, candidate->operands[3].present ? permuted : plain);
+}
+
+static void axes_digits_full_q(struct candidate *candidate)
+{
+    set_axes(candidate, (const char *const[OPERANDS]){"lkr", "k", NULL, NULL, NULL, "l*r"});
+}
+
+static void axes_digits(struct candidate *candidate)
+{
+    struct operand *out = &candidate->operands[OUT];
+    axes_by_place(candidate);
+    out->axes[out->layout.rank - 1] = '*';
+}
+
+static void axes_gather(struct candidate *candidate)
+{
+    axes_by_place(candidate);
+    candidate->operands[0].axes[candidate->step->value[0]] = '*';
+}
+
+/* a has one axis more; q is given in out's shape, and becomes a vector. */
+static void axes_axis_modsum(struct candidate *candidate)
+{
+    axes_by_place(candidate);
+    struct operand *a = &candidate->operands[0], *q = &candidate->operands[1];
+    struct operand *out = &candidate->operands[OUT];
+    uint32_t axis = (uint32_t)candidate->step->value[0], last = out->layout.rank - 1;
     memmove(a->axes + axis + 1, out->axes + axis, out->layout.rank - axis + 1);
     memcpy(a->axes, out->axes, axis);
     a->axes[axis] = 's';
@@ -90,6 +110,17 @@ static void name_axes(struct candidate *candidate)
     q->layout.rank = 1;
     q->axes[0] = out->axes[last];
     q->axes[1] = 0;
+}
+
+static void name_axes(struct candidate *candidate)
+{
+    static void (*const functions[STEP_KINDS])(struct candidate *) = {
+#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, ...) \
+    [STEP_##kind] = axes_##axes,
+#include "plan/steps.def"
+#undef STEP
+    };
+    functions[candidate->step->kind](candidate);
 }
 
 static void init_operand(struct operand *operand, const struct plan *plan,
@@ -430,29 +461,6 @@ static bool put_tensors(struct text *text, const struct candidate *candidate)
 
 /* ---------------------------------------------------------------- writing the operation */
 
-/* Arguments are spelled by letters: digits are inputs, o is the output, N is NONE, A the axis -1,
- * v and w are value[0] and value[1], S the size of the axis that digits go to, T and P whether the
- * input is tiled and there is no permutation, Q whether there is one, Z is 0. */
-static const struct {
-    enum step_kind kind;
-    const char *operation, *arguments;
-} spellings[] = {
-    {STEP_FILL, "set_const_val", "ov"},
-    {STEP_COPY, "pad_single_axis", "0ZZo"},
-    {STEP_MODMUL, "modmul", "012o"},
-    {STEP_MODSUM, "modsum", "012o"},
-    {STEP_MOD, "mod", "02o"},
-    {STEP_MODNEG, "modneg", "02o"},
-    {STEP_ABS, "abs", "0o"},
-    {STEP_AXIS_MODSUM, "axis_modsum", "0v1o"},
-    {STEP_MODMUL_AXIS_SUM, "modmul_axis_sum", "012NN3oQA"},
-    {STEP_NTT, "ntt", "0A3N1NN2oTP"},
-    {STEP_INTT, "intt", "0A3N1NN24oT"},
-    {STEP_DIGITS, "apply_g_decomp", "0Svo"},
-    {STEP_DIGITS_FULL_Q, "apply_g_decomp_relative_to_full_q", "01Svo"},
-    {STEP_GATHER, "take_along_axis", "01vo"},
-};
-
 static void put_operand(struct text *text, const struct candidate *candidate, int i)
 {
     const struct operand *operand = &candidate->operands[i];
@@ -464,6 +472,7 @@ static void put_operand(struct text *text, const struct candidate *candidate, in
         put_name(text, 't', i);
 }
 
+/* The letters are those of plan/steps.def. */
 static void put_argument(struct text *text, const struct candidate *candidate, char letter)
 {
     const struct step *step = candidate->step;
@@ -489,16 +498,14 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
                                   bool *no_memory)
 {
     struct text text = {.bytes = NULL};
-    size_t i = 0;
-    while (i < sizeof spellings / sizeof *spellings && spellings[i].kind != candidate->step->kind)
-        i++;
-    if (i == sizeof spellings / sizeof *spellings)
+    const struct step_traits *traits = &step_traits[candidate->step->kind];
+    if (!traits->operation)
         return NULL;
     text_put(&text, "[");
     bool made = put_tensors(&text, candidate);
-    text_begin(&text, spellings[i].operation);
-    for (const char *letter = spellings[i].arguments; *letter; letter++) {
-        text_put(&text, letter > spellings[i].arguments ? "," : "");
+    text_begin(&text, traits->operation);
+    for (const char *letter = traits->arguments; *letter; letter++) {
+        text_put(&text, letter > traits->arguments ? "," : "");
         put_argument(&text, candidate, *letter);
     }
     end_operation(&text, 't', OUT);
@@ -521,10 +528,7 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
 
 static void describe(const struct candidate *candidate, char *description, size_t size)
 {
-    int used = 0;
-    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
-        if (spellings[i].kind == candidate->step->kind)
-            used = snprintf(description, size, "%s(", spellings[i].operation);
+    int used = snprintf(description, size, "%s(", step_traits[candidate->step->kind].operation);
     for (int i = 0; i < OPERANDS && (size_t)used < size; i++) {
         const struct operand *operand = &candidate->operands[i];
         char shape[SHAPE_TEXT_SIZE];

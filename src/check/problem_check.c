@@ -359,18 +359,17 @@ static void describe_element(const struct problem *problem, const struct placeme
             storage);
 }
 
-MUST_CHECK static enum healcl_status compare_storage(struct device_executor *executor,
+MUST_CHECK static enum healcl_status compare_storage(struct launcher *launcher,
                                                      const struct problem *problem,
                                                      const struct placement *placement, uint32_t i,
                                                      const char *expected,
                                                      struct healcl_error *error)
 {
     const struct placed_storage *storage = &placement->storages[i];
-    const struct buffer *buffer =
-        &executor->storages[planned_storage(executor->plan, i)->id].buffer;
+    const struct buffer *buffer = launcher_memory(launcher, planned_storage(launcher->plan, i));
     struct difference difference = {.found = false};
     char where[SHAPE_TEXT_SIZE + 32];
-    TRY(compare(executor->device, buffer, storage->dtype, expected, placement_bytes(placement, i),
+    TRY(compare(launcher->device, buffer, storage->dtype, expected, placement_bytes(placement, i),
                 &difference, error));
     if (!difference.found)
         return HEALCL_OK;
@@ -394,24 +393,22 @@ MUST_CHECK static enum healcl_status check_result(const struct problem *problem,
 }
 
 /* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
-MUST_CHECK static enum healcl_status run(struct device_executor *executor,
-                                         const struct problem *problem,
+MUST_CHECK static enum healcl_status run(struct executor *executor, const struct problem *problem,
                                          const struct placement *placement,
                                          const struct problem_data *data, struct images *images,
                                          struct healcl_error *error)
 {
-    const struct plan *plan = executor->plan;
+    struct launcher *launcher = device_executor_launcher(executor);
+    const struct plan *plan = launcher->plan;
     struct sink_context context = {.data = data};
     const struct result_sink sink = {.context = &context, .take = take};
     struct segment_result result = {0};
     for (uint32_t i = 0; i < images->count; i++)
-        TRY(buffer_upload(executor->device,
-                          &executor->storages[planned_storage(plan, i)->id].buffer,
+        TRY(buffer_upload(launcher->device, launcher_memory(launcher, planned_storage(plan, i)),
                           images->bytes[i], placement_bytes(placement, i), error));
     for (size_t i = 0; i < plan->segment_count; i++)
-        TRY(executor->base.class->run_segment(&executor->base, &plan->segments[i], &sink, &result,
-                                              error));
-    const struct difference digits = {.actual = (int64_t)executor->base.dropped_digits,
+        TRY(executor->class->run_segment(executor, &plan->segments[i], &sink, &result, error));
+    const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
                                       .expected = (int64_t)data->dropped_digits};
     if (digits.actual != digits.expected)
         return different(problem, placement, "the number of values with dropped digits", &digits,
@@ -422,13 +419,8 @@ MUST_CHECK static enum healcl_status run(struct device_executor *executor,
         view_scatter(&placement->places[problem->out].layout, dtype_size(data->result_dtype),
                      images->bytes[placement->places[problem->out].storage], data->result);
     for (uint32_t i = 0; i < images->count; i++)
-        TRY(compare_storage(executor, problem, placement, i, images->bytes[i], error));
+        TRY(compare_storage(launcher, problem, placement, i, images->bytes[i], error));
     return HEALCL_OK;
-}
-
-static bool refused_data(const struct executor *executor)
-{
-    return ((const struct device_executor *)executor)->data_refused;
 }
 
 MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
@@ -443,8 +435,9 @@ MUST_CHECK static enum healcl_status plan_and_run(struct healcl_device *device,
     if (status == HEALCL_OK)
         status = device_executor_create(device, planned.plan, false, &executor, error);
     if (status == HEALCL_OK)
-        status = run((struct device_executor *)executor, problem, placement, data, images, error);
-    if (status == HEALCL_REFUSED && (!planned.plan || (executor && refused_data(executor))))
+        status = run(executor, problem, placement, data, images, error);
+    if (status == HEALCL_REFUSED &&
+        (!planned.plan || (executor && device_executor_has_refused(executor))))
         status = wrongly_refused(error);
     if (executor)
         executor->class->destroy(executor);

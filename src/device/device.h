@@ -264,9 +264,10 @@ MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, c
                                                  const char *source, struct healcl_error *error);
 
 /*
- * One kernel launch. The program is cl/<program>.cl behind cl/base.h and cl/arithmetic.h, built
- * with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer has
- * several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D LOCAL_SIZE=<local_size>.
+ * One kernel launch. The program is cl/<program>.cl behind cl/base/base.h and cl/base/arithmetic.h,
+ * built with options, -D CHUNKS=<1 or BUFFER_CHUNKS_MAX> (the latter where any argument's buffer
+ * has several chunks, and then -D CHUNK_SHIFT=<log2 of chunk_bytes>) and -D
+ * LOCAL_SIZE=<local_size>.
  */
 struct launch {
     const char *program, *kernel;

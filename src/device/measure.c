@@ -1,5 +1,7 @@
 #include "device/measure.h"
 
+#include "cl/base/base.h"
+
 #include "core/clock.h"
 #include "device/internal.h"
 
@@ -10,7 +12,6 @@ enum {
     ROUNDS_MOST = 1 << 24, /* unless loops end before */
     SAMPLE_NANOSECONDS = 60000000,
     COPY_SAMPLES = 5, /* of which the fastest counts: what else a machine does slows copies down */
-    LINE = 8,         /* elements: as in cl/measure.cl */
     COPIES_MOST = 50, /* in a sample */
     COPY_SAMPLE_NANOSECONDS = 20000000,
 };
@@ -50,7 +51,7 @@ MUST_CHECK static enum healcl_status measure_products(struct healcl_device *devi
     uint32_t most = limit > 0 && limit < ROUNDS_MOST ? (uint32_t)limit : ROUNDS_MOST;
     uint32_t rounds = ROUNDS_FIRST;
     struct launch launch = {
-        .program = "measure",
+        .program = "base/measure",
         .kernel = "multiply",
         .argument_count = 2,
         .arguments = {{.table = out}, {.value = &rounds, .size = sizeof rounds}},
@@ -87,10 +88,10 @@ MUST_CHECK static enum healcl_status measure_copies(struct healcl_device *device
 {
     uint64_t count = copy_bytes(device) / sizeof(uint64_t), size = count * sizeof(uint64_t);
     uint32_t per_item = device->tuning.elements_per_item;
-    if (per_item > LINE)
-        per_item -= per_item % LINE;
+    if (per_item > MEASURED_LINE)
+        per_item -= per_item % MEASURED_LINE;
     uint64_t per_group = (uint64_t)per_item * device->tuning.local_size;
-    struct launch launch = {.program = "measure",
+    struct launch launch = {.program = "base/measure",
                             .kernel = "copy",
                             .argument_count = 4,
                             .arguments = {{.table = to},

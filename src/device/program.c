@@ -11,15 +11,15 @@
 /* ---------------------------------------------------------------- sources */
 
 /* The files of cl/, embedded by the build. */
-extern const char healcl_cl_base_h[], healcl_cl_arithmetic_h[];
-#define PROGRAM(name) extern const char healcl_cl_##name[];
+extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
+#define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
 #include "device/programs.def"
 #undef PROGRAM
 
 static const struct {
     const char *name, *text;
 } embedded[] = {
-#define PROGRAM(name) {#name, healcl_cl_##name},
+#define PROGRAM(variable, name) {name, healcl_cl_##variable},
 #include "device/programs.def"
 #undef PROGRAM
 };
@@ -120,10 +120,10 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
              program->options);
     char line[128]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
-    const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base.h\"\n",
-                                     healcl_cl_base_h,
-                                     "\n#line 1 \"cl/arithmetic.h\"\n",
-                                     healcl_cl_arithmetic_h,
+    const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
+                                     healcl_cl_base_base_h,
+                                     "\n#line 1 \"cl/base/arithmetic.h\"\n",
+                                     healcl_cl_base_arithmetic_h,
                                      line,
                                      source};
     if (!device->cache_directory || device->distrusted) {

@@ -62,7 +62,7 @@ enum {
     ROUNDS_LEAST = 4096, /* that a device must be able to do */
 #define ANSWER(name, operands, on_device, on_host) +1
     ANSWERS = 0
-#include "cl/self_test_answers.cl"
+#include "cl/base/self_test_answers.cl"
 #undef ANSWER
 };
 
@@ -70,7 +70,7 @@ static const struct {
     const char *name, *operands;
 } answer_table[ANSWERS] = {
 #define ANSWER(name, operands, on_device, on_host) {name, operands},
-#include "cl/self_test_answers.cl"
+#include "cl/base/self_test_answers.cl"
 #undef ANSWER
 };
 
@@ -121,19 +121,19 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 {
     const uint64_t a = operands->a, b = operands->b, q = operands->q;
 #define ANSWER(name, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
-#include "cl/self_test_answers.cl"
+#include "cl/base/self_test_answers.cl"
 #undef ANSWER
 }
 
 /* ---------------------------------------------------------------- comparing */
 
-/* As in cl/self_test.cl. */
+/* As in cl/base/self_test.cl. */
 struct counters {
     uint32_t count, sum, least, common, first;
     uint32_t rounds, mixed;
 };
 
-/* Begins as cl/self_test.cl needs it. */
+/* Begins as cl/base/self_test.cl needs it. */
 static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
 
 /* What a device gave, or should give. */
@@ -305,7 +305,7 @@ MUST_CHECK static enum healcl_status prepare_launch(struct healcl_device *device
                                                     struct healcl_error *error)
 {
     struct launch *launch = &test->launch;
-    *launch = (struct launch){.program = "self_test", .kernel = "self_test"};
+    *launch = (struct launch){.program = "base/self_test", .kernel = "self_test"};
     snprintf(launch->options, sizeof launch->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
              ANSWERS, ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++) {
@@ -453,7 +453,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
  * the name anyway. */
 #define SELF_TEST_ABI "healcl self-test 3"
 
-extern const char healcl_cl_arithmetic_h[], healcl_cl_self_test[];
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
 
 /* "selftest_<key>" */
 enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
@@ -465,7 +465,7 @@ static void name_of(const struct device_info *info, char name[NAME_SIZE])
     char key[CACHE_KEY_SIZE];
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {healcl_cl_arithmetic_h, healcl_cl_self_test, units};
+    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test, units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
     cache_key(info, SELF_TEST_ABI, layers ? layers : "", 3, texts, key);
     snprintf(name, NAME_SIZE, "selftest_%s", key);

@@ -29,6 +29,16 @@ static const struct {
 
 static const char *const variant_names[VARIANT_COUNT] = {"general", "vectors", "local", "single"};
 
+const char *tunable_name(enum tunable tunable)
+{
+    static const char *const names[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) #name,
+#include "device/tunables.def"
+#undef TUNABLE
+    };
+    return names[tunable];
+}
+
 const char *kernel_family_name(enum kernel_family family)
 {
     return families[family].name;
@@ -121,14 +131,13 @@ static bool parse_variant(const char *text, size_t length, enum kernel_variant *
     return false;
 }
 
-struct tunable {
-    const char *name;
+struct number {
     uint32_t *value;
     uint64_t most;
     bool is_power; /* of two */
 };
 
-static bool parse_tunable(const struct tunable *tunable, const char *text, size_t length)
+static bool parse_tunable(const struct number *tunable, const char *text, size_t length)
 {
     uint64_t value;
     if (!parse_number(text, length, &value) || value == 0 || value > tunable->most ||
@@ -141,12 +150,10 @@ static bool parse_tunable(const struct tunable *tunable, const char *text, size_
 static bool parse_item(struct device_tuning *tuning, const char *item, size_t length,
                        const struct device_info *info)
 {
-    const struct tunable tunables[] = {
-        {"local_size", &tuning->local_size, info->max_work_group_size, true},
-        {"elements_per_item", &tuning->elements_per_item, ELEMENTS_PER_ITEM_MOST, false},
-        {"transform_local_size", &tuning->transform_local_size, info->max_work_group_size, true},
-        {"launches_at_once", &tuning->launches_at_once, LAUNCHES_AT_ONCE_MAX, false},
-        {"past_caches_bytes", &tuning->past_caches_bytes, UINT32_MAX, false},
+    const struct number tunables[TUNABLE_COUNT] = {
+#define TUNABLE(name, most, is_power) {&tuning->name, most, is_power},
+#include "device/tunables.def"
+#undef TUNABLE
     };
     enum kernel_variant variant;
     const char *equals = memchr(item, '=', length);
@@ -155,8 +162,8 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     size_t name_length = (size_t)(equals - item);
     const char *value = equals + 1;
     size_t value_length = length - name_length - 1;
-    for (size_t i = 0; i < sizeof tunables / sizeof *tunables; i++)
-        if (is_name(item, name_length, tunables[i].name))
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (is_name(item, name_length, tunable_name((enum tunable)i)))
             return parse_tunable(&tunables[i], value, value_length);
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (is_name(item, name_length, families[family].name)) {
@@ -188,12 +195,15 @@ enum healcl_status tuning_parse(struct device_tuning *tuning, const char *text, 
 
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE])
 {
-    int used =
-        snprintf(text, TUNING_TEXT_SIZE,
-                 "local_size=%u,elements_per_item=%u,transform_local_size=%u,launches_at_once=%u,"
-                 "past_caches_bytes=%u",
-                 tuning->local_size, tuning->elements_per_item, tuning->transform_local_size,
-                 tuning->launches_at_once, tuning->past_caches_bytes);
+    const uint32_t values[TUNABLE_COUNT] = {
+#define TUNABLE(name, ...) tuning->name,
+#include "device/tunables.def"
+#undef TUNABLE
+    };
+    int used = 0;
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
+                         i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);

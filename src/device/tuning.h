@@ -29,12 +29,18 @@ enum kernel_variant {
 
 enum { LAUNCHES_AT_ONCE_MAX = 16 };
 
+/* Numbers that shape kernels: tunables.def has their ranges. */
+enum tunable {
+#define TUNABLE(name, ...) TUNABLE_##name,
+#include "device/tunables.def"
+#undef TUNABLE
+    TUNABLE_COUNT
+};
+
 struct device_tuning {
-    uint32_t local_size;           /* work-items in a work-group of elementwise kernels: 2^k */
-    uint32_t elements_per_item;    /* most elements that one work-item handles in a row */
-    uint32_t transform_local_size; /* work-items that share one transform: 2^k */
-    uint32_t launches_at_once;     /* that may overlap, if queues can be out of order; 1: none */
-    uint32_t past_caches_bytes;    /* outputs of so many are stored past the caches */
+#define TUNABLE(name, ...) uint32_t name;
+#include "device/tunables.def"
+#undef TUNABLE
     enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by; /* bits of enum tuning_source: what has changed it; 0: the default */
 };
@@ -43,6 +49,9 @@ enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2 };
 
 /* "healcl tune", "the environment", "healcl tune and the environment"; NULL: it is the default. */
 const char *tuning_source_name(const struct device_tuning *tuning);
+
+/* "local_size" ... */
+const char *tunable_name(enum tunable tunable);
 
 /* "transform" ..., "vectors" ... */
 const char *kernel_family_name(enum kernel_family family);

@@ -13,7 +13,7 @@ uint64_t step_bytes(const struct step *step)
     if (step->kind == STEP_RELEASE)
         return 0;
     uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
-    if (step->kind == STEP_MODMUL_AXIS_SUM)
+    if (step_traits[step->kind].adds)
         bytes *= 2;
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
@@ -42,36 +42,47 @@ static uint64_t elements(const struct tensor *tensor)
 
 /* Each of the l*r values takes a pass over k words for each of its k residues, and one store for
  * each digit; before that, the moduli are looked at in pairs. */
-static uint64_t full_q_visits(const struct step *step)
+static uint64_t visits_full_q(const struct step *step)
 {
     const int64_t *a = step->in[0]->layout.shape;
     uint64_t values = times((uint64_t)a[0], (uint64_t)a[2]), k = (uint64_t)a[1];
     return plus(elements(step->out), times(plus(values, 1), times(k, k)));
 }
 
+static uint64_t visits_nothing(const struct step *step)
+{
+    (void)step;
+    return 0;
+}
+
+static uint64_t visits_in(const struct step *step)
+{
+    return elements(step->in[0]);
+}
+
+static uint64_t visits_out(const struct step *step)
+{
+    return elements(step->out);
+}
+
+static uint64_t visits_both(const struct step *step)
+{
+    return plus(elements(step->out), elements(step->in[0]));
+}
+
+static uint64_t visits_stages(const struct step *step)
+{
+    return times(elements(step->out), log2_of((uint64_t)step->out->layout.shape[3]) + 1);
+}
+
 uint64_t step_visits(const struct step *step)
 {
-    switch (step->kind) {
-    case STEP_DOWNLOAD: return elements(step->in[0]);
-    case STEP_UPLOAD:
-    case STEP_FILL:
-    case STEP_COPY:
-    case STEP_MODMUL:
-    case STEP_MODSUM:
-    case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_ABS:
-    case STEP_DIGITS:
-    case STEP_GATHER: return elements(step->out);
-    case STEP_AXIS_MODSUM:
-    case STEP_MODMUL_AXIS_SUM: return plus(elements(step->out), elements(step->in[0]));
-    case STEP_NTT:
-    case STEP_INTT:
-        return times(elements(step->out), log2_of((uint64_t)step->out->layout.shape[3]) + 1);
-    case STEP_DIGITS_FULL_Q: return full_q_visits(step);
-    case STEP_RELEASE: break;
-    }
-    return 0;
+    static uint64_t (*const functions[STEP_KINDS])(const struct step *) = {
+#define STEP(kind, name, in_place, adds, visits, ...) [STEP_##kind] = visits_##visits,
+#include "plan/steps.def"
+#undef STEP
+    };
+    return functions[step->kind](step);
 }
 
 uint64_t step_scratch_bytes(const struct step *step)

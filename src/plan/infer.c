@@ -185,23 +185,6 @@ MUST_CHECK static enum healcl_status copy_input(struct call *call, struct step *
     return HEALCL_OK;
 }
 
-/* Whether a step may write an output whose elements are those of this input, in the same places:
- * it reads each element before it writes it. */
-static bool may_run_in_place(enum step_kind kind, int input)
-{
-    switch (kind) {
-    case STEP_COPY:
-    case STEP_MODMUL:
-    case STEP_MODSUM:
-    case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_ABS: return true;
-    case STEP_NTT:
-    case STEP_INTT: return input == 0;
-    default: return false;
-    }
-}
-
 enum healcl_status add_compute(struct call *call, struct step *step, struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout;
@@ -213,7 +196,8 @@ enum healcl_status add_compute(struct call *call, struct step *step, struct heal
         if (!input || input->storage != step->out->storage ||
             !layouts_may_overlap(&input->layout, out))
             continue;
-        if (may_run_in_place(step->kind, i) && layout_same_elements(&input->layout, out))
+        bool in_place = step_traits[step->kind].in_place >> i & 1;
+        if (in_place && layout_same_elements(&input->layout, out))
             continue;
         TRY(copy_input(call, step, i, error));
         copies[i] = step->in[i];

@@ -8,6 +8,17 @@
 #include "plan/planner.h"
 #include "transcript/entry.h"
 
+const struct step_traits step_traits[STEP_KINDS] = {
+#define NONE 0
+#define FIRST 1
+#define ALL UINT32_MAX
+#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, operation, \
+             arguments)                                                                      \
+    [STEP_##kind] = {name, in_place, adds, operation, arguments},
+#include "plan/steps.def"
+#undef STEP
+};
+
 uint64_t storage_bytes(const struct storage *storage)
 {
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
@@ -413,6 +424,8 @@ enum healcl_status plan_create(const struct source *source, const struct healcl_
     planner.plan->memory_limit = planner.memory_limit;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
+    if (planner.plan && planner.plan->constants.storage)
+        planner.plan->constants.storage->scalars = planner.plan->constants.values;
     names_clear(&planner.constants);
     if (status != HEALCL_OK) {
         plan_free(planner.plan);

@@ -27,9 +27,10 @@ struct storage {
     uint32_t id;
     enum dtype dtype;
     int64_t elements;
-    size_t entry;        /* that made it */
-    const char *maker;   /* the operation's name, for messages */
-    uint32_t references; /* names that view it; only while planning */
+    size_t entry;           /* that made it */
+    const char *maker;      /* the operation's name, for messages */
+    uint32_t references;    /* names that view it; only while planning */
+    const int64_t *scalars; /* the values, where it holds the plan's scalars; else NULL */
 };
 
 struct tensor {
@@ -37,43 +38,31 @@ struct tensor {
     struct layout layout;
 };
 
+/* What each kind does is told in steps.def. */
 enum step_kind {
-    /* out = the payload, converted to out's dtype. out is contiguous and its whole storage. */
-    STEP_UPLOAD,
-    /* in[0] to the host, to be compared with payload, which may be NULL. */
-    STEP_DOWNLOAD,
-    /* every element of out = value[0] */
-    STEP_FILL,
-    /* out = in[0], of the same shape and dtype */
-    STEP_COPY,
-    /* Elementwise, all operands in out's shape: a = in[0], b = in[1], p = in[2]. */
-    STEP_MODMUL, /* a*b C remainder p */
-    STEP_MODSUM, /* a+b C remainder p */
-    STEP_MOD,    /* a C remainder p; in[1] NULL */
-    STEP_MODNEG, /* (-a) floor remainder p; in[1] NULL */
-    STEP_ABS,    /* |a|; in[1], in[2] NULL */
-    /* out = floor remainder of the sum of a = in[0] over axis value[0] by q = in[1].
-     * q has the shape of out (it varies along the last axis only). */
-    STEP_AXIS_MODSUM,
-    /* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) floor remainder q[j], where
-     * m = perm[l], or l without perm. in: a [reps,s,k,n], b [s,k,n], q [k], perm [n] or NULL. */
-    STEP_MODMUL_AXIS_SUM,
-    /* Negacyclic transforms of a into out, both [l,r,k,n]; see docs/OPS.md.
-     * in: a, q [k], psi or ipsi [k,n], perm [n] or NULL (forward only), n_inv [k] (inverse only) */
-    STEP_NTT,
-    STEP_INTT,
-    /* out[..., i] = digit i of a = in[0], base 2^value[0] */
-    STEP_DIGITS,
-    /* out[l,i,r] = digit i, base 2^value[0], of the CRT value of a[l,:,r]. in: a [l,k,r], q [k] */
-    STEP_DIGITS_FULL_Q,
-    /* out[c] = a[c with c[value[0]] := idx[c]]. in: a, idx (out's shape). a has out's shape but on
-     * axis value[0]. value[1]: whether negative indices count from the end. */
-    STEP_GATHER,
-    /* The storage of in[0] is not used any more. */
-    STEP_RELEASE,
+#define STEP(kind, ...) STEP_##kind,
+#include "plan/steps.def"
+#undef STEP
 };
 
-enum { STEP_INPUTS = 5 };
+enum {
+    STEP_KINDS = 0
+#define STEP(...) +1
+#include "plan/steps.def"
+#undef STEP
+    ,
+    STEP_INPUTS = 5
+};
+
+/* What is known of a kind of step; see steps.def. */
+struct step_traits {
+    const char *name;
+    uint32_t in_place; /* bit i: input i may be */
+    bool adds;
+    const char *operation, *arguments; /* or NULL */
+};
+
+extern const struct step_traits step_traits[STEP_KINDS];
 
 struct step {
     enum step_kind kind;

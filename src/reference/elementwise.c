@@ -9,10 +9,9 @@ static int64_t compute(enum step_kind kind, int64_t a, int64_t b, int64_t p)
     case STEP_MODSUM: return c_remainder((int128)a + b, p);
     case STEP_MOD: return c_remainder(a, p);
     case STEP_MODNEG: return (int64_t)floor_remainder(-(int128)a, p);
-    default: break;
+    default: /* STEP_ABS: 2^63 wraps, like every store that does not fit */
+        return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
     }
-    /* STEP_ABS: 2^63 wraps, like every store that does not fit. */
-    return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
 }
 
 /* out[c] = compute(a[c], b[c], p[c]) */

@@ -124,9 +124,20 @@ enum healcl_status reference_copy(struct reference *reference, const struct step
     return HEALCL_OK;
 }
 
-void reference_release(struct reference *reference, const struct step *step)
+enum healcl_status reference_release(struct reference *reference, const struct step *step,
+                                     struct healcl_error *error)
 {
+    (void)error;
     const struct storage *storage = step->in[0]->storage;
     if (!is_constants(reference, storage))
         memory_release(&reference->memories[storage->id]);
+    return HEALCL_OK;
+}
+
+/* The caller reads the result: reference_read. */
+enum healcl_status reference_download(struct reference *reference, const struct step *step,
+                                      struct healcl_error *error)
+{
+    (void)reference, (void)step, (void)error;
+    return HEALCL_OK;
 }

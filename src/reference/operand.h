@@ -53,35 +53,15 @@ MUST_CHECK enum healcl_status reference_read_permutation(const struct step *step
 /* Zeroed memory for count items, which the caller frees; NULL when out of memory. */
 void *reference_allocate(uint64_t count, size_t size);
 
-/* ---- the families: each executes the kinds of steps named, out not being empty ---- */
+/* ---- each executes the kinds of steps that steps.def names it for, out not being empty ---- */
 
-MUST_CHECK enum healcl_status reference_upload(struct reference *reference, const struct step *step,
-                                               struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_fill(struct reference *reference, const struct step *step,
-                                             struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_copy(struct reference *reference, const struct step *step,
-                                             struct healcl_error *error);
-/* STEP_MODMUL, STEP_MODSUM, STEP_MOD, STEP_MODNEG, STEP_ABS */
-MUST_CHECK enum healcl_status reference_elementwise(struct reference *reference,
-                                                    const struct step *step,
-                                                    struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_axis_modsum(struct reference *reference,
-                                                    const struct step *step,
-                                                    struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_modmul_axis_sum(struct reference *reference,
-                                                        const struct step *step,
-                                                        struct healcl_error *error);
-/* STEP_NTT, STEP_INTT */
-MUST_CHECK enum healcl_status reference_transform(struct reference *reference,
-                                                  const struct step *step,
-                                                  struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_digits(struct reference *reference, const struct step *step,
-                                               struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_digits_full_q(struct reference *reference,
-                                                      const struct step *step,
-                                                      struct healcl_error *error);
-MUST_CHECK enum healcl_status reference_gather(struct reference *reference, const struct step *step,
-                                               struct healcl_error *error);
-void reference_release(struct reference *reference, const struct step *step);
+MUST_CHECK typedef enum healcl_status reference_function(struct reference *reference,
+                                                         const struct step *step,
+                                                         struct healcl_error *error);
+
+#define STEP(kind, name, in_place, adds, visits, reference, ...) \
+    reference_function reference_##reference;
+#include "plan/steps.def"
+#undef STEP
 
 #endif

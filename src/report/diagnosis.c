@@ -5,26 +5,6 @@
 
 #include "report/internal.h"
 
-static const char *const step_names[] = {
-    [STEP_UPLOAD] = "upload",
-    [STEP_DOWNLOAD] = "download",
-    [STEP_FILL] = "fill",
-    [STEP_COPY] = "copy",
-    [STEP_MODMUL] = "modmul",
-    [STEP_MODSUM] = "modsum",
-    [STEP_MOD] = "mod",
-    [STEP_MODNEG] = "modneg",
-    [STEP_ABS] = "abs",
-    [STEP_AXIS_MODSUM] = "sum along an axis",
-    [STEP_MODMUL_AXIS_SUM] = "sum of products",
-    [STEP_NTT] = "ntt",
-    [STEP_INTT] = "intt",
-    [STEP_DIGITS] = "digits",
-    [STEP_DIGITS_FULL_Q] = "digits of the full modulus",
-    [STEP_GATHER] = "gather",
-    [STEP_RELEASE] = "release",
-};
-
 /* ---------------------------------------------------------------- text */
 
 static void print_tensor(const struct style *style, const char *name, const struct tensor *tensor)
@@ -45,7 +25,7 @@ static void print_step(const struct diagnosis_facts *facts, const struct style *
     report_label(style, "entry", "%zu (%s)", step->entry, step->name);
     report_label(style, "segment", "%s",
                  *diagnosis->segment->name ? diagnosis->segment->name : "(no segment)");
-    report_label(style, "step", "%s, %zu steps before it agree", step_names[step->kind],
+    report_label(style, "step", "%s, %zu steps before it agree", step_traits[step->kind].name,
                  diagnosis->steps - 1);
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
@@ -155,7 +135,7 @@ static void add_step(struct json *json, cJSON *object, const struct diagnosis *d
     json_number(json, object, "entry", step->entry);
     json_string(json, object, "op", step->name);
     json_string(json, object, "segment", diagnosis->segment->name);
-    json_string(json, object, "step", step_names[step->kind]);
+    json_string(json, object, "step", step_traits[step->kind].name);
     cJSON *tensors = json_array(json, object, "tensors");
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])

@@ -5,7 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/variant.h"
 #include "transcript/payload.h"
+
+/* A result that waits in a buffer of its own until the queue is drained. */
+struct download {
+    const struct step *step;
+    struct buffer buffer; /* without chunks where nobody wants the data */
+};
+
+struct device_executor {
+    struct executor base; /* first: executor functions cast back */
+    struct launcher launcher;
+    bool has_refused; /* a check of what only data reveal has failed */
+    struct download *downloads;
+    size_t download_count, download_capacity;
+    uint64_t download_bytes;
+    struct segment_result *result; /* of the segment in hand */
+    const struct result_sink *sink;
+    uint64_t sink_nanoseconds;
+};
+
+struct launcher *device_executor_launcher(struct executor *executor)
+{
+    return &((struct device_executor *)executor)->launcher;
+}
+
+bool device_executor_has_refused(const struct executor *executor)
+{
+    return ((const struct device_executor *)executor)->has_refused;
+}
 
 /* Results that wait for the end of their segment take at most about this much, and a quarter of the
  * memory that the plan may take. */
@@ -13,36 +42,8 @@ enum { PENDING_BYTES = 64 << 20, PENDING_SHARE = 4 };
 
 static uint64_t pending_most(const struct device_executor *self)
 {
-    uint64_t share = self->plan->memory_limit / PENDING_SHARE;
+    uint64_t share = self->launcher.plan->memory_limit / PENDING_SHARE;
     return share < PENDING_BYTES ? share : PENDING_BYTES;
-}
-
-/* ---------------------------------------------------------------- storages */
-
-enum healcl_status executor_buffer(struct device_executor *self, const struct storage *storage,
-                                   const struct buffer **buffer, struct healcl_error *error)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    if (memory->buffer.chunk_count == 0)
-        TRY(device_buffer_acquire(self->device, storage_bytes(storage), false, &memory->buffer,
-                                  error));
-    *buffer = &memory->buffer;
-    return HEALCL_OK;
-}
-
-/* A step that writes the storage has been enqueued: what was derived from it is out of date. */
-static void storage_written(struct device_executor *self, const struct storage *storage)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    memory->generation++;
-    derived_forget(self, memory);
-}
-
-static void storage_release(struct device_executor *self, const struct storage *storage)
-{
-    struct device_storage *memory = &self->storages[storage->id];
-    derived_forget(self, memory);
-    device_buffer_release(self->device, &memory->buffer);
 }
 
 /* ---------------------------------------------------------------- uploads */
@@ -54,11 +55,11 @@ MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
                                                   const struct payload *payload, enum dtype dtype,
                                                   const char *memory, struct healcl_error *error)
 {
-    uint64_t first = chunk * self->device->chunk_bytes, bytes = buffer->bytes - first;
-    if (bytes > self->device->chunk_bytes)
-        bytes = self->device->chunk_bytes;
+    uint64_t first = chunk * self->launcher.device->chunk_bytes, bytes = buffer->bytes - first;
+    if (bytes > self->launcher.device->chunk_bytes)
+        bytes = self->launcher.device->chunk_bytes;
     void *mapped;
-    TRY(device_upload_map(self->device, buffer, chunk, &mapped, error));
+    TRY(device_upload_map(self->launcher.device, buffer, chunk, &mapped, error));
     size_t span = trace_begin(self->base.trace, "decode", memory ? "copy" : "decode");
     enum healcl_status status = HEALCL_OK;
     if (memory)
@@ -69,19 +70,9 @@ MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
         status = payload_read_part(payload, dtype, (int64_t)(first / dtype_size(dtype)),
                                    (int64_t)(bytes / dtype_size(dtype)), mapped, error);
     trace_end(self->base.trace, span);
-    enum healcl_status ended =
-        device_upload_end(self->device, buffer, chunk, mapped, status == HEALCL_OK ? error : NULL);
+    enum healcl_status ended = device_upload_end(self->launcher.device, buffer, chunk, mapped,
+                                                 status == HEALCL_OK ? error : NULL);
     return status != HEALCL_OK ? status : ended;
-}
-
-enum healcl_status executor_upload(struct device_executor *self, const void *memory, uint64_t bytes,
-                                   struct buffer *buffer, struct healcl_error *error)
-{
-    TRY(device_buffer_acquire(self->device, bytes, true, buffer, error));
-    enum healcl_status status = upload_chunk(self, buffer, 0, NULL, DTYPE_INT8, memory, error);
-    if (status != HEALCL_OK)
-        device_buffer_release(self->device, buffer);
-    return status;
 }
 
 MUST_CHECK static enum healcl_status upload(struct device_executor *self,
@@ -89,8 +80,8 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             const struct payload *payload, const void *memory,
                                             struct healcl_error *error)
 {
-    struct buffer *buffer = &self->storages[storage->id].buffer;
-    TRY(device_buffer_acquire(self->device, storage_bytes(storage), true, buffer, error));
+    struct buffer *buffer = &self->launcher.storages[storage->id].buffer;
+    TRY(device_buffer_acquire(self->launcher.device, storage_bytes(storage), true, buffer, error));
     /* Parts can only be read in file order, which here must be C order. */
     void *whole = NULL;
     if (payload && buffer->chunk_count > 1 && payload->fortran_order) {
@@ -113,28 +104,13 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
 
 /* ---------------------------------------------------------------- the status buffer */
 
-enum healcl_status executor_add_check(struct device_executor *self, const struct check *check,
-                                      uint32_t *key, struct healcl_error *error)
-{
-    if (self->check_count == self->check_capacity) {
-        size_t capacity = self->check_capacity ? 2 * self->check_capacity : 16;
-        struct check *checks = realloc(self->checks, capacity * sizeof *checks);
-        if (!checks)
-            NO_MEMORY(error);
-        self->checks = checks;
-        self->check_capacity = capacity;
-    }
-    self->checks[self->check_count++] = *check;
-    *key = (uint32_t)self->check_count;
-    return HEALCL_OK;
-}
-
 MUST_CHECK static enum healcl_status clear_status(struct device_executor *self,
                                                   struct healcl_error *error)
 {
     struct status clear = {.index = UINT32_MAX};
-    self->check_count = 0;
-    return device_write(self->device, &self->status, 0, sizeof clear, &clear, error);
+    self->launcher.check_count = 0;
+    return device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
+                        error);
 }
 
 /* Turns what a check has found into a refusal. */
@@ -142,7 +118,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
                                                   const struct status *found,
                                                   struct healcl_error *error)
 {
-    const struct check *check = &self->checks[found->key - 1];
+    const struct check *check = &self->launcher.checks[found->key - 1];
     const char *name = step_input_name(check->step, check->input);
     char index[SHAPE_TEXT_SIZE], value[24] = "a value";
     if (found->index == UINT32_MAX) { /* report has cut it off, and nobody knows the value */
@@ -180,7 +156,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
         break;
     }
     error_prefix_step(error, check->step);
-    self->data_refused = true;
+    self->has_refused = true;
     return HEALCL_REFUSED;
 }
 
@@ -190,14 +166,15 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
 {
     struct status found;
     void *mapped;
-    TRY(device_download_map(self->device, &self->status, 0, 0, sizeof found, &mapped, error));
+    TRY(device_download_map(self->launcher.device, &self->launcher.status, 0, 0, sizeof found,
+                            &mapped, error));
     memcpy(&found, mapped, sizeof found);
-    TRY(device_download_end(self->device, &self->status, 0, mapped, error));
+    TRY(device_download_end(self->launcher.device, &self->launcher.status, 0, mapped, error));
     uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
     self->base.dropped_digits += dropped;
-    if (found.key > 0 && found.key <= self->check_count)
+    if (found.key > 0 && found.key <= self->launcher.check_count)
         return refuse_check(self, &found, error);
-    self->check_count = 0;
+    self->launcher.check_count = 0;
     return found.key == 0 && dropped == 0 ? HEALCL_OK /* it is clear still */
                                           : clear_status(self, error);
 }
@@ -214,7 +191,7 @@ MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
     trace_end(self->base.trace, span);
     self->sink_nanoseconds += monotonic_nanoseconds() - start;
     if (step->payload)
-        payload_forget(step->payload, self->plan->source);
+        payload_forget(step->payload, self->launcher.plan->source);
     return status;
 }
 
@@ -224,12 +201,12 @@ MUST_CHECK static enum healcl_status deliver_chunk(struct device_executor *self,
                                                    const struct buffer *buffer, uint64_t offset,
                                                    uint64_t bytes, struct healcl_error *error)
 {
-    uint32_t chunk = (uint32_t)(offset / self->device->chunk_bytes);
+    uint32_t chunk = (uint32_t)(offset / self->launcher.device->chunk_bytes);
     void *mapped;
-    TRY(device_download_map(self->device, buffer, chunk, offset % self->device->chunk_bytes, bytes,
-                            &mapped, error));
+    TRY(device_download_map(self->launcher.device, buffer, chunk,
+                            offset % self->launcher.device->chunk_bytes, bytes, &mapped, error));
     enum healcl_status status = call_sink(self, step, mapped, error);
-    enum healcl_status ended = device_download_end(self->device, buffer, chunk, mapped,
+    enum healcl_status ended = device_download_end(self->launcher.device, buffer, chunk, mapped,
                                                    status == HEALCL_OK ? error : NULL);
     return status != HEALCL_OK ? status : ended;
 }
@@ -240,16 +217,17 @@ MUST_CHECK static enum healcl_status gather_chunks(struct device_executor *self,
                                                    uint64_t bytes, char *memory,
                                                    struct healcl_error *error)
 {
-    uint64_t chunk_bytes = self->device->chunk_bytes;
+    uint64_t chunk_bytes = self->launcher.device->chunk_bytes;
     while (bytes > 0) {
         uint32_t chunk = (uint32_t)(offset / chunk_bytes);
         uint64_t inside = offset % chunk_bytes, part = chunk_bytes - inside;
         if (part > bytes)
             part = bytes;
         void *mapped;
-        TRY(device_download_map(self->device, buffer, chunk, inside, part, &mapped, error));
+        TRY(device_download_map(self->launcher.device, buffer, chunk, inside, part, &mapped,
+                                error));
         memcpy(memory, mapped, part);
-        TRY(device_download_end(self->device, buffer, chunk, mapped, error));
+        TRY(device_download_end(self->launcher.device, buffer, chunk, mapped, error));
         memory += part;
         offset += part;
         bytes -= part;
@@ -262,7 +240,7 @@ MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const
                                              const struct buffer *buffer, uint64_t offset,
                                              uint64_t bytes, struct healcl_error *error)
 {
-    uint64_t chunk_bytes = self->device->chunk_bytes;
+    uint64_t chunk_bytes = self->launcher.device->chunk_bytes;
     if (buffer->chunk_count == 0) /* nobody wants the data */
         return call_sink(self, step, NULL, error);
     if (bytes == 0)
@@ -288,7 +266,7 @@ static uint64_t result_bytes(const struct step *step)
 static void forget_downloads(struct device_executor *self)
 {
     for (size_t i = 0; i < self->download_count; i++)
-        device_buffer_release(self->device, &self->downloads[i].buffer);
+        device_buffer_release(self->launcher.device, &self->downloads[i].buffer);
     self->download_count = 0;
     self->download_bytes = 0;
 }
@@ -330,12 +308,12 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, cons
         return HEALCL_OK;
     }
     uint64_t bytes = result_bytes(step);
-    TRY(device_buffer_acquire(self->device, bytes, false, &download->buffer, error));
+    TRY(device_buffer_acquire(self->launcher.device, bytes, false, &download->buffer, error));
     self->download_count++;
     self->download_bytes += bytes;
     if (bytes == 0)
         return HEALCL_OK;
-    return launch_pack(self, step, step->in[0], &download->buffer, error);
+    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
 }
 
 /* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
@@ -346,36 +324,56 @@ static bool is_awaited(const struct device_executor *self, const struct step *st
 }
 
 /* The queue has been drained if the result is to be awaited. */
-MUST_CHECK static enum healcl_status download(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
+                                                  const struct step *step,
+                                                  struct healcl_error *error)
 {
     if (!is_awaited(self, step))
         return snapshot(self, step, error);
     const struct tensor *tensor = step->in[0];
     const struct buffer *buffer;
-    TRY(executor_buffer(self, tensor->storage, &buffer, error));
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
     uint64_t offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
     return deliver(self, step, buffer, offset, result_bytes(step), error);
 }
 
 /* ---------------------------------------------------------------- segments */
 
+MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
+                                                const struct step *step, struct healcl_error *error)
+{
+    TRY(upload(self, step->out->storage, step->payload, NULL, error));
+    launcher_storage_written(&self->launcher, step->out->storage);
+    payload_forget(step->payload, self->launcher.plan->source);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
+{
+    (void)error;
+    launcher_storage_release(&self->launcher, step->in[0]->storage);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
+                                                const struct step *step, struct healcl_error *error)
+{
+    return launch_step(&self->launcher, step, error);
+}
+
 MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
                                               struct healcl_error *error)
 {
-    switch (step->kind) {
-    case STEP_UPLOAD:
-        TRY(upload(self, step->out->storage, step->payload, NULL, error));
-        payload_forget(step->payload, self->plan->source);
-        return HEALCL_OK;
-    case STEP_DOWNLOAD: return download(self, step, error);
-    case STEP_RELEASE: storage_release(self, step->in[0]->storage); return HEALCL_OK;
-    default:
-        derived_limit(self);
-        TRY(launch_step(self, step, error));
-        storage_written(self, step->out->storage);
-        return HEALCL_OK;
-    }
+    static enum healcl_status (*const functions[STEP_KINDS])(
+        struct device_executor *, const struct step *, struct healcl_error *) = {
+#define STEP(kind, name, in_place, adds, visits, reference, device, ...) \
+    [STEP_##kind] = run_##device,
+#include "plan/steps.def"
+#undef STEP
+    };
+    return functions[step->kind](self, step, error);
 }
 
 static void add_times(void *context, const struct launch_times *times)
@@ -406,7 +404,7 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
                                                struct healcl_error *error)
 {
     for (size_t i = 0; i < segment->step_count; i++) {
-        const struct step *step = &self->plan->steps[segment->first_step + i];
+        const struct step *step = &self->launcher.plan->steps[segment->first_step + i];
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
         struct healcl_error own = {0};
@@ -433,10 +431,10 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     enum healcl_status status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
     result->sink_nanoseconds = self->sink_nanoseconds;
-    if (self->device
+    if (self->launcher.device
             ->profiling) { /* after an error too: else the next run would be given these times */
-        enum healcl_status taken =
-            device_take_times(self->device, add_times, self, status == HEALCL_OK ? error : NULL);
+        enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,
+                                                     status == HEALCL_OK ? error : NULL);
         if (status == HEALCL_OK)
             status = taken;
     }
@@ -446,15 +444,9 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
 
 /* ---------------------------------------------------------------- life */
 
-static void release_storages(struct device_executor *self)
-{
-    for (size_t i = 0; i < self->plan->storage_count; i++)
-        storage_release(self, self->plan->storages[i]);
-}
-
 MUST_CHECK static enum healcl_status begin(struct device_executor *self, struct healcl_error *error)
 {
-    const struct plan *plan = self->plan;
+    const struct plan *plan = self->launcher.plan;
     self->base.dropped_digits = 0;
     TRY(clear_status(self, error));
     if (plan->constants.count == 0)
@@ -465,8 +457,7 @@ MUST_CHECK static enum healcl_status begin(struct device_executor *self, struct 
 static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
-    release_storages(self);
-    memset(self->storages, 0, self->plan->storage_count * sizeof *self->storages);
+    launcher_forget_storages(&self->launcher);
     return begin(self, error);
 }
 
@@ -474,15 +465,9 @@ static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
     forget_downloads(self);
-    if (self->storages)
-        release_storages(self);
-    derived_forget_scalars(self);
-    device_buffer_release(self->device, &self->status);
     /* What is still enqueued uses only what OpenCL itself keeps alive. */
-    free(self->kept.buckets);
+    launcher_release(&self->launcher);
     free(self->downloads);
-    free(self->checks);
-    free(self->storages);
     free(self);
 }
 
@@ -495,17 +480,14 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
     if (!self)
         NO_MEMORY(error);
     self->base.class = &class;
-    self->device = device;
-    self->plan = plan;
-    self->storages = calloc(plan->storage_count, sizeof *self->storages);
-    enum healcl_status status =
-        self->storages ? HEALCL_OK : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    enum healcl_status status = device_set_profiling(device, profile, error);
     if (status == HEALCL_OK)
-        status = device_set_profiling(device, profile, error);
-    if (status == HEALCL_OK)
-        status = device_buffer_acquire(device, sizeof(struct status), false, &self->status, error);
-    if (status == HEALCL_OK)
-        status = begin(self, error);
+        status = launcher_init(&self->launcher, device, plan, error);
+    if (status != HEALCL_OK) {
+        free(self);
+        return status;
+    }
+    status = begin(self, error);
     if (status != HEALCL_OK) {
         destroy(&self->base);
         return status;

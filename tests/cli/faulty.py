@@ -39,7 +39,7 @@ LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
-FORWARD = "forward_stages(rows + row * n, n, q[j].value, twiddles + j * n);"
+FORWARD = "ntt_row(rows + row * n, n, q[j].value, twiddles + j * n);"
 SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
 
 

@@ -1,5 +1,5 @@
 /*
- * cl/arithmetic.h, compiled for the host, against 128-bit integers: small moduli exhaustively,
+ * cl/base/arithmetic.h, compiled for the host, against 128-bit integers: small moduli exhaustively,
  * edges of moduli and values in all combinations, random ones from a printed seed.
  */
 #include <setjmp.h>
@@ -12,13 +12,13 @@
 #include <cmocka.h>
 
 #include "check/random.h"
-#include "cl/base.h"
+#include "cl/base/base.h"
 #include "helper_words.h"
 
 /* OpenCL C compilers do not mind a truth value in unsigned arithmetic. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
-#include "cl/arithmetic.h"
+#include "cl/base/arithmetic.h"
 #pragma GCC diagnostic pop
 
 /* ---- values ---- */

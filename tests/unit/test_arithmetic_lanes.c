@@ -1,7 +1,7 @@
 /*
- * The arithmetic of cl/lanes.cl, cl/divisor.cl, cl/vectors.cl and cl/vector_sums.cl, compiled for
- * the host with vectors of one lane, against 128-bit integers: ranges and values, where quotients
- * are estimated too small most.
+ * The arithmetic of cl/base/lanes.cl, cl/base/divisor.cl, cl/vectors.cl and cl/sum/columns.cl,
+ * compiled for the host with vectors of one lane, against 128-bit integers: ranges and values,
+ * where quotients are estimated too small most.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "check/random.h"
-#include "cl/base.h"
+#include "cl/base/base.h"
 #include "helper_words.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
@@ -94,7 +94,7 @@ static void run_next(const struct space *space, struct run *run)
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#include "cl/arithmetic.h"
+#include "cl/base/arithmetic.h"
 #include "cl/vectors.cl"
 #pragma GCC diagnostic pop
 
@@ -113,7 +113,7 @@ static ulong modulus_of_bits(int s, struct random *state)
     }
 }
 
-/* Bits of a modulus: of any one, and of a lazy one, see cl/lanes.cl. */
+/* Bits of a modulus: of any one, and of a lazy one, see cl/base/lanes.cl. */
 enum { S_MIN = 1, S_MAX = 63, S_MAX_LAZY = 62 };
 
 static struct lane_divisor divisor_of(ulong q)

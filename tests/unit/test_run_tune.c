@@ -68,16 +68,16 @@ static const char does_nothing[] =
     "#define ARGUMENTS struct space space, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),"
     " global const struct modulus *q, global const struct twiddle *twiddles,"
     " global const uint *perm, uint use_perm\n"
-    "KERNEL forward(ARGUMENTS) { }\n"
-    "KERNEL inverse(ARGUMENTS, global const struct twiddle *n_inv) { }\n";
+    "KERNEL ntt_single(ARGUMENTS) { }\n"
+    "KERNEL intt_single(ARGUMENTS, global const struct twiddle *n_inv) { }\n";
 static const char does_not_build[] = "#error \"not on this device\"\n";
 
 static struct healcl_device *open_device(void)
 {
     struct healcl_device *device = NULL;
     OK(device_open(helper_loader(), NULL, &device, &error));
-    OK(device_add_program(device, "single", does_nothing, &error));
-    OK(device_add_program(device, "local", does_not_build, &error));
+    OK(device_add_program(device, "ntt/single", does_nothing, &error));
+    OK(device_add_program(device, "ntt/local", does_not_build, &error));
     return device;
 }
 
@@ -114,7 +114,7 @@ static void chooses_only_what_is_right(void **state)
     assert_int_equal(report.alternatives[0].outcome, TUNE_WRONG);
     assert_non_null(strstr(report.alternatives[0].reason, "the device's result is wrong"));
     assert_int_equal(report.alternatives[1].outcome, TUNE_FAILED);
-    assert_non_null(strstr(report.alternatives[1].reason, "program 'local' does not build"));
+    assert_non_null(strstr(report.alternatives[1].reason, "program 'ntt/local' does not build"));
     assert_int_equal(report.alternatives[2].outcome, TUNE_RIGHT);
     assert_true(report.alternatives[2].nanoseconds > 0);
     for (int i = 0; i < 3; i++)

@@ -1,0 +1,74 @@
+/*
+ * Vectors of eight residues modulo q < 2^62, for devices with wide vectors. Little-endian devices
+ * only. Residues are lazy: each function says in which range.
+ */
+
+#ifndef UNROLL
+#define UNROLL _Pragma("unroll")
+#endif
+/* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
+ * used. */
+#define NOINLINE __attribute__((noinline))
+#define INLINE __attribute__((always_inline)) static inline
+
+/* Whether a comparison holds in all lanes; compilers make less of all(). */
+static inline bool are_all(long8 comparison)
+{
+    return as_ulong(convert_char8(comparison)) == ~(ulong)0;
+}
+
+/* A modulus with its double, for all lanes. */
+struct lane_modulus {
+    ulong8 q, twice;
+};
+
+/* The product of the lower halves of each lane. */
+static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
+{
+    return (a & 0xffffffffUL) * (b & 0xffffffffUL);
+}
+
+/*
+ * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
+ * The high word of x*quotient is taken without the product of the two lower halves and without
+ * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
+ * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
+ */
+static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct lane_modulus m)
+{
+    ulong8 x_high = as_ulong8(as_uint16(x).s1133557799bbddff), quotient_high = quotient >> 32;
+    ulong8 high = multiply_halves(x_high, quotient_high) +
+                  ((multiply_halves(x, quotient_high) >> 32) +
+                   (multiply_halves(x_high, quotient) >> 32));
+    ulong8 rest = x * factor - high * m.q;
+    return min(rest, rest - m.twice);
+}
+
+/* [0, 4q) to [0, 2q), and 4q to 2q */
+static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
+{
+    return min(x, x - m.twice);
+}
+
+/* [0, 4q) to [0, q) */
+static inline ulong8 reduce_lazy(ulong8 x, struct lane_modulus m)
+{
+    x = halve_range(x, m);
+    return min(x, x - m.q);
+}
+
+/* The high word of a*b, exactly. */
+static inline ulong8 multiply_high(ulong8 a, ulong8 b)
+{
+    ulong8 a_high = a >> 32, b_high = b >> 32;
+    ulong8 middle = multiply_halves(a_high, b) + (multiply_halves(a, b) >> 32);
+    ulong8 other = multiply_halves(a, b_high) + (middle & 0xffffffffUL);
+    return multiply_halves(a_high, b_high) + (middle >> 32) + (other >> 32);
+}
+
+/* |x|, in [0, 2^63] */
+static inline ulong8 lane_magnitude(long8 x)
+{
+    ulong8 bits = as_ulong8(x);
+    return select(bits, 0 - bits, as_ulong8(x < 0));
+}

@@ -1,0 +1,25 @@
+/* What `healcl devices --measure` times. */
+#include "caches.cl"
+
+/* rounds * 8 products of 64-bit integers in each work-item, both halves of each. */
+KERNEL multiply(global ulong *out, uint rounds)
+{
+    ulong8 x = (ulong8)(1, 2, 3, 4, 5, 6, 7, 8) + (ulong)get_global_id(0);
+    const ulong8 factor = (ulong8)(0x9e3779b97f4a7c15UL) + x;
+    for (uint i = 0; i < rounds; i++)
+        x = x * factor + mul_hi(x, factor);
+    ulong4 half_sum = x.lo + x.hi;
+    out[get_global_id(0)] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
+}
+
+/* Copies per_item elements in each work-item, count of them in all; whole lines as the fastest copies
+ * do, but without FENCE_PAST: nobody reads them. per_item: below MEASURED_LINE, or a multiple of it. */
+KERNEL copy(global ulong *to, global const ulong *from, ulong count, uint per_item)
+{
+    ulong i = (ulong)get_global_id(0) * per_item;
+    ulong end = min(i + per_item, count);
+    for (; i + MEASURED_LINE <= end; i += MEASURED_LINE)
+        STORE_PAST(ulong8, *(global const ulong8 *)(from + i), to + i);
+    for (; i < end; i++)
+        to[i] = from[i];
+}

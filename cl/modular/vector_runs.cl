@@ -1,0 +1,160 @@
+/*
+ * The operations of vectors.cl, and sums, where elements lie together only by ones, twos or fours,
+ * as a ciphertext's moduli in HEAL's layout do, while one of its components is taken.
+ */
+
+/* So many elements of a row, 1, 2 or 4, from each of 8 / k rows that are stride apart. */
+static inline long8 load_rows(global const ELEMENT *from, long stride, ulong k)
+{
+    if (k == 2)
+        return (long8)(convert_long2(vload2(0, from)), convert_long2(vload2(0, from + stride)),
+                       convert_long2(vload2(0, from + 2 * stride)),
+                       convert_long2(vload2(0, from + 3 * stride)));
+    if (k == 4)
+        return (long8)(convert_long4(vload4(0, from)), convert_long4(vload4(0, from + stride)));
+    return (long8)(from[0], from[stride], from[2 * stride], from[3 * stride], from[4 * stride],
+                   from[5 * stride], from[6 * stride], from[7 * stride]);
+}
+
+#define STORE_2(x, to) vstore2(JOIN(convert_, JOIN(ELEMENT, 2))(x), 0, to)
+#define STORE_4(x, to) vstore4(JOIN(convert_, JOIN(ELEMENT, 4))(x), 0, to)
+
+static inline void store_rows(long8 x, global ELEMENT *to, long stride, ulong k)
+{
+    if (k == 2) {
+        STORE_2(x.s01, to);
+        STORE_2(x.s23, to + stride);
+        STORE_2(x.s45, to + 2 * stride);
+        STORE_2(x.s67, to + 3 * stride);
+    } else if (k == 4) {
+        STORE_4(x.lo, to);
+        STORE_4(x.hi, to + stride);
+    } else {
+        to[0] = (ELEMENT)x.s0;
+        to[stride] = (ELEMENT)x.s1;
+        to[2 * stride] = (ELEMENT)x.s2;
+        to[3 * stride] = (ELEMENT)x.s3;
+        to[4 * stride] = (ELEMENT)x.s4;
+        to[5 * stride] = (ELEMENT)x.s5;
+        to[6 * stride] = (ELEMENT)x.s6;
+        to[7 * stride] = (ELEMENT)x.s7;
+    }
+}
+
+/* An operand of rows: one value, the same row again and again, or rows that are stride apart. */
+struct row_operand {
+    global const ELEMENT *from;
+    long stride;
+    bool repeats;
+    long8 value; /* where it repeats */
+};
+
+static inline struct row_operand row_operand(global const ELEMENT *from, long stride, ulong k,
+                                             bool is_scalar, long scalar)
+{
+    struct row_operand x;
+    x.from = from;
+    x.stride = stride;
+    x.repeats = stride == 0; /* as of a scalar */
+    x.value = is_scalar ? (long8)(scalar) : x.repeats ? load_rows(from, 0, k) : (long8)(0);
+    return x;
+}
+
+static inline long8 row_lanes(struct row_operand x, long row, ulong k)
+{
+    return x.repeats ? x.value : load_rows(x.from + row * x.stride, x.stride, k);
+}
+
+/* The same where fewer rows are left than fill a vector; other lanes are 0. */
+static inline long8 last_row_lanes(struct row_operand x, long row, ulong k, ulong rows)
+{
+    long values[LANES];
+    if (x.repeats)
+        return x.value;
+    for (ulong i = 0; i < LANES; i++)
+        values[i] = i / k < rows ? x.from[(row + (long)(i / k)) * x.stride + (long)(i % k)] : 0;
+    return vload8(0, values);
+}
+
+static inline struct lane_divisor row_divisor(global const struct modulus *q, long stride, ulong k)
+{
+    struct lane_divisor p;
+    ulong values[LANES];
+    double inverses[LANES];
+    for (ulong i = 0; i < LANES; i++) {
+        values[i] = q[(long)(i % k) * stride].value;
+        inverses[i] = make_inverse(values[i]);
+    }
+    p.q = vload8(0, values);
+    p.inverse = vload8(0, inverses);
+    return p;
+}
+
+/*
+ * The space's last axis are parts of INTERLEAVED_ROWS rows, of m; behind it stands that of the rows. A row
+ * has k elements, 1, 2 or 4, side by side in out, a and b. Operands: out, a, b, q; moduli are the
+ * same in all rows, and q_stride apart along one. scalars: see general.cl.
+ */
+#define RUNS(name, inputs)                                                                         \
+    KERNEL name##_runs(SPACE, global ELEMENT *out, global const ELEMENT *a,                        \
+                       global const ELEMENT *b, global const struct modulus *q, ulong k, long m,   \
+                       long q_stride, uint scalars, long a_scalar, long b_scalar)                  \
+    {                                                                                              \
+        TAKE_SPACE;                                                                                \
+        uint parts = space.rank - 1, rows = space.rank;                                            \
+        long step = LANES / (long)k, out_stride = space.operand[0].stride[rows];                   \
+        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
+            for (ulong part = 0; part < run.length; part++) {                                      \
+                long first = (run.index[parts] + (long)part) * INTERLEAVED_ROWS;                        \
+                long count = min((long)INTERLEAVED_ROWS, m - first), i = 0;                             \
+                global ELEMENT *to = out + POSITION(space, run, 0, part);                          \
+                struct row_operand x =                                                             \
+                    row_operand(a + POSITION(space, run, 1, part), space.operand[1].stride[rows],  \
+                                k, scalars & 1, a_scalar);                                         \
+                struct row_operand y =                                                             \
+                    row_operand(b + POSITION(space, run, 2, part), space.operand[2].stride[rows],  \
+                                k, scalars & 2, b_scalar);                                         \
+                struct lane_divisor p =                                                            \
+                    row_divisor(q + POSITION(space, run, 3, part), q_stride, k);                   \
+                for (; i + step <= count; i += step)                                               \
+                    store_rows(lanes_##name(row_lanes(x, i, k),                                    \
+                                            inputs == 2 ? row_lanes(y, i, k) : (long8)(0), p),     \
+                               to + i * out_stride, out_stride, k);                                \
+                if (i < count) {                                                                   \
+                    ulong left = (ulong)(count - i);                                               \
+                    long values[LANES];                                                            \
+                    vstore8(lanes_##name(last_row_lanes(x, i, k, left),                            \
+                                         last_row_lanes(y, i, k, left), p),                        \
+                            0, values);                                                            \
+                    for (ulong lane = 0; lane < left * k; lane++)                                  \
+                        to[(i + (long)(lane / k)) * out_stride + (long)(lane % k)] =               \
+                            (ELEMENT)values[lane];                                                 \
+                }                                                                                  \
+            }                                                                                      \
+    }
+
+RUNS(modmul, 2)
+RUNS(modsum, 2)
+RUNS(mod, 1)
+RUNS(modneg, 1)
+
+/* As axis_modsum_vectors, where out has stride 0 along the space's last axis: element i of it lies at
+ * i / k * out_stride + i % k. k: 1, 2 or 4. table: one vector of moduli. */
+KERNEL axis_modsum_runs(SPACE, global ELEMENT *out, global const ELEMENT *a,
+                        global const struct lane_divisor *table, long count, long stride, ulong k,
+                        long out_stride)
+{
+    TAKE_SPACE;
+    struct lane_sum sums[SUM_COLUMNS];
+    struct lane_divisor p = table[0];
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong first = 0; first < run.length; first += SUM_COLUMNS * LANES) {
+            ulong columns = min((ulong)SUM_COLUMNS, (run.length - first) / LANES);
+            long row = (long)(((ulong)run.index[space.rank - 1] + first) / k);
+            global ELEMENT *to = out + run.position[0] + row * out_stride;
+            sum_rows(sums, columns, a + run.position[1] + first, count, stride);
+            for (ulong i = 0; i < columns; i++)
+                store_rows(as_long8(lane_sum_reduce(&sums[i], p)),
+                           to + (long)(i * LANES / k) * out_stride, out_stride, k);
+        }
+}

@@ -1,0 +1,61 @@
+/*
+ * Negacyclic number-theoretic transforms: load into rows of residues, transform the rows in
+ * place, store. A row is one polynomial for one modulus; row (l, r, j) of a batch [l,r,k,n] lies
+ * at ((l*r_size + r)*k + j)*n - first, where first is where the part of the batch starts that is
+ * in hand. All residues are in [0, q) for every q in [1, 2^63).
+ */
+#include "stages.cl"
+
+/* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
+ * The space is [l,r,k,n]; operands: none, in, whose elements have size bytes: were they of a type
+ * that is compiled in, a transform of int8 would want another program than the output's. */
+KERNEL ntt_load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
+            global const struct modulus *q, global const uint *perm, uint use_perm)
+{
+    TAKE_SPACE;
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
+        struct modulus modulus = q[run.index[2]];
+        ulong row = run.linear - (ulong)run.index[3] - space.first;
+        for (ulong i = 0; i < run.length; i++) {
+            ulong u = (ulong)run.index[3] + i;
+            long x = load_number(&AT(in, POSITION(space, run, 1, i) * size), size);
+            rows[row + (use_perm ? perm[u] : u)] = reduce_signed(x, modulus);
+        }
+    }
+}
+
+/* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
+ * The space is [l,r,k,n]; operand: out. */
+KERNEL ntt_store(SPACE, BUFFER(ELEMENT, out), global const ulong *rows,
+             global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
+             global const uint *perm, uint use_perm)
+{
+    TAKE_SPACE;
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
+        ulong modulus = q[run.index[2]].value;
+        ulong row = run.linear - (ulong)run.index[3] - space.first;
+        for (ulong i = 0; i < run.length; i++) {
+            ulong u = (ulong)run.index[3] + i;
+            ulong value = rows[row + (use_perm ? perm[u] : u)];
+            if (scale)
+                value = multiply_twiddle(value, n_inv[run.index[2]], modulus);
+            AT(out, POSITION(space, run, 0, i)) = (ELEMENT)value;
+        }
+    }
+}
+
+/* One work-group for each row. The rows begin with modulus first_modulus. twiddles: psi [k,n]. */
+KERNEL ntt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
+               global const struct modulus *q, global const struct twiddle *twiddles)
+{
+    ulong row = get_group_id(0), j = (first_modulus + row) % k;
+    ntt_row(rows + row * n, n, q[j].value, twiddles + j * n);
+}
+
+/* The same for the inverse; twiddles: ipsi [k,n]. */
+KERNEL intt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
+               global const struct modulus *q, global const struct twiddle *twiddles)
+{
+    ulong row = get_group_id(0), j = (first_modulus + row) % k;
+    intt_row(rows + row * n, n, q[j].value, twiddles + j * n);
+}

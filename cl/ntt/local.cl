@@ -1,0 +1,269 @@
+/*
+ * Negacyclic transforms for GPUs: many thin work-items, local memory, coalesced accesses.
+ *
+ * A work-group loads a tile of a row into local memory, does STAGES stages there, and stores it; up
+ * to four stages at a time are done in registers, on NTT_RADIX elements of each work-item. A tile has
+ * TILE = 2^LOG2_TILE elements:
+ *   - with STAGES = LOG2_TILE, a block of TILE elements side by side, which is to go through the
+ *     last stages of the forward transform, the first ones of the inverse. A row of TILE elements
+ *     is one such block, and goes through all stages at once;
+ *   - with fewer STAGES, TILE >> STAGES columns side by side of the row as a matrix of 2^STAGES
+ *     rows, which is to go through the first stages of the forward transform, the last ones of the
+ *     inverse.
+ * So a row that fits local memory is read and written once, a longer one twice: columns and blocks.
+ *
+ * Butterflies and numbers of twiddles as in stages.cl. In local memory residues are lazy for
+ * q < 2^62, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014: in [0, 4q)
+ * in the forward transform, in [0, 2q) in the inverse. For larger q they are in [0, q). In global
+ * memory they are in [0, q).
+ */
+#if !defined(LOG2_TILE) || !defined(STAGES)
+#error "LOG2_TILE and STAGES are not given"
+#endif
+
+#include "tensor_rows.cl"
+
+#define UNROLL _Pragma("unroll")
+#define TILE (1u << LOG2_TILE)
+/* Of the first pass of the forward transform, the last of the inverse; all others have NTT_LOG2_RADIX. */
+#define FIRST_STAGES ((STAGES - 1) % NTT_LOG2_RADIX + 1)
+
+#if LOG2_TILE < NTT_LOG2_RADIX || LOG2_TILE < STAGES
+#error "LOG2_TILE is too small"
+#endif
+
+/* Where element i of the tile is kept. Of elements 16 apart, 16 are in different banks of the local
+ * memory, as those side by side are. */
+#define SLOT(i) ((i) ^ ((i) / 16 % 16))
+
+/* ---------------------------------------------------------------- butterflies */
+
+/* x*w mod q in [0, 2q), any x; q < 2^63 */
+static inline ulong multiply_lazy(ulong x, struct twiddle w, ulong q)
+{
+    return x * w.factor - mul_hi(x, w.quotient) * q;
+}
+
+/* x mod bound for x in [0, 2*bound) */
+static inline ulong subtract_once(ulong x, ulong bound)
+{
+    return x >= bound ? x - bound : x;
+}
+
+/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) if lazy, else in [0, q) */
+static inline void forward_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+{
+    if (lazy) {
+        ulong a = subtract_once(*x, 2 * q), b = multiply_lazy(*y, w, q);
+        *x = a + b;
+        *y = a + 2 * q - b;
+    } else {
+        ulong a = *x, b = multiply_twiddle(*y, w, q);
+        *x = add_mod(a, b, q);
+        *y = subtract_mod(a, b, q);
+    }
+}
+
+/* (x, y) ← (x + y, (x - y)*w), all in [0, 2q) if lazy, else in [0, q) */
+static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+{
+    ulong a = *x, b = *y;
+    if (lazy) {
+        *x = subtract_once(a + b, 2 * q);
+        *y = multiply_lazy(a + 2 * q - b, w, q);
+    } else {
+        *x = add_mod(a, b, q);
+        *y = multiply_twiddle(subtract_mod(a, b, q), w, q);
+    }
+}
+
+/* The first stages, at most NTT_LOG2_RADIX, of the NTT_RADIX elements of a, which are block number m - m0 of
+ * the m0 blocks that a row then has: its twiddle is number m. Loops have fixed bounds, so that a
+ * stays in registers. */
+static inline void forward_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
+                                       uint m, ulong q, bool lazy)
+{
+    UNROLL for (uint stage = 0; stage < NTT_LOG2_RADIX; stage++)
+        if (stage < stages)
+            UNROLL for (uint i = 0; i < NTT_RADIX / 2; i++) {
+                uint half_size = NTT_RADIX / 2 >> stage, block = i / half_size;
+                struct twiddle w = twiddles[(m << stage) + block];
+                ulong *x = a + i + block * half_size;
+                forward_butterfly(x, x + half_size, w, q, lazy);
+            }
+}
+
+/* The last stages, in the same way. */
+static inline void inverse_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
+                                       uint m, ulong q, bool lazy)
+{
+    UNROLL for (uint stage = NTT_LOG2_RADIX; stage-- > 0;)
+        if (stage < stages)
+            UNROLL for (uint i = 0; i < NTT_RADIX / 2; i++) {
+                uint half_size = NTT_RADIX / 2 >> stage, block = i / half_size;
+                struct twiddle w = twiddles[(m << stage) + block];
+                ulong *x = a + i + block * half_size;
+                inverse_butterfly(x, x + half_size, w, q, lazy);
+            }
+}
+
+/* ---------------------------------------------------------------- passes over a tile */
+
+/*
+ * Stages done, done + 1, ... of a tile in local memory; it then has 2^done blocks. first_block:
+ * twiddle number of the tile's one block at its stage 0. A work-item takes elements that are as far
+ * apart as the last of four stages has them, though there may be fewer stages to do.
+ */
+#define PASS(direction)                                                                            \
+    static inline void direction##_pass(local ulong *x, uint done, uint stages, uint first_block,  \
+                                        global const struct twiddle *twiddles, ulong q)            \
+    {                                                                                              \
+        uint log2_size = LOG2_TILE - done, log2_step = log2_size - NTT_LOG2_RADIX;                     \
+        for (uint item = get_local_id(0); item < TILE / NTT_RADIX; item += LOCAL_SIZE) {               \
+            uint block = item >> log2_step;                                                        \
+            uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));                  \
+            uint m = (first_block << done) + block;                                                \
+            ulong a[NTT_RADIX];                                                                        \
+            UNROLL for (uint i = 0; i < NTT_RADIX; i++) a[i] = x[SLOT(first + (i << log2_step))];      \
+            if (q >> 62)                                                                           \
+                direction##_butterflies(a, stages, twiddles, m, q, false);                         \
+            else                                                                                   \
+                direction##_butterflies(a, stages, twiddles, m, q, true);                          \
+            UNROLL for (uint i = 0; i < NTT_RADIX; i++) x[SLOT(first + (i << log2_step))] = a[i];      \
+        }                                                                                          \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+    }
+
+PASS(forward)
+PASS(inverse)
+
+/* One loop for all passes: a second call, for the pass of fewer stages, would double the code. */
+static inline void ntt_tile(local ulong *x, uint first_block,
+                                  global const struct twiddle *twiddles, ulong q)
+{
+    uint stages = FIRST_STAGES;
+    for (uint done = 0; done < STAGES; done += stages, stages = NTT_LOG2_RADIX)
+        forward_pass(x, done, stages, first_block, twiddles, q);
+}
+
+static inline void intt_tile(local ulong *x, uint first_block,
+                                  global const struct twiddle *twiddles, ulong q)
+{
+    uint stages = NTT_LOG2_RADIX;
+    for (uint done = STAGES; done > 0; done -= stages) {
+        stages = min(stages, done);
+        inverse_pass(x, done - stages, stages, first_block, twiddles, q);
+    }
+}
+
+/* ---------------------------------------------------------------- tiles */
+
+/* A work-group's tile of a row of n elements. */
+struct tile {
+    uint n, row, number; /* number: in the row */
+    uint modulus;
+    uint first_block; /* see PASS */
+};
+
+static inline struct tile tile_of_group(const struct space *space, uint first_row)
+{
+    struct tile tile;
+    tile.n = (uint)space->shape[3];
+    uint tiles = tile.n >> LOG2_TILE;
+    tile.row = first_row + (uint)get_group_id(0) / tiles;
+    tile.number = (uint)get_group_id(0) % tiles;
+    tile.modulus = tile.row % (uint)space->shape[2];
+    tile.first_block = LOG2_TILE == STAGES ? tiles + tile.number : 1;
+    return tile;
+}
+
+/* The place in the row of the tile's element i; those of neighbouring work-items are neighbours. */
+static inline uint place_of(struct tile tile, uint i)
+{
+    if (LOG2_TILE == STAGES)
+        return (tile.number << LOG2_TILE) + i;
+    uint log2_width = LOG2_TILE - STAGES, width = 1u << log2_width;
+    return (i >> log2_width) * (tile.n >> STAGES) + (tile.number << log2_width) + i % width;
+}
+
+#define FOR_EACH_ELEMENT(i) for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE)
+
+/* ---------------------------------------------------------------- kernels */
+
+/*
+ * One work-group for each tile of the rows from first_row on. The space is [l,r,k,n], n less than
+ * 2^32; operands: out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for
+ * columns. Where it is not, perm is the permutation if a tile is a whole row, else its inverse: so
+ * one side of each access is in order.
+ */
+
+/* Element u of a row of out = transform of in at u, or at permutation[u]. */
+KERNEL ntt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+               global const struct modulus *q, global const struct twiddle *twiddles,
+               global const uint *perm, uint use_perm)
+{
+    TAKE_SPACE;
+    local ulong x[TILE];
+    struct tile tile = tile_of_group(&space, first_row);
+    struct modulus modulus = q[tile.modulus];
+    struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
+
+    FOR_EACH_ELEMENT(i)
+    x[SLOT(i)] =
+        residue_of(WIDEN(AT(in, from.position + (long)place_of(tile, i) * from.stride)), modulus);
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    ntt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
+                   modulus.value);
+
+    FOR_EACH_ELEMENT(i)
+    {
+        uint place = place_of(tile, i);
+        uint source = i;
+        if (use_perm && tile.n == TILE)
+            source = perm[i];
+        else if (use_perm)
+            place = perm[place];
+        ulong value = subtract_once(x[SLOT(source)], 2 * modulus.value);
+        AT(out, to.position + (long)place * to.stride) = (OUT)subtract_once(value, modulus.value);
+    }
+}
+
+/* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
+ * n_inv [k] with scale. */
+KERNEL intt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+               global const struct modulus *q, global const struct twiddle *twiddles,
+               global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
+               uint scale)
+{
+    TAKE_SPACE;
+    local ulong x[TILE];
+    struct tile tile = tile_of_group(&space, first_row);
+    struct modulus modulus = q[tile.modulus];
+    struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
+
+    FOR_EACH_ELEMENT(i)
+    {
+        uint place = place_of(tile, i);
+        uint target = i;
+        if (use_perm && tile.n == TILE)
+            target = perm[i];
+        else if (use_perm)
+            place = perm[place];
+        x[SLOT(target)] =
+            residue_of(WIDEN(AT(in, from.position + (long)place * from.stride)), modulus);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    intt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
+                   modulus.value);
+
+    struct twiddle factor = n_inv[tile.modulus];
+    FOR_EACH_ELEMENT(i)
+    {
+        ulong value = x[SLOT(i)];
+        value = scale ? multiply_twiddle(value, factor, modulus.value)
+                      : subtract_once(value, modulus.value);
+        AT(out, to.position + (long)place_of(tile, i) * to.stride) = (OUT)value;
+    }
+}

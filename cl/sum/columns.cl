@@ -1,0 +1,378 @@
+/*
+ * Sums modulo q on vectors of eight elements, for devices with wide vectors and doubles. Work-items
+ * go through memory in its order, by parts of a few rows at a time, with the sums of all columns of
+ * such a part beside them in cache.
+ */
+
+enum {
+    ROWS = 4,        /* that are read at a time: memory is faster for several streams than one */
+    FETCH = 2 * ROWS /* how many rows ahead of those that are read others are fetched */
+};
+
+/*
+ * Sums of count < 2^30 numbers: high * 2^32 + what low is more than that, modulo 2^64. The latter
+ * is the sum of the numbers' lower halves, so in [0, 2^62).
+ */
+struct lane_sum {
+    ulong8 low;  /* of the numbers, modulo 2^64 */
+    ulong8 high; /* of their upper halves */
+};
+
+static inline ulong8 lane_sum_rest(const struct lane_sum *sum)
+{
+    return sum->low - (sum->high << 32);
+}
+
+/* Adds so many rows, stride apart, to the sums of their columns. Here the upper halves are signed,
+ * so sums[i].high is in [-2^61, 2^61). */
+INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long stride,
+                     uint rows)
+{
+    for (ulong i = 0; i < columns; i++) {
+        struct lane_sum sum = sums[i];
+        UNROLL for (uint row = 0; row < rows; row++)
+        {
+            if (rows > 1)
+                PREFETCH(from + (row + FETCH) * stride + i * LANES);
+            long8 x = load_lanes(from + row * stride + i * LANES);
+            sum.low += as_ulong8(x);
+            sum.high += as_ulong8(x >> 32);
+        }
+        sums[i] = sum;
+    }
+}
+
+/* The sum mod q in [0, q), where high is signed. Of residues it is below 2^31 times their number,
+ * so nearly always below a large q; negative ones are large when seen as unsigned. What is below
+ * q + q/2^8 + 2^17 is shrunk to less than q + 1 + q/2^40. */
+static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_divisor p)
+{
+    ulong8 high = sum->high;
+    if (!are_all(high < p.q)) {
+        ulong8 rest = lane_reduce(lane_magnitude(as_long8(high)), p);
+        high = select(rest, p.q - rest, as_ulong8(as_long8(high) < 0)); /* in [0, q] */
+    }
+    ulong8 rest = lane_shrink(lane_append(high, 32, lane_sum_rest(sum), p), p);
+    return min(rest, rest - p.q);
+}
+
+/* The sums of so many columns, of count rows that are stride apart. */
+INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long count,
+                     long stride)
+{
+    long j = 0;
+    for (ulong i = 0; i < columns; i++)
+        sums[i].low = sums[i].high = 0;
+    for (; j + ROWS <= count; j += ROWS)
+        add_rows(sums, columns, from + j * stride, stride, ROWS);
+    for (; j < count; j++)
+        add_rows(sums, columns, from + j * stride, stride, 1);
+}
+
+/* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
+ * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
+ * in turn. */
+KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
+                           global const struct lane_divisor *table, ulong period, long count,
+                           long stride)
+{
+    TAKE_SPACE;
+    struct lane_sum sums[SUM_COLUMNS];
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong first = 0; first < run.length; first += SUM_COLUMNS * LANES) {
+            ulong columns = min((ulong)SUM_COLUMNS, (run.length - first) / LANES);
+            global ELEMENT *to = out + run.position[0] + first;
+            ulong place = ((ulong)run.index[space.rank - 1] + first) / LANES % period;
+            sum_rows(sums, columns, a + run.position[1] + first, count, stride);
+            for (ulong i = 0; i < columns; i++) {
+                store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
+                place = place + 1 == period ? 0 : place + 1;
+            }
+        }
+}
+
+/*
+ * The same where a's last two axes are [count,k], the first of them is summed, and they lie in one
+ * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space
+ * is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
+ */
+KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
+                        global const struct modulus *q, ulong moduli, long count, ulong k,
+                        long out_stride)
+{
+    TAKE_SPACE;
+    ulong size = (ulong)count * k, whole = size / LANES * LANES;
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
+        for (ulong r = 0; r < run.length; r++) {
+            global const ELEMENT *from = a + POSITION(space, run, 1, r);
+            global ELEMENT *to = out + POSITION(space, run, 0, r);
+            struct lane_sum sum;
+            ulong rest[LANES];
+            long high[LANES];
+            sum.low = sum.high = 0;
+            for (ulong i = 0; i < whole; i += LANES) {
+                PREFETCH(from + i + AHEAD);
+                add_rows(&sum, 1, from + i, 0, 1);
+            }
+            vstore8(lane_sum_rest(&sum), 0, rest);
+            vstore8(as_long8(sum.high), 0, high);
+            for (ulong j = 0; j < k; j++) {
+                struct wide total = wide_zero();
+                for (ulong lane = j; lane < LANES; lane += k) {
+                    total = wide_add(total, (long)rest[lane]);
+                    total = wide_add_product(total, high[lane], (long)1 << 32);
+                }
+                for (ulong i = whole + j; i < size; i += k)
+                    total = wide_add(total, from[i]);
+                to[(long)j * out_stride] = (ELEMENT)wide_reduce(total, q[j % moduli]);
+            }
+        }
+}
+
+/* ---- sums of products ---- */
+
+enum {
+    HALF = 31,                 /* bits of the halves of a factor */
+    TERMS = 2,                 /* that are added up at once, so rows that are read at a time */
+    PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
+    PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
+    REPS_MIN = 3 /* that share b: enough to pack it */
+};
+
+/* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
+ * word[3] * 2^93. Words are below 2^63, word[0] is below 2^61. */
+struct lane_products {
+    ulong8 word[4];
+};
+
+static inline void lane_products_clear(struct lane_products *sums)
+{
+    UNROLL for (int i = 0; i < 4; i++) sums->word[i] = 0;
+}
+
+/* sums += a[0]*b[0] + ...; all in [0, 2^62), TERMS at most. Four products of halves are below
+ * 2^64 - 2^33, so that no sum overflows; words grow by less than 2^31, word[3] by less than 2^32
+ * for each term. */
+INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const ulong8 *b,
+                              uint terms)
+{
+    const ulong8 mask = (1UL << HALF) - 1;
+    ulong8 high = 0, middle = 0, low = 0;
+    UNROLL for (uint i = 0; i < terms; i++)
+    {
+        ulong8 a_high = a[i] >> HALF, b_high = b[i] >> HALF, a_low = a[i] & mask,
+               b_low = b[i] & mask;
+        high += multiply_halves(a_high, b_high);
+        middle += multiply_halves(a_high, b_low) + multiply_halves(a_low, b_high);
+        low += multiply_halves(a_low, b_low);
+    }
+    middle += low >> HALF;
+    high += middle >> HALF;
+    sums->word[0] += low & mask;
+    sums->word[1] += middle & mask;
+    sums->word[2] += high & mask;
+    sums->word[3] += high >> HALF;
+}
+
+/* sums + x mod q in [0, q); x in [0, 2^62). What is below q + q/2^8 + 2^17 is shrunk to less than
+ * q + 1 + q/2^40. */
+static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulong8 x,
+                                          struct lane_divisor p)
+{
+    ulong8 rest = lane_shrink(sums->word[3], p);
+    rest = lane_append(rest, HALF, sums->word[2], p);
+    rest = lane_append(rest, HALF, sums->word[1], p);
+    rest = lane_append(rest, HALF, sums->word[0] + x, p);
+    rest = lane_shrink(rest, p);
+    return min(rest, rest - p.q);
+}
+
+/* A row of out or b: element l lies at l * stride, or at perm[l] * stride. */
+struct lane_row {
+    long stride;
+    global const uint *perm; /* or NULL */
+};
+
+static inline long row_position(struct lane_row row, long l)
+{
+    return (row.perm ? (long)row.perm[l] : l) * row.stride;
+}
+
+/* Elements l to l + 7 of a row. */
+static inline long8 load_row(global const ELEMENT *from, struct lane_row row, long l)
+{
+    if (row.stride == 1 && !row.perm)
+        return load_lanes(from + l);
+    long values[LANES];
+    for (int i = 0; i < LANES; i++)
+        values[i] = from[row_position(row, l + i)];
+    return vload8(0, values);
+}
+
+static inline void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l)
+{
+    long values[LANES];
+    vstore8(x, 0, values);
+    for (int i = 0; i < LANES; i++)
+        to[row_position(row, l + i)] = (ELEMENT)values[i];
+}
+
+/* What a work-item of modmul_axis_sum_vectors reads and writes for a part of a row of out: the
+ * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. Rows of a have
+ * stride 1. */
+struct product_part {
+    global ELEMENT *out;
+    global const ELEMENT *a, *b;
+    struct lane_row out_row, b_row;
+    long first, count, a_stride, b_stride;
+    ulong columns;
+};
+
+/* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors apart. Returns the bits that any
+ * element has. */
+NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
+{
+    ulong8 bits = 0;
+    for (long row = 0; row < rows; row++)
+        for (ulong i = 0; i < part.columns; i++) {
+            ulong8 x = as_ulong8(load_row(part.b + (j + row) * part.b_stride, part.b_row,
+                                          part.first + (long)i * LANES));
+            packed[(ulong)row * SUM_COLUMNS + i] = x;
+            bits |= x;
+        }
+    return bits;
+}
+
+/* Adds the products of so many rows of a and of b, from row j of a part on, to the sums of their
+ * columns. b's rows are packed, or, where packed is NULL, read with stride 1. Returns the bits that
+ * any element has that was not packed. */
+INLINE ulong8 add_products(struct lane_products *sums, struct product_part part, long j,
+                           const ulong8 *packed, uint rows)
+{
+    ulong8 bits = 0;
+    global const ELEMENT *a = part.a + j * part.a_stride + part.first;
+    global const ELEMENT *b = part.b + j * part.b_stride + part.first;
+    for (ulong i = 0; i < part.columns; i++) {
+        ulong8 x[TERMS], y[TERMS];
+        UNROLL for (uint row = 0; row < rows; row++)
+        {
+            PREFETCH(a + (row + PRODUCT_FETCH) * part.a_stride + i * LANES);
+            x[row] = as_ulong8(load_lanes(a + row * part.a_stride + i * LANES));
+            y[row] = packed ? packed[row * SUM_COLUMNS + i]
+                            : as_ulong8(load_lanes(b + row * part.b_stride + i * LANES));
+            bits |= packed ? x[row] : x[row] | y[row];
+        }
+        struct lane_products sum = sums[i];
+        lane_products_add(&sum, x, y, rows);
+        sums[i] = sum;
+    }
+    return bits;
+}
+
+/* The same for any number of rows. */
+INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, long j,
+                       const ulong8 *packed, long rows)
+{
+    ulong8 bits = 0;
+    long row = 0;
+    for (; row + TERMS <= rows; row += TERMS)
+        bits |= add_products(sums, part, j + row, packed ? packed + row * SUM_COLUMNS : 0,
+                             TERMS);
+    for (; row < rows; row++)
+        bits |= add_products(sums, part, j + row, packed ? packed + row * SUM_COLUMNS : 0, 1);
+    return bits;
+}
+
+/* Takes what out holds. Returns the bits that any element has. */
+NOINLINE static ulong8 load_out(ulong8 *held, struct product_part part)
+{
+    ulong8 bits = 0;
+    for (ulong i = 0; i < part.columns; i++) {
+        held[i] = as_ulong8(load_row(part.out, part.out_row, part.first + (long)i * LANES));
+        bits |= held[i];
+    }
+    return bits;
+}
+
+/* out = held + sums mod q; all of held in [0, 2^62) */
+NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *held,
+                               struct product_part part, struct lane_divisor p)
+{
+    for (ulong i = 0; i < part.columns; i++)
+        store_row(as_long8(lane_products_reduce(&sums[i], held[i], p)), part.out, part.out_row,
+                  part.first + (long)i * LANES);
+}
+
+/* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
+ * sign. */
+static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
+                                global const ELEMENT *b, long b_stride, long count,
+                                struct modulus q)
+{
+    struct wide sum = wide_add(wide_zero(), *out);
+    for (long j = 0; j < count; j++)
+        sum = wide_add_product(sum, a[j * a_stride], b[j * b_stride]);
+    *out = (ELEMENT)wide_reduce(sum, q);
+}
+
+/* The same for each column of a part. */
+NOINLINE static void sum_part_slowly(struct product_part part, struct modulus q)
+{
+    for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++)
+        sum_products(part.out + row_position(part.out_row, l), part.a + l, part.a_stride,
+                     part.b + row_position(part.b_row, l), part.b_stride, part.count, q);
+}
+
+/*
+ * As modmul_axis_sum in sum.cl. The space is [k, parts of a row, reps]: one after the other, reps
+ * share b in cache. Behind its three axes stand two that each work-item walks along by itself: n,
+ * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0, and a has
+ * stride 1 along n.
+ */
+KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
+                               global const ELEMENT *b, global const struct modulus *q,
+                               global const uint *perm, uint use_perm)
+{
+    TAKE_SPACE;
+    enum { AXIS_N = 3, AXIS_TERMS = 4 };
+    struct lane_products sums[SUM_COLUMNS];
+    ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
+    struct product_part part;
+    part.out_row.stride = space.operand[0].stride[AXIS_N];
+    part.b_row.stride = space.operand[2].stride[AXIS_N];
+    part.out_row.perm = part.b_row.perm = use_perm ? perm : 0;
+    part.count = space.shape[AXIS_TERMS];
+    part.a_stride = space.operand[1].stride[AXIS_TERMS];
+    part.b_stride = space.operand[2].stride[AXIS_TERMS];
+    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
+        struct modulus modulus = q[run.index[0]];
+        struct lane_divisor p;
+        p.q = modulus.value;
+        p.inverse = make_inverse(modulus.value);
+        part.first = run.index[1] * SUM_COLUMNS * LANES;
+        part.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
+        part.b = b + run.position[2];
+        long packed_first = -1; /* the first of the rows of b that are packed */
+        bool packs = run.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;
+        for (ulong r = 0; r < run.length; r++) {
+            part.out = out + POSITION(space, run, 0, r);
+            part.a = a + POSITION(space, run, 1, r);
+            ulong8 bits = load_out(held, part);
+            for (ulong i = 0; i < part.columns; i++)
+                lane_products_clear(&sums[i]);
+            if (!packs)
+                bits |= add_part(sums, part, 0, 0, part.count);
+            for (long j = 0; packs && j < part.count; j += PACKED) {
+                long rows = min((long)PACKED, part.count - j);
+                if (packed_first != j)
+                    packed_bits = pack_rows(packed, part, j, rows);
+                packed_first = j;
+                bits |= packed_bits | add_part(sums, part, j, packed, rows);
+            }
+            if (are_all(bits >> 62 == 0))
+                store_out(sums, held, part, p);
+            else
+                sum_part_slowly(part, modulus);
+        }
+    }
+}

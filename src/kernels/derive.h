@@ -1,0 +1,87 @@
+/* Tables and checks of inputs, kept with the input's storage until it is written. */
+#ifndef HEALCL_KERNELS_DERIVE_H
+#define HEALCL_KERNELS_DERIVE_H
+
+#include "kernels/launcher.h"
+
+/* Whether there can be a table of the moduli that input i of a step is: not of too many. */
+bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device);
+
+/* Where that table has the modulus of each element of the output, or where there is none, the
+ * input. */
+struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device);
+
+/* That table, of struct modulus; NULL where there is none: then the moduli are only checked. */
+MUST_CHECK enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
+                                            const struct buffer **table,
+                                            struct healcl_error *error);
+
+/* Whether the moduli that input i is, a view of the output's shape, vary along the last axis only,
+ * with a period of *k that is not too long. */
+bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
+                         int64_t *k);
+
+/* Such moduli as a vector of them, and as vectors of eight lanes for cl/vectors.cl. */
+struct periodic_moduli {
+    const struct buffer *table, *lanes; /* table is NULL for a scalar */
+    int64_t k;                          /* struct modulus in table */
+    int64_t period;                     /* vectors in lanes: lcm(k, 8) / 8 */
+    int64_t first;                      /* of them; not 0 for scalars only */
+};
+
+MUST_CHECK enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step,
+                                                     int i, struct periodic_moduli *moduli,
+                                                     struct healcl_error *error);
+
+/* struct modulus for each element of input i, a vector or what broadcasts one along all axes but
+ * the last, in order. */
+MUST_CHECK enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step,
+                                                    int i, const struct buffer **table,
+                                                    struct healcl_error *error);
+
+/* struct twiddle [k,n] for input i, [k,n] or [k], modulo input q_input [k]. */
+MUST_CHECK enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
+                                              int q_input, const struct buffer **table,
+                                              struct healcl_error *error);
+
+/* The same twiddles in the order in which cl/ntt/rows.cl, made for words of that many bits, wants
+ * them; n >= 256. */
+MUST_CHECK enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
+                                                   int i, int q_input, int word_bits,
+                                                   const struct buffer **table,
+                                                   struct healcl_error *error);
+
+/* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
+ * is, see permutation in cl/base/derive.cl. */
+MUST_CHECK enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
+                                                 int i, const struct buffer **table,
+                                                 struct healcl_error *error);
+
+/* uint [n] for input i, which must be a permutation: its inverse. */
+MUST_CHECK enum healcl_status derive_inverse_permutation(struct launcher *self,
+                                                         const struct step *step, int i,
+                                                         const struct buffer **table,
+                                                         struct healcl_error *error);
+
+/* struct twiddle [k,k] with the inverses of input i's moduli, for the CRT. */
+MUST_CHECK enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step,
+                                                  int i, const struct buffer **table,
+                                                  struct healcl_error *error);
+
+/* Checks that all elements of input i are indices of an axis, from -size where negative ones count
+ * from the end, else from 0. */
+MUST_CHECK enum healcl_status derive_index_check(struct launcher *self, const struct step *step,
+                                                 int i, uint32_t axis, int64_t size, bool wraps,
+                                                 struct healcl_error *error);
+
+/* Frees what was derived from a storage. */
+void derived_forget(struct launcher *self, struct device_storage *storage);
+
+/* Frees the tables of the plan's scalars. */
+void derived_forget_scalars(struct launcher *self);
+
+/* Between steps: frees everything that was derived if that takes more than 64 MiB and four times
+ * the plan's memory. One step adds at most the tables of its own operands. */
+void derived_limit(struct launcher *self);
+
+#endif

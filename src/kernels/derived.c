@@ -1,0 +1,423 @@
+/* Tables and checks that are worked out once from a tensor and kept until it is written. */
+#include "kernels/derived.h"
+
+/* More moduli than this get no table: it would be several times as large as they are. */
+enum { TABLE_MODULI_MAX = 1 << 16 };
+
+static struct device_storage *storage_of(struct launcher *self, const struct tensor *tensor)
+{
+    return &self->storages[tensor->storage->id];
+}
+
+/* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
+ * space and the input are its first arguments. */
+MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
+                                           const struct step *step, int i, const char *kernel,
+                                           const struct layout *layout, struct healcl_error *error)
+{
+    const struct buffer *input;
+    TRY(launcher_buffer(self, step->in[i]->storage, &input, error));
+    job_init(job, self, step, "core", kernel);
+    job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job->space, layout);
+    space_set_operand(&job->space, 0, layout);
+    job_add_space(job);
+    job_add_buffer(job, input);
+    return HEALCL_OK;
+}
+
+/* Notes the value that a check over the same elements has found, for its message. */
+MUST_CHECK static enum healcl_status note_value(struct launcher *self, const struct step *step,
+                                                int i, uint32_t key, const struct layout *layout,
+                                                struct healcl_error *error)
+{
+    struct job job;
+    TRY(begin(&job, self, step, i, "note_value", layout, error));
+    job.space.key = key;
+    job_add_written_table(&job, &self->status);
+    return job_launch_groups(&job, 1, self->device->tuning.local_size, error);
+}
+
+/* ---------------------------------------------------------------- moduli */
+
+MUST_CHECK static enum healcl_status add_modulus_check(struct launcher *self,
+                                                       const struct step *step, int i,
+                                                       const struct layout *layout, uint32_t *key,
+                                                       struct healcl_error *error)
+{
+    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
+    return launcher_add_check(self, &check, key, error);
+}
+
+/* The table of moduli for the elements of a layout. */
+MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const struct step *step,
+                                                   int i, const struct layout *layout,
+                                                   const struct buffer **table,
+                                                   struct healcl_error *error)
+{
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        uint32_t check;
+        struct job job;
+        TRY(add_modulus_check(self, step, i, layout, &check, error));
+        TRY(begin(&job, self, step, i, "moduli", layout, error));
+        TRY(derived_add(self, storage, &key, layout_elements(layout), sizeof(struct modulus),
+                        &derived, error));
+        job.space.key = check;
+        job_add_written_table(&job, &derived->table);
+        job_add_written_table(&job, &self->status);
+        TRY(job_launch(&job, error));
+        TRY(note_value(self, step, i, check, layout, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status check_moduli(struct launcher *self, const struct step *step,
+                                                  int i, const struct layout *layout,
+                                                  struct healcl_error *error)
+{
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (derived)
+        return HEALCL_OK;
+    uint32_t check;
+    struct job job;
+    TRY(add_modulus_check(self, step, i, layout, &check, error));
+    TRY(begin(&job, self, step, i, "check_moduli", layout, error));
+    job.space.key = check;
+    job_add_written_table(&job, &self->status);
+    TRY(job_launch(&job, error));
+    TRY(note_value(self, step, i, check, layout, error));
+    return derived_add(self, storage, &key, 0, 0, &derived, error);
+}
+
+bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    return has_scalar_table(step, i, device, sizeof(struct modulus)) ||
+           layout_elements(&own) <= TABLE_MODULI_MAX;
+}
+
+struct layout modulus_operand(const struct step *step, int i, const struct healcl_device *device)
+{
+    struct layout operand = step->in[i]->layout, own = layout_own_elements(&operand);
+    struct layout packed = layout_packed(&own);
+    if (has_scalar_table(step, i, device, sizeof(struct modulus)) ||
+        !has_modulus_table(step, i, device))
+        return operand;
+    operand.offset = 0;
+    for (uint32_t axis = 0, own_axis = 0; axis < operand.rank; axis++)
+        if (operand.stride[axis] != 0)
+            operand.stride[axis] = packed.stride[own_axis++];
+    return operand;
+}
+
+enum healcl_status derive_moduli(struct launcher *self, const struct step *step, int i,
+                                 const struct buffer **table, struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    if (has_scalar_table(step, i, self->device, sizeof(struct modulus)))
+        return derive_scalar_moduli(self, table, error);
+    if (has_modulus_table(step, i, self->device))
+        return modulus_table(self, step, i, &own, table, error);
+    *table = NULL;
+    return check_moduli(self, step, i, &own, error);
+}
+
+enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
+                                         const struct buffer **table, struct healcl_error *error)
+{
+    struct layout vector = step->in[i]->layout;
+    while (vector.rank > 1)
+        vector = layout_drop_axis(&vector, 0);
+    return modulus_table(self, step, i, &vector, table, error);
+}
+
+/* Lanes of the moduli in a table of k, see lane_moduli in cl/vectors.cl. */
+MUST_CHECK static enum healcl_status lane_moduli(struct launcher *self, const struct step *step,
+                                                 int i, const struct layout *layout,
+                                                 struct periodic_moduli *moduli,
+                                                 struct healcl_error *error)
+{
+    enum { FIELDS = 2 };
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        struct layout lanes;
+        TRY(layout_init(&lanes, 1, (int64_t[]){moduli->period * LANES}, 1, error));
+        TRY(derived_add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived,
+                        error));
+        struct job job;
+        job_init(&job, self, step, "vectors", "lane_moduli");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        space_init(&job.space, &lanes);
+        job_add_space(&job);
+        job_add_table(&job, moduli->table);
+        job_add_long(&job, moduli->k);
+        job_add_written_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    moduli->lanes = &derived->table;
+    return HEALCL_OK;
+}
+
+bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
+                         int64_t *k)
+{
+    enum { PERIOD_MAX = 4096 };
+    const struct layout *input = &step->in[i]->layout;
+    struct layout own = layout_own_elements(input);
+    bool varies_last = input->rank > 0 && input->stride[input->rank - 1] != 0;
+    *k = layout_elements(&own);
+    return has_scalar_table(step, i, device, sizeof(struct scalar_lanes)) ||
+           (*k <= PERIOD_MAX && (*k == 1 || (varies_last && own.shape[own.rank - 1] == *k)));
+}
+
+enum healcl_status derive_periodic_moduli(struct launcher *self, const struct step *step, int i,
+                                          struct periodic_moduli *moduli,
+                                          struct healcl_error *error)
+{
+    const struct layout *input = &step->in[i]->layout;
+    struct layout own = layout_own_elements(input);
+    *moduli = (struct periodic_moduli){.k = 1, .period = 1, .first = input->offset};
+    if (has_scalar_table(step, i, self->device, sizeof(struct scalar_lanes)))
+        return derive_scalar_lanes(self, &moduli->lanes, error);
+    int64_t k = layout_elements(&own);
+    *moduli = (struct periodic_moduli){.k = k, .period = k}; /* lcm(k, 8) / 8 */
+    for (int64_t power = 8; power > 1 && moduli->period % 2 == 0; power /= 2)
+        moduli->period /= 2;
+    TRY(modulus_table(self, step, i, &own, &moduli->table, error));
+    return lane_moduli(self, step, i, &own, moduli, error);
+}
+
+/* ---------------------------------------------------------------- twiddles */
+
+static struct derived_key twiddle_key(struct launcher *self, enum derived_kind kind,
+                                      const struct tensor *twiddles, const struct tensor *q)
+{
+    struct layout layout = twiddles->layout;
+    if (layout.rank == 1)
+        layout = layout_insert_axis(&layout, 1, 1, 1);
+    return (struct derived_key){.kind = kind,
+                                .layout = layout,
+                                .q_storage = q->storage,
+                                .q_generation = storage_of(self, q)->generation,
+                                .q_layout = q->layout};
+}
+
+enum healcl_status derive_twiddles(struct launcher *self, const struct step *step, int i,
+                                   int q_input, const struct buffer **table,
+                                   struct healcl_error *error)
+{
+    struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        const struct buffer *moduli;
+        struct job job;
+        TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
+        TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
+        TRY(derived_add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle),
+                        &derived, error));
+        job_add_table(&job, moduli);
+        job_add_written_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
+                                        int q_input, int word_bits, const struct buffer **table,
+                                        struct healcl_error *error)
+{
+    struct derived_key key =
+        twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
+    key.size = word_bits;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        const struct buffer *twiddles;
+        TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
+        int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+        int64_t block = (n < NTT_ROW_PART ? n : NTT_ROW_PART) / NTT_RADIX;
+        TRY(derived_add(self, storage, &key, k * (n / block) * (block - 1),
+                        2 * (size_t)word_bits / 8, &derived, error));
+        struct job job;
+        job_init_rows(&job, self, step, "lane_twiddles", word_bits);
+        job_add_table(&job, twiddles);
+        job_add_long(&job, n);
+        job_add_long(&job, k);
+        job_add_written_table(&job, &derived->table);
+        TRY(job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- permutations */
+
+/* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
+ * may be longer than uint, does it: the table has an even number of elements. */
+MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const struct step *step,
+                                                int i, const struct buffer *table, int64_t value,
+                                                struct healcl_error *error)
+{
+    int64_t size = (int64_t)dtype_size(step->in[i]->storage->dtype);
+    struct layout words = {.rank = 1, .shape = {(int64_t)table->bytes / size}, .stride = {1}};
+    struct job job;
+    TRY(begin(&job, self, step, i, "fill", &words, error));
+    job.launch.arguments[1] = (struct launch_argument){.buffer = table};
+    job.space.operand[0].offset = 0;
+    job_add_long(&job, value);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
+                                                        const struct step *step, int i,
+                                                        const struct buffer *first,
+                                                        const struct buffer *table,
+                                                        struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct job job;
+    TRY(fill_table(self, step, i, first, -1, error));
+    TRY(begin(&job, self, step, i, "permutation_first", layout, error));
+    job_add_written_table(&job, first);
+    TRY(job_launch(&job, error));
+
+    uint32_t kinds = 3; /* bit reversal and identity, until it is found to be neither */
+    TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof kinds, sizeof kinds,
+                     &kinds, error));
+    struct check check = {.step = step,
+                          .input = i,
+                          .kind = CHECK_PERMUTATION,
+                          .elements = *layout,
+                          .size = layout->shape[0]};
+    TRY(begin(&job, self, step, i, "permutation", layout, error));
+    TRY(launcher_add_check(self, &check, &job.space.key, error));
+    job_add_table(&job, first);
+    job_add_written_table(&job, table);
+    job_add_written_table(&job, &self->status);
+    TRY(job_launch(&job, error));
+    return note_value(self, step, i, job.space.key, layout, error);
+}
+
+enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
+                                      const struct buffer **table, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        int64_t n = layout->shape[0];
+        if (n > INT32_MAX)
+            REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
+                   step_input_name(step, i), (long long)n);
+        struct buffer first = {0};
+        TRY(derived_add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
+        TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,
+                                  &first, error));
+        enum healcl_status status =
+            launch_permutation(self, step, i, &first, &derived->table, error);
+        device_buffer_release(self->device, &first);
+        TRY(status);
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
+                                              const struct buffer **table,
+                                              struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        const struct buffer *permutation;
+        struct job job;
+        int64_t n = layout->shape[0];
+        TRY(derive_permutation(self, step, i, &permutation, error));
+        TRY(derived_add(self, storage, &key, n + n % 2, sizeof(uint32_t), &derived, error));
+        /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
+        TRY(fill_table(self, step, i, &derived->table, 0, error));
+        job_init(&job, self, step, "core", "inverse_permutation");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        space_init(&job.space, layout);
+        job_add_space(&job);
+        job_add_table(&job, permutation);
+        job_add_written_table(&job, &derived->table);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- CRT */
+
+enum healcl_status derive_crt_inverses(struct launcher *self, const struct step *step, int i,
+                                       const struct buffer **table, struct healcl_error *error)
+{
+    const struct layout *layout = &step->in[i]->layout;
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {.kind = DERIVED_CRT_INVERSES, .layout = *layout};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (!derived) {
+        int64_t k = layout->shape[0];
+        const struct buffer *moduli;
+        struct layout pairs;
+        struct job job;
+        TRY(derive_modulus_vector(self, step, i, &moduli, error));
+        TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
+        TRY(derived_add(self, storage, &key, layout_elements(&pairs), sizeof(struct twiddle),
+                        &derived, error));
+        struct check check = {
+            .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
+        job_init(&job, self, step, "core", "crt_inverses");
+        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+        space_init(&job.space, &pairs);
+        job_add_space(&job);
+        TRY(launcher_add_check(self, &check, &job.space.key, error));
+        job_add_table(&job, moduli);
+        job_add_uint(&job, (uint32_t)k);
+        job_add_written_table(&job, &derived->table);
+        job_add_written_table(&job, &self->status);
+        TRY(job_launch(&job, error));
+    }
+    *table = &derived->table;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- indices */
+
+enum healcl_status derive_index_check(struct launcher *self, const struct step *step, int i,
+                                      uint32_t axis, int64_t size, bool wraps,
+                                      struct healcl_error *error)
+{
+    struct layout own = layout_own_elements(&step->in[i]->layout);
+    struct device_storage *storage = storage_of(self, step->in[i]);
+    struct derived_key key = {
+        .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
+    struct derived *derived = derived_find(self, storage, &key);
+    if (derived)
+        return HEALCL_OK;
+    struct check check = {
+        .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
+    struct job job;
+    TRY(begin(&job, self, step, i, "check_indices", &own, error));
+    TRY(launcher_add_check(self, &check, &job.space.key, error));
+    job_add_written_table(&job, &self->status);
+    job_add_long(&job, key.first);
+    job_add_long(&job, size);
+    TRY(job_launch(&job, error));
+    TRY(note_value(self, step, i, job.space.key, &own, error));
+    return derived_add(self, storage, &key, 0, 0, &derived, error);
+}

@@ -1,0 +1,151 @@
+/* What has been derived, found by its key: a list for each storage, and a hash table for all. */
+#include "kernels/derived.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* What is kept may take so many times the memory of all tensors, at their most, and some more.
+ * Twiddles take up to six times the memory of their tensor, moduli up to sixteen of theirs, but
+ * these are few of all: only views of the same elements again and again lead to more than this. */
+enum { KEPT_TIMES = 4, KEPT_BYTES = 64 << 20 };
+
+enum { BUCKETS_MIN = 64 };
+
+static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
+{
+    hash = XXH64(&layout->offset, sizeof layout->offset, hash);
+    hash = XXH64(layout->shape, layout->rank * sizeof *layout->shape, hash);
+    return XXH64(layout->stride, layout->rank * sizeof *layout->stride, hash);
+}
+
+static uint64_t hash_key(const struct device_storage *storage, const struct derived_key *key)
+{
+    const uint64_t parts[] = {
+        (uint64_t)(uintptr_t)storage, (uint64_t)key->kind, (uint64_t)key->first,
+        (uint64_t)key->size,          key->q_generation,   (uint64_t)(uintptr_t)key->q_storage};
+    return hash_layout(&key->q_layout, hash_layout(&key->layout, XXH64(parts, sizeof parts, 0)));
+}
+
+static bool same_layout(const struct layout *a, const struct layout *b)
+{
+    return layout_same_shape(a, b) && a->offset == b->offset &&
+           memcmp(a->stride, b->stride, a->rank * sizeof *a->stride) == 0;
+}
+
+static bool same_key(const struct derived_key *a, const struct derived_key *b)
+{
+    return a->kind == b->kind && same_layout(&a->layout, &b->layout) && a->first == b->first &&
+           a->size == b->size && a->q_storage == b->q_storage &&
+           a->q_generation == b->q_generation && same_layout(&a->q_layout, &b->q_layout);
+}
+
+/* The table has a power of two of buckets, and at least one. */
+static struct derived **bucket_of(const struct kept *kept, uint64_t hash)
+{
+    return &kept->buckets[hash & (kept->bucket_count - 1)];
+}
+
+struct derived *derived_find(const struct launcher *self, const struct device_storage *storage,
+                             const struct derived_key *key)
+{
+    if (self->kept.bucket_count == 0)
+        return NULL;
+    uint64_t hash = hash_key(storage, key);
+    for (struct derived *derived = *bucket_of(&self->kept, hash); derived;
+         derived = derived->next_of_bucket)
+        if (derived->hash == hash && derived->storage == storage && same_key(&derived->key, key))
+            return derived;
+    return NULL;
+}
+
+/* Makes room for one more. */
+MUST_CHECK static enum healcl_status grow(struct kept *kept, struct healcl_error *error)
+{
+    if (kept->count < kept->bucket_count)
+        return HEALCL_OK;
+    struct kept larger = *kept;
+    larger.bucket_count = kept->bucket_count ? 2 * kept->bucket_count : BUCKETS_MIN;
+    larger.buckets = calloc(larger.bucket_count, sizeof *larger.buckets);
+    if (!larger.buckets)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < kept->bucket_count; i++)
+        for (struct derived *derived = kept->buckets[i], *next; derived; derived = next) {
+            struct derived **bucket = bucket_of(&larger, derived->hash);
+            next = derived->next_of_bucket;
+            derived->next_of_bucket = *bucket;
+            *bucket = derived;
+        }
+    free(kept->buckets);
+    *kept = larger;
+    return HEALCL_OK;
+}
+
+/* On host and device. */
+static uint64_t bytes_of(const struct derived *derived)
+{
+    enum { BUFFER_BYTES_MIN = 256 };
+    uint64_t bytes = derived->table.chunk_count > 0 && derived->table.bytes < BUFFER_BYTES_MIN
+                         ? BUFFER_BYTES_MIN
+                         : derived->table.bytes;
+    return bytes + sizeof *derived;
+}
+
+enum healcl_status derived_add(struct launcher *self, struct device_storage *storage,
+                               const struct derived_key *key, int64_t count, size_t size,
+                               struct derived **result, struct healcl_error *error)
+{
+    TRY(grow(&self->kept, error));
+    struct derived *derived = calloc(1, sizeof *derived);
+    if (!derived)
+        NO_MEMORY(error);
+    enum healcl_status status = HEALCL_OK;
+    if (count > 0)
+        status = device_buffer_acquire(self->device, (uint64_t)count * size, false, &derived->table,
+                                       error);
+    if (status != HEALCL_OK) {
+        free(derived);
+        return status;
+    }
+    derived->storage = storage;
+    derived->key = *key;
+    derived->hash = hash_key(storage, key);
+    derived->next_of_storage = storage->derived;
+    storage->derived = derived;
+    struct derived **bucket = bucket_of(&self->kept, derived->hash);
+    derived->next_of_bucket = *bucket;
+    *bucket = derived;
+    self->kept.count++;
+    self->kept.bytes += bytes_of(derived);
+    *result = derived;
+    return HEALCL_OK;
+}
+
+static void forget(struct launcher *self, struct derived *derived)
+{
+    struct derived **link = bucket_of(&self->kept, derived->hash);
+    while (*link != derived)
+        link = &(*link)->next_of_bucket;
+    *link = derived->next_of_bucket;
+    self->kept.count--;
+    self->kept.bytes -= bytes_of(derived);
+    device_buffer_release(self->device, &derived->table);
+    free(derived);
+}
+
+void derived_forget(struct launcher *self, struct device_storage *storage)
+{
+    while (storage->derived) {
+        struct derived *derived = storage->derived;
+        storage->derived = derived->next_of_storage;
+        forget(self, derived);
+    }
+}
+
+void derived_limit(struct launcher *self)
+{
+    if (self->kept.bytes / KEPT_TIMES <= self->plan->bytes_peak + KEPT_BYTES / KEPT_TIMES)
+        return;
+    for (size_t id = 0; id < self->plan->storage_count; id++)
+        derived_forget(self, &self->storages[id]);
+}

@@ -1,0 +1,83 @@
+/* Gathers: cl/gather/gather.cl. */
+#include "kernels/kernels.h"
+
+enum {
+    ROW_MIN = 256,         /* elements of a row that are worth touching it first */
+    ELEMENTS_MIN = 1 << 14 /* that are worth another kernel */
+};
+
+/* The output's elements, with operands out, a at the gathered axis's first element, and idx. */
+static struct space space_of(const struct step *step)
+{
+    struct layout a_view = step->in[0]->layout;
+    struct space space;
+    a_view.stride[step->value[0]] = 0;
+    space_init(&space, &step->out->layout);
+    space_set_operand(&space, 0, &step->out->layout);
+    space_set_operand(&space, 1, &a_view);
+    space_set_operand(&space, 2, &step->in[1]->layout);
+    space_simplify(&space);
+    return space;
+}
+
+/* A row is one work-item's, and most of it should be taken. */
+static const char *lacks_rows(const struct step *step, const struct healcl_device *device)
+{
+    struct space space = space_of(step);
+    uint32_t last = space.rank - 1;
+    int64_t size = step->in[0]->layout.shape[step->value[0]];
+    const char *lack = lacks_vectors(step, device);
+    if (lack)
+        return lack;
+    if (step->in[0]->layout.stride[step->value[0]] != 1 || space.operand[0].stride[last] != 1 ||
+        space.operand[1].stride[last] != 0 || space.operand[2].stride[last] != 1)
+        return "it does not go along rows in order";
+    if (size < ROW_MIN || space.shape[last] < size / 2)
+        return "rows are short, or little of them is taken";
+    return space.end < ELEMENTS_MIN || space.end / (uint64_t)space.shape[last] <
+                                           2 * (uint64_t)device->info.compute_units
+               ? "there are too few rows"
+               : NULL;
+}
+
+MUST_CHECK static enum healcl_status launch_as(struct launcher *self, const struct step *step,
+                                               bool rows, struct healcl_error *error)
+{
+    uint32_t axis = (uint32_t)step->value[0];
+    int64_t size = step->in[0]->layout.shape[axis];
+    struct job job;
+    TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
+    job_init(&job, self, step, "gather/gather", rows ? "gather_rows" : "gather");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
+    job.space = space_of(step);
+    job_add_space(&job);
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
+    TRY(job_add_input(&job, step->in[1], error));
+    job_add_long(&job, size);
+    if (rows)
+        job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
+    else
+        job_add_long(&job, step->in[0]->layout.stride[axis]);
+    return job_launch(&job, error);
+}
+
+MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
+                                                 struct healcl_error *error)
+{
+    return launch_as(self, step, true, error);
+}
+
+MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
+                                                     struct healcl_error *error)
+{
+    return launch_as(self, step, false, error);
+}
+
+static const struct variant variants[] = {
+    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS},
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS},
+};
+
+const struct family family_gather = FAMILY_OF(gather, gather, variants);

@@ -1,0 +1,199 @@
+/* Building kernel launches. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/job.h"
+
+static const char *opencl_type(enum dtype dtype)
+{
+    switch (dtype) {
+    case DTYPE_INT8: return "char";
+    case DTYPE_INT32: return "int";
+    case DTYPE_INT64: break;
+    }
+    return "long";
+}
+
+void job_init(struct job *job, struct launcher *launcher, const struct step *step,
+              const char *program, const char *kernel)
+{
+    memset(job, 0, sizeof *job);
+    job->launcher = launcher;
+    job->launch.program = program;
+    job->launch.kernel = kernel;
+    job->launch.tag = step->form->operation;
+}
+
+void job_define(struct job *job, const char *name, const char *value)
+{
+    size_t used = strlen(job->launch.options);
+    snprintf(job->launch.options + used, sizeof job->launch.options - used, "%s-D %s%s%s",
+             used ? " " : "", name, value[0] ? "=" : "", value);
+}
+
+void job_define_number(struct job *job, const char *name, uint32_t value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%" PRIu32, value);
+    job_define(job, name, text);
+}
+
+void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
+                   const char *kernel, int word_bits)
+{
+    job_init(job, launcher, step, "ntt/rows", kernel);
+    job_define(job, "WORD_BITS", word_bits == 64 ? "64" : "32");
+}
+
+void job_define_type(struct job *job, const char *name, enum dtype dtype)
+{
+    job_define(job, name, opencl_type(dtype));
+}
+
+static struct launch_argument *add_argument(struct job *job)
+{
+    return &job->launch.arguments[job->launch.argument_count++];
+}
+
+void job_add_space(struct job *job)
+{
+    struct launch_argument *argument = add_argument(job);
+    argument->value = &job->space;
+    argument->size = sizeof job->space;
+}
+
+static void add_buffer(struct job *job, const struct buffer *buffer, bool read_only)
+{
+    struct launch_argument *argument = add_argument(job);
+    argument->buffer = buffer;
+    argument->read_only = read_only;
+}
+
+void job_add_buffer(struct job *job, const struct buffer *buffer)
+{
+    add_buffer(job, buffer, true);
+}
+
+void job_add_written_buffer(struct job *job, const struct buffer *buffer)
+{
+    add_buffer(job, buffer, false);
+}
+
+MUST_CHECK static enum healcl_status add_tensor(struct job *job, const struct tensor *tensor,
+                                                bool read_only, struct healcl_error *error)
+{
+    const struct buffer *buffer;
+    TRY(launcher_buffer(job->launcher, tensor->storage, &buffer, error));
+    add_buffer(job, buffer, read_only);
+    return HEALCL_OK;
+}
+
+enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
+                                 struct healcl_error *error)
+{
+    return add_tensor(job, tensor, true, error);
+}
+
+enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
+                                  struct healcl_error *error)
+{
+    return add_tensor(job, tensor, false, error);
+}
+
+static void add_table(struct job *job, const struct buffer *table, bool read_only)
+{
+    struct launch_argument *argument = add_argument(job);
+    argument->table = table;
+    argument->read_only = read_only;
+}
+
+void job_add_table(struct job *job, const struct buffer *table)
+{
+    add_table(job, table, true);
+}
+
+void job_add_written_table(struct job *job, const struct buffer *table)
+{
+    add_table(job, table, false);
+}
+
+void job_add_long(struct job *job, int64_t value)
+{
+    int64_t *kept = &job->values[job->launch.argument_count];
+    struct launch_argument *argument = add_argument(job);
+    *kept = value;
+    argument->value = kept;
+    argument->size = sizeof *kept;
+}
+
+void job_add_uint(struct job *job, uint32_t value)
+{
+    int64_t *kept = &job->values[job->launch.argument_count];
+    struct launch_argument *argument = add_argument(job);
+    memcpy(kept, &value, sizeof value);
+    argument->value = kept;
+    argument->size = sizeof value;
+}
+
+enum { FEW_ROUNDS = 128 }; /* for each element: finding it, and what all kernels do */
+
+int64_t job_rounds_max(const struct launcher *self)
+{
+    uint64_t limit = self->device->info.loop_limit;
+    return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
+}
+
+/* rounds: of loops, in one work-item. */
+MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
+                                            uint64_t rounds, struct healcl_error *error)
+{
+    uint64_t limit = job->launcher->device->info.loop_limit;
+    if (limit > 0 && rounds > limit)
+        REFUSE(error,
+               "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
+               "%" PRIu64,
+               rounds, limit);
+    job->launch.groups = groups;
+    job->launch.local_size = local_size;
+    return device_launch(job->launcher->device, &job->launch, error);
+}
+
+MUST_CHECK static enum healcl_status launch_elements(struct job *job, size_t local_size,
+                                                     struct healcl_error *error)
+{
+    const struct healcl_device *device = job->launcher->device;
+    uint64_t elements = job->space.end - job->space.first;
+    /* Enough work-items for every compute unit to have several, but no more than devices count
+     * in 32 bits. */
+    uint64_t per_item = elements / (8 * local_size * (uint64_t)device->info.compute_units);
+    if (per_item > device->tuning.elements_per_item)
+        per_item = device->tuning.elements_per_item;
+    uint64_t rounds = job->rounds + FEW_ROUNDS, limit = device->info.loop_limit;
+    if (limit > 0 && per_item > limit / rounds)
+        per_item = limit / rounds;
+    if (per_item < (elements >> 31) + 1)
+        per_item = (elements >> 31) + 1;
+    if (job->granule > 0)
+        per_item = (per_item + job->granule - 1) / job->granule * job->granule;
+    job->space.elements_per_item = per_item;
+    uint64_t per_group = per_item * local_size;
+    return launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
+                  error);
+}
+
+enum healcl_status job_launch(struct job *job, struct healcl_error *error)
+{
+    return launch_elements(job, job->launcher->device->tuning.local_size, error);
+}
+
+enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error)
+{
+    return launch_elements(job, 1, error);
+}
+
+enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
+                                     struct healcl_error *error)
+{
+    return launch(job, groups, local_size, job->rounds, error);
+}

@@ -1,0 +1,62 @@
+/* Kernel launches in the making. */
+#ifndef HEALCL_KERNELS_JOB_H
+#define HEALCL_KERNELS_JOB_H
+
+#include "kernels/launcher.h"
+#include "kernels/space.h"
+
+/* One kernel launch in the making. Values are kept inside, so that arguments may be temporaries.
+ * A job is not copied: its launch points into it. */
+struct job {
+    struct launcher *launcher;
+    struct launch launch;
+    struct space space;
+    uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
+    uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
+                         may be more than a few; 0 where they are not */
+    int64_t values[LAUNCH_ARGUMENTS_MAX];
+};
+
+/* tag: what the launch's time counts for. */
+void job_init(struct job *job, struct launcher *launcher, const struct step *step,
+              const char *program, const char *kernel);
+
+/* The same for a kernel of cl/ntt/rows.cl made for words of that many bits. */
+void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
+                   const char *kernel, int word_bits);
+
+/* Adds "-D name=value". */
+void job_define(struct job *job, const char *name, const char *value);
+void job_define_number(struct job *job, const char *name, uint32_t value);
+void job_define_type(struct job *job, const char *name, enum dtype dtype);
+
+/* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
+ * at the same time. */
+void job_add_space(struct job *job);
+MUST_CHECK enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
+                                            struct healcl_error *error);
+MUST_CHECK enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
+                                             struct healcl_error *error);
+void job_add_buffer(struct job *job, const struct buffer *buffer);
+void job_add_written_buffer(struct job *job, const struct buffer *buffer);
+void job_add_table(struct job *job, const struct buffer *table);
+void job_add_written_table(struct job *job, const struct buffer *table);
+void job_add_long(struct job *job, int64_t value);
+void job_add_uint(struct job *job, uint32_t value);
+
+/* Rounds of loops that a work-item can be charged with for one element, at most. */
+int64_t job_rounds_max(const struct launcher *self);
+
+/* Launches over the elements [first, end) of the space. HEALCL_REFUSED: the device cannot go round
+ * loops as often as that takes; also of job_launch_groups. */
+MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
+
+/* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
+ * whole group on a thread's stack. */
+MUST_CHECK enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);
+
+/* Launches that many work-groups of local_size work-items. */
+MUST_CHECK enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,
+                                                struct healcl_error *error);
+
+#endif

@@ -1,0 +1,52 @@
+/* What the families' files share. */
+#ifndef HEALCL_KERNELS_KERNELS_H
+#define HEALCL_KERNELS_KERNELS_H
+
+#include "kernels/derive.h"
+#include "kernels/job.h"
+#include "kernels/variant.h"
+
+/* Whether an output of so many elements is too large for caches to keep it. */
+static inline bool passes_caches(const struct healcl_device *device, uint64_t elements,
+                                 enum dtype dtype)
+{
+    return elements >= device->tuning.past_caches_bytes / dtype_size(dtype);
+}
+
+/* Whether input i of a step is a scalar of the plan's, or absent, which counts as 0. */
+static inline bool is_scalar(const struct step *step, int i)
+{
+    return !step->in[i] || step->in[i]->storage->scalars;
+}
+
+static inline int64_t scalar_value(const struct step *step, int i)
+{
+    return step->in[i] ? step->in[i]->storage->scalars[step->in[i]->layout.offset] : 0;
+}
+
+/* Whether out, a or b of a step, in[0] and in[1], lies in several chunks. */
+bool step_has_chunks(const struct step *step, const struct healcl_device *device);
+
+/* What is in the way of kernels on vectors of eight: chunks, and elementwise and in sums a device
+ * without doubles. NULL where nothing is. */
+const char *lacks_vectors(const struct step *step, const struct healcl_device *device);
+const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device);
+
+/* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
+enum {
+    OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
+    PAST_CACHES = OVER_ELEMENTS | 1 << TUNABLE_past_caches_bytes
+};
+
+/* A family whose shape the tuning gives by the name of preference. */
+#define FAMILY_OF(name, preference, list)                            \
+    {                                                                \
+#name, FAMILY_##preference, list, sizeof list / sizeof *list \
+    }
+
+/* copy.c: copies, fills and absolute values of a space with so many operands. */
+const char *lacks_lines(const struct space *space, const struct step *step,
+                        const struct healcl_device *device, uint32_t operands);
+void job_take_lines(struct job *job);
+
+#endif

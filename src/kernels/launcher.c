@@ -1,0 +1,105 @@
+#include "kernels/launcher.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/derive.h"
+
+/* ---------------------------------------------------------------- life */
+
+enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
+                                 const struct plan *plan, struct healcl_error *error)
+{
+    *self = (struct launcher){.device = device, .plan = plan};
+    /* One more than the plan has: see launch_pack. */
+    self->storages = calloc(plan->storage_count + 1, sizeof *self->storages);
+    if (!self->storages)
+        NO_MEMORY(error);
+    enum healcl_status status =
+        device_buffer_acquire(device, sizeof(struct status), false, &self->status, error);
+    if (status != HEALCL_OK)
+        launcher_release(self);
+    return status;
+}
+
+void launcher_forget_storages(struct launcher *self)
+{
+    for (size_t i = 0; i < self->plan->storage_count; i++)
+        launcher_storage_release(self, self->plan->storages[i]);
+    memset(self->storages, 0, self->plan->storage_count * sizeof *self->storages);
+}
+
+void launcher_release(struct launcher *self)
+{
+    launcher_forget_storages(self);
+    derived_forget_scalars(self);
+    device_buffer_release(self->device, &self->status);
+    free(self->kept.buckets);
+    free(self->checks);
+    free(self->storages);
+}
+
+/* ---------------------------------------------------------------- storages */
+
+enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
+                                   const struct buffer **buffer, struct healcl_error *error)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    if (memory->buffer.chunk_count == 0)
+        TRY(device_buffer_acquire(self->device, storage_bytes(storage), false, &memory->buffer,
+                                  error));
+    *buffer = &memory->buffer;
+    return HEALCL_OK;
+}
+
+struct buffer *launcher_memory(struct launcher *self, const struct storage *storage)
+{
+    return &self->storages[storage->id].buffer;
+}
+
+void launcher_storage_written(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    memory->generation++;
+    derived_forget(self, memory);
+}
+
+void launcher_storage_release(struct launcher *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->storages[storage->id];
+    derived_forget(self, memory);
+    device_buffer_release(self->device, &memory->buffer);
+}
+
+enum healcl_status launcher_upload(struct launcher *self, const void *memory, uint64_t bytes,
+                                   struct buffer *buffer, struct healcl_error *error)
+{
+    void *mapped;
+    TRY(device_buffer_acquire(self->device, bytes, true, buffer, error));
+    enum healcl_status status = device_upload_map(self->device, buffer, 0, &mapped, error);
+    if (status == HEALCL_OK) {
+        memcpy(mapped, memory, bytes);
+        status = device_upload_end(self->device, buffer, 0, mapped, error);
+    }
+    if (status != HEALCL_OK)
+        device_buffer_release(self->device, buffer);
+    return status;
+}
+
+/* ---------------------------------------------------------------- checks */
+
+enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
+                                      uint32_t *key, struct healcl_error *error)
+{
+    if (self->check_count == self->check_capacity) {
+        size_t capacity = self->check_capacity ? 2 * self->check_capacity : 16;
+        struct check *checks = realloc(self->checks, capacity * sizeof *checks);
+        if (!checks)
+            NO_MEMORY(error);
+        self->checks = checks;
+        self->check_capacity = capacity;
+    }
+    self->checks[self->check_count++] = *check;
+    *key = (uint32_t)self->check_count;
+    return HEALCL_OK;
+}

@@ -1,0 +1,78 @@
+/*
+ * What launches of a plan's steps share on a device: the memory of its storages, what was worked
+ * out from them, and the checks of what only data reveal.
+ */
+#ifndef HEALCL_KERNELS_LAUNCHER_H
+#define HEALCL_KERNELS_LAUNCHER_H
+
+#include "cl/base/base.h"
+#include "device/device.h"
+#include "plan/plan.h"
+
+/* Device memory of one storage of the plan. */
+struct device_storage {
+    struct buffer buffer;    /* chunk_count 0 before the first use */
+    uint64_t generation;     /* grows with every step that writes */
+    struct derived *derived; /* what was worked out from it since the last write */
+};
+
+/* A check that a launch makes; its number in launcher->checks plus one is the launch's key. */
+struct check {
+    const struct step *step;
+    int input;
+    enum check_kind { CHECK_MODULUS, CHECK_INDEX, CHECK_PERMUTATION, CHECK_COPRIME } kind;
+    struct layout elements; /* that were looked at, in C order */
+    uint32_t axis;          /* CHECK_INDEX: which axis the indices are for */
+    int64_t size;           /* of that axis, or of the permutation; CHECK_COPRIME: k */
+};
+
+/* What was derived from tensors, by its key: see derived_kept.c. */
+struct kept {
+    struct derived **buckets;
+    size_t bucket_count, count;
+    uint64_t bytes; /* of host and device */
+};
+
+struct launcher {
+    struct healcl_device *device;
+    const struct plan *plan;
+    struct device_storage *storages;           /* by id */
+    struct kept kept;                          /* what was worked out from all of them */
+    struct buffer scalar_moduli, scalar_lanes; /* without chunks before the first use */
+    struct buffer status;
+    struct check *checks; /* since the status buffer was read */
+    size_t check_count, check_capacity;
+};
+
+/* Both refer to device and plan as long as the launcher lives. Errors: HEALCL_NO_MEMORY,
+ * HEALCL_DEVICE; then nothing is left to release. */
+MUST_CHECK enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
+                                            const struct plan *plan, struct healcl_error *error);
+void launcher_release(struct launcher *self);
+
+/* Gives back the memory of all storages, with what was worked out from it. */
+void launcher_forget_storages(struct launcher *self);
+
+/* The memory of a tensor's storage, allocated at first use. */
+MUST_CHECK enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
+                                              const struct buffer **buffer,
+                                              struct healcl_error *error);
+
+/* The same memory as it is: empty before its first use. */
+struct buffer *launcher_memory(struct launcher *self, const struct storage *storage);
+
+/* A step that writes the storage has been enqueued: what was derived from it is out of date. */
+void launcher_storage_written(struct launcher *self, const struct storage *storage);
+
+void launcher_storage_release(struct launcher *self, const struct storage *storage);
+
+/* Makes a buffer, which the caller releases, with a copy of memory. bytes: at most a chunk. */
+MUST_CHECK enum healcl_status launcher_upload(struct launcher *self, const void *memory,
+                                              uint64_t bytes, struct buffer *buffer,
+                                              struct healcl_error *error);
+
+/* Registers a check; *key is what its launch reports under. */
+MUST_CHECK enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
+                                                 uint32_t *key, struct healcl_error *error);
+
+#endif

@@ -1,0 +1,114 @@
+/* Number-theoretic transforms: cl/ntt/general.cl, and which variant does one. */
+#include "kernels/ntt.h"
+
+/* Loads, transforms and stores the rows [first, first + count). */
+MUST_CHECK static enum healcl_status launch_part(struct launcher *self,
+                                                 const struct transform *transform, int64_t first,
+                                                 int64_t count, struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    uint64_t n = (uint64_t)transform->n;
+    bool permutes = step->in[3] != NULL;
+    struct job job;
+
+    job_init(&job, self, step, "core", "ntt_load");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    space_init(&job.space, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    space_set_operand(&job.space, 1, &step->in[0]->layout);
+    job_add_space(&job);
+    job_add_written_table(&job, &transform->rows);
+    TRY(job_add_input(&job, step->in[0], error));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, transform->inverse && permutes);
+    TRY(job_launch(&job, error));
+
+    job_init(&job, self, step, "core", transform->inverse ? "intt_stages" : "ntt_stages");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_add_written_table(&job, &transform->rows);
+    job_add_long(&job, transform->n);
+    job_add_uint(&job, (uint32_t)transform->k);
+    job_add_uint(&job, (uint32_t)(first % transform->k));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    uint32_t local_size = self->device->tuning.transform_local_size;
+    for (uint64_t m = 1; m < n; m *= 2)
+        job.rounds += n / 2 / local_size + 2;
+    TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
+
+    job_init(&job, self, step, "core", "ntt_store");
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    space_init(&job.space, &step->out->layout);
+    job.space.first = (uint64_t)first * n;
+    job.space.end = (uint64_t)(first + count) * n;
+    space_set_operand(&job.space, 0, &step->out->layout);
+    job_add_space(&job);
+    TRY(job_add_output(&job, step->out, error));
+    job_add_table(&job, &transform->rows);
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->n_inv);
+    job_add_uint(&job, transform->inverse);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, !transform->inverse && permutes);
+    return job_launch(&job, error);
+}
+
+/* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
+MUST_CHECK static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
+                                                   struct healcl_error *error)
+{
+    struct transform transform;
+    int64_t rows = transform_rows(step);
+    TRY(transform_init(self, step, &transform, error));
+    int64_t row_bytes = transform.n * (int64_t)sizeof(uint64_t);
+    int64_t at_once = rows_at_once(self, transform.n, rows);
+    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false, &transform.rows,
+                              error));
+    enum healcl_status status = HEALCL_OK;
+    for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
+        int64_t count = rows - first < at_once ? rows - first : at_once;
+        status = launch_part(self, &transform, first, count, error);
+    }
+    device_buffer_release(self->device, &transform.rows);
+    return status;
+}
+
+int64_t transform_rows(const struct step *step)
+{
+    const struct layout *out = &step->out->layout;
+    return out->shape[0] * out->shape[1] * out->shape[2];
+}
+
+enum healcl_status transform_init(struct launcher *self, const struct step *step,
+                                  struct transform *transform, struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout;
+    *transform = (struct transform){
+        .step = step, .n = out->shape[3], .k = out->shape[2], .inverse = step->kind == STEP_INTT};
+    if (transform->k > INT32_MAX)
+        REFUSE(error, "argument 'q': %lld moduli are more than 2^31-1", (long long)transform->k);
+    TRY(derive_modulus_vector(self, step, 1, &transform->q, error));
+    TRY(derive_twiddles(self, step, 2, 1, &transform->twiddles, error));
+    /* Some buffer must stand for one that is not used. */
+    transform->n_inv = transform->twiddles;
+    transform->perm = transform->q;
+    if (step->in[4])
+        TRY(derive_twiddles(self, step, 4, 1, &transform->n_inv, error));
+    if (step->in[3])
+        TRY(derive_permutation(self, step, 3, &transform->perm, error));
+    return HEALCL_OK;
+}
+
+enum { SHARED = 1 << TUNABLE_transform_local_size };
+
+static const struct variant variants[] = {
+    {"local", VARIANT_LOCAL, lacks_local, launch_local, SHARED},
+    {"single", VARIANT_SINGLE, lacks_single, launch_single, 0},
+    {"rows", VARIANT_VECTORS, lacks_ntt_rows, launch_ntt_rows, 1 << TUNABLE_past_caches_bytes},
+    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS},
+};
+
+const struct family family_transform = FAMILY_OF(transform, transform, variants);

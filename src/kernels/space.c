@@ -1,0 +1,50 @@
+#include "kernels/space.h"
+
+#include <string.h>
+
+void space_init(struct space *space, const struct layout *shape)
+{
+    memset(space, 0, sizeof *space);
+    space->rank = shape->rank;
+    memcpy(space->shape, shape->shape, shape->rank * sizeof *shape->shape);
+    if (space->rank == 0)
+        space->shape[space->rank++] = 1;
+    space->end = (uint64_t)layout_elements(shape);
+}
+
+void space_set_operand(struct space *space, uint32_t operand, const struct layout *layout)
+{
+    space->operand[operand].offset = layout->offset;
+    memcpy(space->operand[operand].stride, layout->stride, layout->rank * sizeof *layout->stride);
+}
+
+static void drop_axis(struct space *space, uint32_t axis)
+{
+    space->rank--;
+    for (uint32_t i = axis; i < space->rank; i++) {
+        space->shape[i] = space->shape[i + 1];
+        for (int k = 0; k < SPACE_OPERANDS; k++)
+            space->operand[k].stride[i] = space->operand[k].stride[i + 1];
+    }
+}
+
+static bool axes_join(const struct space *space, uint32_t axis)
+{
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        if (space->operand[k].stride[axis] !=
+            space->operand[k].stride[axis + 1] * space->shape[axis + 1])
+            return false;
+    return true;
+}
+
+void space_simplify(struct space *space)
+{
+    for (uint32_t axis = space->rank; axis-- > 0 && space->rank > 1;)
+        if (space->shape[axis] == 1)
+            drop_axis(space, axis);
+    for (uint32_t axis = space->rank - 1; axis-- > 0;)
+        if (axes_join(space, axis)) {
+            space->shape[axis + 1] *= space->shape[axis];
+            drop_axis(space, axis);
+        }
+}

@@ -1,0 +1,18 @@
+/* Spaces: the elements that a launch works on, and where each operand has them (cl/base/base.h). */
+#ifndef HEALCL_KERNELS_SPACE_H
+#define HEALCL_KERNELS_SPACE_H
+
+#include "cl/base/base.h"
+#include "core/layout.h"
+
+/* All elements of a shape, without operands. */
+void space_init(struct space *space, const struct layout *shape);
+
+/* The operand is a view of that shape. */
+void space_set_operand(struct space *space, uint32_t operand, const struct layout *layout);
+
+/* Joins axes that lie back to back in all operands, and drops those of size 1. For kernels that do
+ * not look at single axes. */
+void space_simplify(struct space *space);
+
+#endif

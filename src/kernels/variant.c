@@ -1,0 +1,99 @@
+#include "kernels/kernels.h"
+
+/* A family for each name in the table of steps; "none" has no variants. */
+#define STEP(kind, name, in_place, adds, visits, reference, device, kernels, ...) \
+    extern const struct family family_##kernels;
+#include "plan/steps.def"
+#undef STEP
+
+const struct family family_none = {.name = "none"};
+
+const struct family *family_of(enum step_kind kind)
+{
+    static const struct family *const families[STEP_KINDS] = {
+#define STEP(kind, name, in_place, adds, visits, reference, device, kernels, ...) \
+    [STEP_##kind] = &family_##kernels,
+#include "plan/steps.def"
+#undef STEP
+    };
+    return families[kind]->count > 0 ? families[kind] : NULL;
+}
+
+/* Work-items of these shapes go round loops as often as their sizes say. */
+static bool is_fat(enum kernel_variant shape)
+{
+    return shape == VARIANT_VECTORS || shape == VARIANT_SINGLE;
+}
+
+const char *variant_obstacle(const struct family *family, const struct variant *variant,
+                             const struct step *step, const struct healcl_device *device)
+{
+    if (variant->shape != VARIANT_GENERAL &&
+        variant->shape != device->tuning.variants[family->preference])
+        return "the device's tuning asks for another shape";
+    if (is_fat(variant->shape) && device->info.loop_limit > 0)
+        return "loops end early on this device";
+    return variant->lacks ? variant->lacks(step, device) : NULL;
+}
+
+const struct variant *variant_for(const struct step *step, const struct healcl_device *device)
+{
+    const struct family *family = family_of(step->kind);
+    size_t i = 0;
+    while (variant_obstacle(family, &family->variants[i], step, device))
+        i++; /* the last one has none */
+    return &family->variants[i];
+}
+
+enum healcl_status launch_step(struct launcher *self, const struct step *step,
+                               struct healcl_error *error)
+{
+    derived_limit(self);
+    TRY(variant_for(step, self->device)->launch(self, step, error));
+    launcher_storage_written(self, step->out->storage);
+    return HEALCL_OK;
+}
+
+/* The packed elements are an output like any other: that of a storage behind those of the plan. */
+enum healcl_status launch_pack(struct launcher *self, const struct step *step,
+                               const struct tensor *tensor, const struct buffer *out,
+                               struct healcl_error *error)
+{
+    struct storage packed = {.id = (uint32_t)self->plan->storage_count,
+                             .dtype = tensor->storage->dtype,
+                             .elements = layout_elements(&tensor->layout)};
+    const struct tensor to = {.storage = &packed, .layout = layout_packed(&tensor->layout)};
+    struct step copy = *step;
+    copy.kind = STEP_COPY;
+    copy.out = &to;
+    copy.in[0] = tensor;
+    *launcher_memory(self, &packed) = *out;
+    enum healcl_status status = variant_for(&copy, self->device)->launch(self, &copy, error);
+    *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
+    return status;
+}
+
+/* ---------------------------------------------------------------- what families share */
+
+static bool has_chunks(const struct tensor *tensor, const struct healcl_device *device)
+{
+    return tensor && !tensor->storage->scalars &&
+           storage_bytes(tensor->storage) > device->chunk_bytes;
+}
+
+bool step_has_chunks(const struct step *step, const struct healcl_device *device)
+{
+    return has_chunks(step->out, device) || has_chunks(step->in[0], device) ||
+           has_chunks(step->in[1], device);
+}
+
+const char *lacks_vectors(const struct step *step, const struct healcl_device *device)
+{
+    return step_has_chunks(step, device) ? "a tensor lies in several chunks" : NULL;
+}
+
+const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device)
+{
+    return device->info.double_width == 0 ? "the device has no doubles"
+                                          : lacks_vectors(step, device);
+}

@@ -1,0 +1,54 @@
+/*
+ * Kernel families as tables of variants.
+ *
+ * A family runs some kinds of steps (plan/steps.def names it). Its variants are ways to do so, the
+ * best first; the last one, which is general, does everything. A step gets the first variant that
+ * the device's tuning asks for and that lacks nothing. Asking has no side effects, so that anybody
+ * may ask which kernel serves a step, and why not another: `healcl inspect --kernels` does.
+ */
+#ifndef HEALCL_KERNELS_VARIANT_H
+#define HEALCL_KERNELS_VARIANT_H
+
+#include "kernels/launcher.h"
+
+struct variant {
+    const char *name;          /* its kernel's, without what tells kinds of steps apart */
+    enum kernel_variant shape; /* of its work-items: what the tuning chooses by */
+    /* Why it cannot run a step on a device, or NULL where it can. The function is NULL where
+     * nothing is in its way. No side effects. */
+    const char *(*lacks)(const struct step *step, const struct healcl_device *device);
+    /* Enqueues a step that it can run, and waits for nothing. */
+    enum healcl_status (*launch)(struct launcher *self, const struct step *step,
+                                 struct healcl_error *error);
+    uint32_t tunables; /* that shape it: bit t for enum tunable t */
+};
+
+struct family {
+    const char *name;
+    enum kernel_family preference; /* of the tuning: which shape it should have */
+    const struct variant *variants;
+    size_t count;
+};
+
+/* The family of a kind of step; NULL for one that takes no kernel. */
+const struct family *family_of(enum step_kind kind);
+
+/* Why a variant does not run a step on a device, whose tuning counts; NULL where it does or would.
+ */
+const char *variant_obstacle(const struct family *family, const struct variant *variant,
+                             const struct step *step, const struct healcl_device *device);
+
+/* The first variant without an obstacle; the step takes a kernel. */
+const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
+
+/* Enqueues the kernels of a step that takes some; waits for nothing. */
+MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,
+                                          struct healcl_error *error);
+
+/* Enqueues a copy of a tensor's elements, in C order, into a buffer, for a step that hands them
+ * out. */
+MUST_CHECK enum healcl_status launch_pack(struct launcher *self, const struct step *step,
+                                          const struct tensor *tensor, const struct buffer *out,
+                                          struct healcl_error *error);
+
+#endif
