@@ -6,17 +6,22 @@
 struct inspection {
     const char *file;
     struct report_file json;
-    bool verbose;
+    const char *selector; /* of the device; NULL: none was named */
+    bool verbose, kernels;
     struct healcl_limits limits;
     struct healcl_transcript *transcript;
+    struct healcl_device *device; /* only for its kernels */
 };
 
 MUST_CHECK static enum healcl_status open_all(struct inspection *inspection,
                                               struct healcl_error *error)
 {
     TRY(report_file_open(&inspection->json, error));
-    return healcl_transcript_open(inspection->file, &inspection->limits, &inspection->transcript,
-                                  error);
+    TRY(healcl_transcript_open(inspection->file, &inspection->limits, &inspection->transcript,
+                               error));
+    return inspection->kernels
+               ? healcl_device_open(inspection->selector, &inspection->device, error)
+               : HEALCL_OK;
 }
 
 static int tell(struct inspection *inspection)
@@ -26,11 +31,14 @@ static int tell(struct inspection *inspection)
     int code = EXIT_VERIFIED;
     if (!inspection->json.on_stdout)
         code = printed(report_plan(inspection->file, plan, &style));
+    if (!inspection->json.on_stdout && inspection->device && code == EXIT_VERIFIED)
+        code = printed(report_kernels(plan, inspection->device, &style));
     FILE *stream = report_file_stream(&inspection->json);
     if (!stream)
         return code;
     int json_code = report_file_end(
-        &inspection->json, report_plan_json(inspection->file, plan, stream), inspection->verbose);
+        &inspection->json, report_plan_json(inspection->file, plan, inspection->device, stream),
+        inspection->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
 
@@ -42,6 +50,7 @@ static int inspect(struct inspection *inspection)
                    : report_files_error(&inspection->json, NULL, inspection->file, &error,
                                         inspection->verbose);
     healcl_error_clear(&error);
+    healcl_device_close(inspection->device);
     healcl_transcript_close(inspection->transcript);
     report_file_discard(&inspection->json);
     return finish_output(code);
@@ -49,9 +58,11 @@ static int inspect(struct inspection *inspection)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_LIMIT, OPTION_WORK };
+enum { OPTION_JSON = 256, OPTION_KERNELS, OPTION_LIMIT, OPTION_WORK };
 
-static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
+static const struct option options[] = {{"device", required_argument, NULL, 'd'},
+                                        {"kernels", no_argument, NULL, OPTION_KERNELS},
+                                        {"json", required_argument, NULL, OPTION_JSON},
                                         {"memory-limit", required_argument, NULL, OPTION_LIMIT},
                                         {"work-limit", required_argument, NULL, OPTION_WORK},
                                         {"verbose", no_argument, NULL, 'v'},
@@ -64,6 +75,8 @@ static int run(const struct command *command, int argc, char **argv)
     for (int found; (found = next_option(command, argc, argv)) != -1;) {
         switch (found) {
         case OPTION_JSON: report_file_set(&inspection.json, optarg); break;
+        case 'd': inspection.selector = optarg; break;
+        case OPTION_KERNELS: inspection.kernels = true; break;
         case 'v': inspection.verbose = true; break;
         case OPTION_LIMIT:
             if (!parse_size(optarg, &inspection.limits.memory_bytes))
@@ -78,18 +91,23 @@ static int run(const struct command *command, int argc, char **argv)
         }
     }
     int code = one_file(command, argc, argv, &inspection.file);
+    if (inspection.selector && !inspection.kernels)
+        return usage_error(command, "--device goes with --kernels");
     return code == EXIT_VERIFIED ? inspect(&inspection) : code;
 }
 
 const struct command command_inspect = {
     .name = "inspect",
-    .summary = "check a transcript and show what it holds, without a device",
+    .summary = "check a transcript and show what it holds",
     .help =
         "Checks a transcript as a run would, and prints its segments, operations, tensors, the\n"
         "bytes that go up and down, and the most memory that its tensors take at one time.\n"
         "\n"
         "Usage: healcl inspect [OPTIONS] FILE\n"
         "\n"
+        "      --kernels            show which kernels a device runs its steps with, and why not\n"
+        "                           others; nothing is run\n"
+        "  -d, --device SEL         that device, as for healcl run\n"
         "      --json FILE|-        write it as JSON too, or with - alone on standard output\n"
         "                           (docs/JSON.md)\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
@@ -99,7 +117,9 @@ const struct command command_inspect = {
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"
-        "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory.\n",
+        "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
+        "device\n"
+        "of --kernels failed.\n",
     .options = options,
     .operands = OPERANDS_FILE,
     .run = run,

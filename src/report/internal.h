@@ -22,4 +22,8 @@ void report_tuning(struct json *json, cJSON *object, const struct device_tuning 
 void report_self_test(struct json *json, cJSON *object, enum self_test_outcome outcome,
                       const char *failure);
 
+/* Which kernels serve a plan's steps on a device, as further members. */
+void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
+                            const struct healcl_device *device);
+
 #endif

@@ -119,7 +119,8 @@ static void add_segment(struct json *json, cJSON *segments, const struct segment
     }
 }
 
-enum healcl_status report_plan_json(const char *file, const struct plan *plan, FILE *stream)
+enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                    const struct healcl_device *device, FILE *stream)
 {
     struct json json;
     json_init(&json, cJSON_CreateObject());
@@ -140,5 +141,7 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan, F
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
         add_segment(&json, segments, &plan->segments[i]);
+    if (device)
+        report_kernels_members(&json, json.top, plan, device);
     return report_finish_json(&json, stream);
 }

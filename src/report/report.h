@@ -68,8 +68,14 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
                                           const struct style *style);
+/* device: NULL, or one whose kernels for the steps are told too. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
-                                               FILE *stream);
+                                               const struct healcl_device *device, FILE *stream);
+
+/* Which kernels serve the steps on a device, and why not others. */
+MUST_CHECK enum healcl_status report_kernels(const struct plan *plan,
+                                             const struct healcl_device *device,
+                                             const struct style *style);
 
 /* ---- devices ---- */
 
