@@ -65,9 +65,10 @@ ops core|transcript|ops
 plan core|transcript|ops|plan
 reference core|transcript|ops|plan|reference
 device core|device|cl
-run core|transcript|ops|plan|reference|device|run|cl
-check core|transcript|ops|plan|reference|device|run|check
-report core|transcript|ops|plan|device|run|check|report
+kernels core|transcript|ops|plan|device|kernels|cl
+run core|transcript|ops|plan|reference|device|kernels|run
+check core|transcript|ops|plan|reference|device|kernels|run|check
+report core|transcript|ops|plan|device|kernels|run|check|report
 cli core|transcript|ops|plan|device|run|check|report|cli
 END
     return "$bad"

@@ -19,6 +19,34 @@ const struct family *family_of(enum step_kind kind)
     return families[kind]->count > 0 ? families[kind] : NULL;
 }
 
+const struct family *family_at(size_t place)
+{
+    const struct family *last = NULL;
+    for (int kind = 0; kind < STEP_KINDS; kind++) {
+        const struct family *family = family_of((enum step_kind)kind);
+        if (!family || family == last) /* kinds of one family stand together */
+            continue;
+        last = family;
+        if (place-- == 0)
+            return family;
+    }
+    return NULL;
+}
+
+uint32_t shape_tunables(enum kernel_family preference, enum kernel_variant shape, bool *any)
+{
+    uint32_t tunables = 0;
+    const struct family *family;
+    *any = false;
+    for (size_t place = 0; (family = family_at(place)); place++)
+        for (size_t i = 0; family->preference == preference && i < family->count; i++)
+            if (family->variants[i].shape == shape) {
+                tunables |= family->variants[i].tunables;
+                *any = true;
+            }
+    return tunables;
+}
+
 /* Work-items of these shapes go round loops as often as their sizes say. */
 static bool is_fat(enum kernel_variant shape)
 {

@@ -33,6 +33,13 @@ struct family {
 /* The family of a kind of step; NULL for one that takes no kernel. */
 const struct family *family_of(enum step_kind kind);
 
+/* The family with that place among all, each once, from 0; NULL behind the last one. */
+const struct family *family_at(size_t place);
+
+/* Tunables of the variants that a shape stands for, in the families that a preference is for: bit t
+ * for enum tunable t. *any: whether there is such a variant. */
+uint32_t shape_tunables(enum kernel_family preference, enum kernel_variant shape, bool *any);
+
 /* Why a variant does not run a step on a device, whose tuning counts; NULL where it does or would.
  */
 const char *variant_obstacle(const struct family *family, const struct variant *variant,

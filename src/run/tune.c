@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "kernels/variant.h"
 
 /* ---------------------------------------------------------------- what is measured */
 
@@ -94,12 +95,13 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* A variant whose work-items share a transform comes in several sizes. */
+/* One whose work-items share a transform comes in several sizes. */
 static void add_variant(struct lister *lister, enum kernel_family family,
                         enum kernel_variant variant, uint32_t transform_local_size)
 {
     const char *name = kernel_family_name(family), *choice = kernel_variant_name(variant);
-    if (family == FAMILY_transform && (variant == VARIANT_GENERAL || variant == VARIANT_LOCAL))
+    bool any;
+    if (shape_tunables(family, variant, &any) >> TUNABLE_transform_local_size & 1)
         add(lister, name, "%s=%s,transform_local_size=%" PRIu32, name, choice,
             transform_local_size);
     else
@@ -116,6 +118,13 @@ enum {
     OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
 };
 
+static bool has_shape(enum kernel_family family, enum kernel_variant variant)
+{
+    bool any;
+    (void)shape_tunables(family, variant, &any);
+    return any;
+}
+
 /* A family's default variant, then the others. */
 static void list_variants(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
                           int size_count)
@@ -124,7 +133,7 @@ static void list_variants(struct lister *lister, enum kernel_family family, cons
     add_variant(lister, family, tuning->variants[family], tuning->transform_local_size);
     for (int v = 0; v < VARIANT_COUNT; v++)
         for (int i = 0; i < size_count; i++)
-            if (kernel_family_has(family, (enum kernel_variant)v))
+            if (has_shape(family, (enum kernel_variant)v))
                 add_variant(lister, family, (enum kernel_variant)v, sizes[i]);
 }
 
@@ -132,7 +141,7 @@ static bool has_choice(enum kernel_family family)
 {
     int count = 0;
     for (int v = 0; v < VARIANT_COUNT; v++)
-        count += kernel_family_has(family, (enum kernel_variant)v);
+        count += has_shape(family, (enum kernel_variant)v);
     return count > 1;
 }
 
