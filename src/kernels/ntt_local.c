@@ -128,26 +128,26 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
 enum healcl_status launch_local(struct launcher *self, const struct step *step,
                                 struct healcl_error *error)
 {
-    struct transform made, *transform = &made;
+    struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, transform, error));
-    const struct tensor *in = transform->step->in[0], *out = transform->step->out;
-    uint32_t log2_n = log2_of((uint64_t)transform->n);
+    TRY(transform_init(self, step, &transform, error));
+    const struct tensor *in = step->in[0], *out = step->out;
+    uint32_t log2_n = log2_of((uint64_t)transform.n);
     struct pass whole = {.log2_tile = log2_n,
                          .stages = log2_n,
                          .out_layout = &out->layout,
                          .in_layout = &in->layout,
                          .out_dtype = out->storage->dtype,
                          .in_dtype = in->storage->dtype,
-                         .scale = transform->inverse};
+                         .scale = transform.inverse};
     TRY(launcher_buffer(self, out->storage, &whole.out, error));
     TRY(launcher_buffer(self, in->storage, &whole.in, error));
-    bool permutes = transform->step->in[3] != NULL;
-    if (transform->n <= tile_most(self->device)) {
-        whole.perm = permutes ? transform->perm : NULL;
-        return launch_pass(self, transform, &whole, 0, rows, error);
+    bool permutes = step->in[3] != NULL;
+    if (transform.n <= tile_most(self->device)) {
+        whole.perm = permutes ? transform.perm : NULL;
+        return launch_pass(self, &transform, &whole, 0, rows, error);
     }
     if (permutes)
-        TRY(derive_inverse_permutation(self, transform->step, 3, &whole.perm, error));
-    return launch_in_two(self, transform, whole, rows, error);
+        TRY(derive_inverse_permutation(self, step, 3, &whole.perm, error));
+    return launch_in_two(self, &transform, whole, rows, error);
 }

@@ -96,8 +96,8 @@ static bool has_direct_rows(const struct transform *transform)
 enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
                                    struct healcl_error *error)
 {
-    struct transform made, *transform = &made;
-    TRY(transform_init(self, step, transform, error));
+    struct transform transform;
+    TRY(transform_init(self, step, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
     int bits = word_bits(step);
@@ -108,48 +108,48 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     if (out_neighbours || in_neighbours)
         together = rows < NTT_ROWS_TOGETHER ? rows : NTT_ROWS_TOGETHER;
     int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    bool direct = together == 1 && has_direct_rows(transform);
+    bool direct = together == 1 && has_direct_rows(&transform);
     /* The inverse of long rows fetches its parts in any case. */
     bool large =
-        direct && !(transform->inverse && transform->n > NTT_ROW_PART) &&
+        direct && !(transform.inverse && transform.n > NTT_ROW_PART) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
     /* A permuted row is written all over: that had better be where the caches hold it. */
-    bool scatters = transform->inverse && step->in[3] && transform->n > NTT_ROW_PART;
+    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_PART;
     bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
-    int64_t scratch_bytes = scratch ? together * pitch_of(transform->n) * bits / 8 : 0;
+    int64_t scratch_bytes = scratch ? together * pitch_of(transform.n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
     if (scratch && work_items > chunk_bytes / scratch_bytes)
         work_items = chunk_bytes / scratch_bytes;
     if (scratch)
         TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
-                                  &transform->rows, error));
+                                  &transform.rows, error));
 
     struct job job;
-    job_init_rows(&job, self, step, transform->inverse ? "intt_rows" : "ntt_rows", bits);
+    job_init_rows(&job, self, step, transform.inverse ? "intt_rows" : "ntt_rows", bits);
     if (large)
-        job_define_number(&job, "LARGE", transform->n * bits / 8 <= TWO_ROWS_MAX ? 2 : 1);
+        job_define_number(&job, "LARGE", transform.n * bits / 8 <= TWO_ROWS_MAX ? 2 : 1);
     space_init(&job.space, out);
     space_set_operand(&job.space, 0, out);
     space_set_operand(&job.space, 1, in);
     job_add_space(&job);
     enum healcl_status status = add_tensors(&job, step, error);
     if (scratch)
-        job_add_written_table(&job, &transform->rows);
+        job_add_written_table(&job, &transform.rows);
     else
-        job_add_table(&job, transform->q); /* some buffer must stand for it */
+        job_add_table(&job, transform.q); /* some buffer must stand for it */
     job_add_uint(&job, scratch);
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, transform.q);
+    job_add_table(&job, transform.twiddles);
     job_add_table(&job, lane_twiddles);
-    job_add_table(&job, transform->perm);
+    job_add_table(&job, transform.perm);
     job_add_uint(&job, step->in[3] != NULL);
     job_add_uint(&job, (uint32_t)together);
     job_add_uint(&job, (uint32_t)out_neighbours | (uint32_t)in_neighbours << 1);
-    if (transform->inverse)
-        job_add_table(&job, transform->n_inv);
+    if (transform.inverse)
+        job_add_table(&job, transform.n_inv);
     if (status == HEALCL_OK)
         status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
-    device_buffer_release(self->device, &transform->rows);
+    device_buffer_release(self->device, &transform.rows);
     return status;
 }

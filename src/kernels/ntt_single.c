@@ -17,12 +17,12 @@ const char *lacks_single(const struct step *step, const struct healcl_device *de
 enum healcl_status launch_single(struct launcher *self, const struct step *step,
                                  struct healcl_error *error)
 {
-    struct transform made, *transform = &made;
+    struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, transform, error));
-    uint32_t log2_n = log2_of((uint64_t)transform->n);
+    TRY(transform_init(self, step, &transform, error));
+    uint32_t log2_n = log2_of((uint64_t)transform.n);
     struct job job;
-    job_init(&job, self, step, "ntt/single", transform->inverse ? "intt_single" : "ntt_single");
+    job_init(&job, self, step, "ntt/single", transform.inverse ? "intt_single" : "ntt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);
     job_define_type(&job, "IN", step->in[0]->storage->dtype);
     job_define_number(&job, "LOG2_N", log2_n);
@@ -33,11 +33,11 @@ enum healcl_status launch_single(struct launcher *self, const struct step *step,
     job_add_uint(&job, (uint32_t)rows);
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
-    job_add_table(&job, transform->q);
-    job_add_table(&job, transform->twiddles);
-    job_add_table(&job, transform->perm);
+    job_add_table(&job, transform.q);
+    job_add_table(&job, transform.twiddles);
+    job_add_table(&job, transform.perm);
     job_add_uint(&job, step->in[3] != NULL);
-    if (transform->inverse)
-        job_add_table(&job, transform->n_inv);
+    if (transform.inverse)
+        job_add_table(&job, transform.n_inv);
     return job_launch_groups(&job, 1, 1, error);
 }
