@@ -72,8 +72,10 @@ MUST_CHECK static enum healcl_status launch_fill_lines(struct launcher *self,
 }
 
 static const struct variant fill_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_fill_lines, launch_fill_lines, PAST_CACHES},
-    {"elements", VARIANT_GENERAL, NULL, launch_fill, OVER_ELEMENTS},
+    {"lines", VARIANT_VECTORS, lacks_fill_lines, launch_fill_lines, PAST_CACHES, "cl/copy/lines.cl",
+     "long rows of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_fill, OVER_ELEMENTS, "cl/copy/general.cl",
+     "anything"},
 };
 
 const struct family family_fill = FAMILY_OF(fill, copy, fill_variants);
@@ -239,9 +241,12 @@ MUST_CHECK static enum healcl_status launch_copy(struct launcher *self, const st
 }
 
 static const struct variant copy_variants[] = {
-    {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES},
-    {"lines", VARIANT_VECTORS, lacks_copy_lines, launch_copy_lines, PAST_CACHES},
-    {"elements", VARIANT_GENERAL, NULL, launch_copy, OVER_ELEMENTS},
+    {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "cl/copy/tiles.cl",
+     "in lies in another order than out, or rows are short"},
+    {"lines", VARIANT_VECTORS, lacks_copy_lines, launch_copy_lines, PAST_CACHES, "cl/copy/lines.cl",
+     "long rows, in order in both, of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_copy, OVER_ELEMENTS, "cl/copy/general.cl",
+     "anything"},
 };
 
 const struct family family_copy = FAMILY_OF(copy, copy, copy_variants);

@@ -76,8 +76,10 @@ MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const 
 }
 
 static const struct variant digits_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digit_vectors, OVER_ELEMENTS},
-    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ELEMENTS},
+    {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digit_vectors, OVER_ELEMENTS,
+     "cl/digits/digits.cl", "eight digits of a value and more, in order"},
+    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ELEMENTS, "cl/digits/digits.cl",
+     "anything"},
 };
 
 const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
@@ -171,8 +173,10 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q_vectors, OVER_ELEMENTS},
-    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ELEMENTS},
+    {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q_vectors, OVER_ELEMENTS,
+     "cl/digits/digits.cl", "values in order, moduli that private memory holds"},
+    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ELEMENTS, "cl/digits/digits.cl",
+     "anything"},
 };
 
 const struct family family_digits_full_q = FAMILY_OF(digits_full_q, digits, full_q_variants);

@@ -263,10 +263,16 @@ MUST_CHECK static enum healcl_status launch_tensor(struct launcher *self, const 
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS},
-    {"table", VARIANT_GENERAL, lacks_table, launch_table, OVER_ELEMENTS},
-    {"tensor", VARIANT_GENERAL, NULL, launch_tensor, OVER_ELEMENTS},
+    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS,
+     "cl/modular/vectors.cl",
+     "rows of multiples of eight elements in order, moduli that repeat along them"},
+    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "cl/modular/vector_runs.cl",
+     "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
+    {"table", VARIANT_GENERAL, lacks_table, launch_table, OVER_ELEMENTS, "cl/modular/general.cl",
+     "anything with up to 2^16 moduli"},
+    {"tensor", VARIANT_GENERAL, NULL, launch_tensor, OVER_ELEMENTS, "cl/modular/general.cl",
+     "anything"},
 };
 
 const struct family family_elementwise = FAMILY_OF(elementwise, elementwise, elementwise_variants);
@@ -320,8 +326,10 @@ MUST_CHECK static enum healcl_status launch_absolute_lines(struct launcher *self
 }
 
 static const struct variant absolute_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_absolute_lines, launch_absolute_lines, PAST_CACHES},
-    {"elements", VARIANT_GENERAL, NULL, launch_absolute, OVER_ELEMENTS},
+    {"lines", VARIANT_VECTORS, lacks_absolute_lines, launch_absolute_lines, PAST_CACHES,
+     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_absolute, OVER_ELEMENTS, "cl/modular/general.cl",
+     "anything"},
 };
 
 const struct family family_absolute = FAMILY_OF(absolute, elementwise, absolute_variants);

@@ -76,8 +76,10 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
 }
 
 static const struct variant variants[] = {
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS},
+    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "cl/gather/gather.cl",
+     "most of long rows in order"},
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "cl/gather/gather.cl",
+     "anything"},
 };
 
 const struct family family_gather = FAMILY_OF(gather, gather, variants);

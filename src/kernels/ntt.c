@@ -105,10 +105,14 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
 enum { SHARED = 1 << TUNABLE_transform_local_size };
 
 static const struct variant variants[] = {
-    {"local", VARIANT_LOCAL, lacks_local, launch_local, SHARED},
-    {"single", VARIANT_SINGLE, lacks_single, launch_single, 0},
-    {"rows", VARIANT_VECTORS, lacks_ntt_rows, launch_ntt_rows, 1 << TUNABLE_past_caches_bytes},
-    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS},
+    {"local", VARIANT_LOCAL, lacks_local, launch_local, SHARED, "cl/ntt/local.cl",
+     "rows of 16 to what two passes through local memory hold"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_single, 0, "cl/ntt/single.cl",
+     "rows that fit local memory"},
+    {"rows", VARIANT_VECTORS, lacks_ntt_rows, launch_ntt_rows, 1 << TUNABLE_past_caches_bytes,
+     "cl/ntt/rows.cl", "rows of 256 and more"},
+    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS, "cl/ntt/general.cl",
+     "anything"},
 };
 
 const struct family family_transform = FAMILY_OF(transform, transform, variants);

@@ -233,10 +233,15 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, OVER_ELEMENTS},
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS},
-    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ELEMENTS},
+    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, OVER_ELEMENTS, "cl/sum/columns.cl",
+     "rows of multiples of eight elements in order"},
+    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "cl/sum/rows.cl",
+     "terms in order, a last axis of 1, 2, 4 or 8"},
+    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "cl/modular/vector_runs.cl",
+     "terms in order, an output whose elements lie together by ones, twos or fours"},
+    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ELEMENTS, "cl/sum/general.cl",
+     "anything"},
 };
 
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
@@ -388,9 +393,12 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, OVER_ELEMENTS},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS},
-    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ELEMENTS},
+    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, OVER_ELEMENTS,
+     "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
+    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS,
+     "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
+    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ELEMENTS, "cl/sum/general.cl",
+     "anything"},
 };
 
 const struct family family_modmul_axis_sum = FAMILY_OF(modmul_axis_sum, sum, product_variants);

@@ -20,7 +20,9 @@ struct variant {
     /* Enqueues a step that it can run, and waits for nothing. */
     enum healcl_status (*launch)(struct launcher *self, const struct step *step,
                                  struct healcl_error *error);
-    uint32_t tunables; /* that shape it: bit t for enum tunable t */
+    uint32_t tunables;  /* that shape it: bit t for enum tunable t */
+    const char *source; /* its kernel's file */
+    const char *when;   /* it can run a step, for docs/KERNELS.md */
 };
 
 struct family {

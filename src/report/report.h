@@ -72,6 +72,9 @@ MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *p
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                                const struct healcl_device *device, FILE *stream);
 
+/* docs/KERNELS.md */
+void report_kernels_markdown(FILE *stream);
+
 /* Which kernels serve the steps on a device, and why not others. */
 MUST_CHECK enum healcl_status report_kernels(const struct plan *plan,
                                              const struct healcl_device *device,

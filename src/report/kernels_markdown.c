@@ -1,0 +1,101 @@
+/* docs/KERNELS.md: the tables of variants, with what they have no room for. */
+#include <string.h>
+
+#include "kernels/variant.h"
+#include "report/report.h"
+
+static const char preface[] =
+    "# Kernels\n"
+    "\n"
+    "<!-- Made by `healcl ops --kernels` from the tables in src/kernels; a test compares the two. "
+    "-->\n"
+    "\n"
+    "A step of a plan ([steps.def](../src/plan/steps.def)) is run by a family of kernels. A "
+    "family's\n"
+    "variants are listed the best first; a step gets the first one whose shape the device's "
+    "tuning\n"
+    "asks for, and that can run it. `healcl inspect --kernels FILE` shows which that is for a\n"
+    "transcript on a device, and why not the others.\n"
+    "\n"
+    "| shape | for | work-items |\n"
+    "|---|---|---|\n"
+    "| `general` | anything | thin or fat, any layout, tensors of several chunks |\n"
+    "| `vectors` | CPUs | few fat ones with vectors of eight; elementwise and sums need doubles |\n"
+    "| `local` | GPUs | work-groups of thin ones that share local memory |\n"
+    "| `single` | FPGAs | one, with loops of fixed bounds |\n";
+
+/* How a family goes through memory. */
+static const struct {
+    const char *family, *text;
+} drawings[] = {
+    {"elementwise",
+     "    out [row 0 ........][row 1 ........]   a work-item takes elements_per_item elements in a "
+     "row;\n"
+     "     a  [row 0 ........][row 1 ........]   vectors: eight at a time, the next pages asked "
+     "for\n"
+     "     p  q0 q1 q0 q1 q0 q1                  moduli and their inverses from a derived table\n"},
+    {"copy",
+     "    in  [l,n,r,k]: neighbours along k   tiles: blocks of 16 KiB of both that fit the first "
+     "cache\n"
+     "    out [l,r,k,n]: neighbours along n   lines: whole cache lines, stored past the caches\n"},
+    {"axis_modsum",
+     "    a   term 0 [c0 c1 c2 ... c63]   vectors: the sums of 64 vectors of columns stay in the "
+     "first\n"
+     "        term 1 [c0 c1 c2 ... c63]   cache while terms go by, four rows at a time\n"
+     "    out        [s0 s1 s2 ... s63]   reduced once, at the end\n"},
+    {"modmul_axis_sum",
+     "    a [reps,s,k,n]  b [s,k,n]: parts of 64 vectors of n; b is packed once for all reps\n"
+     "    rows: eight rows of HEAL's [reps,n,s,k] at a time, folded into vectors of results\n"},
+    {"transform",
+     "    rows    row -> parts of 4096 in the first cache -> 16 blocks in lanes -> row   (one "
+     "work-item)\n"
+     "    local   row -> tile in local memory, 16 elements a work-item in registers -> row\n"
+     "            longer rows: columns, then blocks, in two passes\n"
+     "    single  row -> local memory -> row, one butterfly after the other in a pipeline\n"
+     "    stages  load, all stages in global memory with barriers, store\n"},
+    {"digits", "    a   [v0 v1 v2 ...]           vectors: eight digits of a value are shifted and "
+               "masked at once\n"
+               "    out [d0..d15][d0..d15] ...\n"},
+    {"gather",
+     "    rows: a work-item touches a whole row of a, in order, then takes from it by indices\n"},
+};
+
+static void print_kinds(FILE *stream, const struct family *family)
+{
+    const char *before = "";
+    for (int kind = 0; kind < STEP_KINDS; kind++)
+        if (family_of((enum step_kind)kind) == family) {
+            fprintf(stream, "%s%s", before, step_traits[kind].name);
+            before = ", ";
+        }
+}
+
+static void print_variant(FILE *stream, const struct variant *variant)
+{
+    const char *before = "";
+    fprintf(stream, "| `%s` | %s | %s | [%s](../%s) | ", variant->name,
+            kernel_variant_name(variant->shape), variant->when, variant->source, variant->source);
+    for (int i = 0; i < TUNABLE_COUNT; i++)
+        if (variant->tunables >> i & 1) {
+            fprintf(stream, "%s`%s`", before, tunable_name((enum tunable)i));
+            before = ", ";
+        }
+    fputs(" |\n", stream);
+}
+
+void report_kernels_markdown(FILE *stream)
+{
+    const struct family *family;
+    fputs(preface, stream);
+    for (size_t place = 0; (family = family_at(place)); place++) {
+        fprintf(stream, "\n## %s\n\nSteps: ", family->name);
+        print_kinds(stream, family);
+        fprintf(stream, ". The tuning's item is `%s`.\n\n", kernel_family_name(family->preference));
+        for (size_t i = 0; i < sizeof drawings / sizeof *drawings; i++)
+            if (strcmp(drawings[i].family, family->name) == 0)
+                fprintf(stream, "%s\n", drawings[i].text);
+        fputs("| variant | shape | when | kernel | tunables |\n|---|---|---|---|---|\n", stream);
+        for (size_t i = 0; i < family->count; i++)
+            print_variant(stream, &family->variants[i]);
+    }
+}
