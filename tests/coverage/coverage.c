@@ -6,8 +6,8 @@
  *
  *     coverage [--quick] [--form NAME] [--jobs N] [FILE]
  *
- * --quick takes few n and k. --jobs: work in so many processes. FILE gets the table as Markdown. A
- * run takes a share of all n and k for each row (helper_share.h).
+ * --quick takes few n and k. --jobs: work on the whole in so many processes. FILE gets the table as
+ * Markdown. A run takes a share of all n and k for each row (helper_share.h).
  */
 #include <inttypes.h>
 #include <malloc.h>
@@ -324,7 +324,8 @@ int main(int argc, char **argv)
     (void)share_takes("", 0, 1); /* says the seed, before there are several processes */
     coverage_sizes_init(&sizes, is_quick);
     row_count = (int)coverage_rows_init(rows);
-    int failed = run_workers(jobs);
+    /* Of a share most is compiling, which processes beside each other do twice. */
+    int failed = run_workers(share_is_all() ? jobs : 1);
     print_table(stdout);
     failed |= print_summary() > 0;
     return failed || (path && write_table(path));
