@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "core/arena.h"
+#include "core/file.h"
 #include "report/text.h"
 
 /* ---------------------------------------------------------------- this machine */
@@ -79,12 +80,16 @@ enum healcl_status compare_describe_file(struct comparison *comparison, const ch
                                          struct healcl_error *error)
 {
     TRY(comparison_keep(comparison, path, &transcript->file, error));
-    FILE *file = fopen(path, "re");
-    if (!file)
-        FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
+    int descriptor;
+    TRY(file_open_regular(path, &descriptor, error));
+    FILE *file = fdopen(descriptor, "r");
+    if (!file) {
+        close(descriptor);
+        NO_MEMORY(error);
+    }
     enum healcl_status status = digest_file(file, transcript, error);
     if (status == HEALCL_OK && ferror(file))
-        status = ERROR(error, HEALCL_USAGE, "cannot read '%.480s'", path);
+        status = ERROR(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
     fclose(file);
     return status;
 }

@@ -1,6 +1,5 @@
 /* The folder of what is kept between runs: how its files are named and written. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/file.h"
 #include "core/registry.h"
 #include "device/internal.h"
 
@@ -75,14 +75,14 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
 
 FILE *cache_open(const char *path)
 {
-    struct stat about;
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
-        return NULL;
-    bool is_file = fstat(descriptor, &about) == 0 && S_ISREG(about.st_mode);
-    FILE *file = is_file ? fdopen(descriptor, "r") : NULL;
-    if (!file)
+    struct healcl_error error = {.status = HEALCL_OK};
+    int descriptor;
+    FILE *file = file_open_regular(path, &descriptor, &error) == HEALCL_OK
+                     ? fdopen(descriptor, "r")
+                     : NULL;
+    if (!file && descriptor >= 0)
         close(descriptor);
+    healcl_error_clear(&error);
     return file;
 }
 

@@ -1,30 +1,15 @@
 #include "transcript/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/registry.h"
 #include "transcript/unpack.h"
-
-/* A longer path is cut in messages, so that the reason behind it still fits. */
-#define PATH_FORMAT "'%.480s'"
-
-static enum healcl_status check_regular(int file, const char *path, struct healcl_error *error)
-{
-    struct stat about;
-    if (fstat(file, &about) != 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
-    if (S_ISDIR(about.st_mode))
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EISDIR));
-    if (!S_ISREG(about.st_mode))
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": not a regular file", path);
-    return HEALCL_OK;
-}
 
 static enum healcl_status map_file(struct source *source, int file, const char *path,
                                    struct healcl_error *error)
@@ -54,12 +39,10 @@ static enum healcl_status map_file(struct source *source, int file, const char *
 enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
 {
     *source = (struct source){.text = NULL};
-    /* O_NONBLOCK: opening a FIFO must not wait for a writer. */
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
-    enum healcl_status status = check_regular(file, path, error);
-    enum packing packing = status == HEALCL_OK ? packing_of(file) : PACKING_NONE;
+    int file;
+    TRY(file_open_regular(path, &file, error));
+    enum healcl_status status = HEALCL_OK;
+    enum packing packing = packing_of(file);
     if (packing != PACKING_NONE) {
         int unpacked = -1;
         status = unpack(file, packing, &unpacked, error);

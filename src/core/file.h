@@ -1,0 +1,19 @@
+/* Files that others may have put in place of the expected ones. */
+#ifndef HEALCL_CORE_FILE_H
+#define HEALCL_CORE_FILE_H
+
+#include "core/status.h"
+
+/* A longer path is cut in messages, so that the reason behind it still fits. */
+#define PATH_FORMAT "'%.480s'"
+
+/*
+ * Opens a regular file for reading. Anything else is refused, and at once: a FIFO would wait for a
+ * writer.
+ * file: a descriptor, the caller's to close; -1 after an error.
+ * Errors: HEALCL_USAGE.
+ */
+MUST_CHECK enum healcl_status file_open_regular(const char *path, int *file,
+                                                struct healcl_error *error);
+
+#endif
