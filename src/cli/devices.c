@@ -232,12 +232,9 @@ static int run(const struct command *command, int argc, char **argv)
         return code;
     if (only_tests)
         return test_device(selector);
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (report_file_open(&json, &error) == HEALCL_OK)
+    code = report_file_begin(&json);
+    if (code == EXIT_VERIFIED)
         code = print_devices(selector, &json, measures, !no_tests);
-    else
-        code = print_error(NULL, &error, false);
-    healcl_error_clear(&error);
     report_file_discard(&json);
     return code;
 }

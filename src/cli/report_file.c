@@ -49,6 +49,16 @@ enum healcl_status report_file_open(struct report_file *output, struct healcl_er
     return HEALCL_OK;
 }
 
+int report_file_begin(struct report_file *output)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (report_file_open(output, &error) == HEALCL_OK)
+        return EXIT_VERIFIED;
+    int code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
 FILE *report_file_stream(struct report_file *output)
 {
     turn_stdout_back(output);

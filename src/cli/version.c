@@ -4,14 +4,10 @@
 
 static int print_version(struct report_file *json)
 {
-    struct healcl_error error = {.status = HEALCL_OK};
     struct style style = style_of(stdout);
-    int code = EXIT_VERIFIED;
-    if (report_file_open(json, &error) != HEALCL_OK) {
-        code = print_error(NULL, &error, false);
-        healcl_error_clear(&error);
+    int code = report_file_begin(json);
+    if (code != EXIT_VERIFIED)
         return code;
-    }
     if (!json->on_stdout)
         report_version(&style);
     FILE *stream = report_file_stream(json);
