@@ -1,7 +1,7 @@
 /* Device memory: chunks that are allocated, pooled and used again. */
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/huge_pages.h"
 #include "device/internal.h"
 
@@ -117,16 +117,13 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
 
 static void release_chunk(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    if (device->pool_count == device->pool_capacity) {
-        size_t capacity = device->pool_capacity ? 2 * device->pool_capacity : 64;
-        struct pooled *pool = realloc(device->pool, capacity * sizeof *pool);
-        if (!pool) {
-            release_memory(device, memory, bytes);
-            return;
-        }
-        device->pool = pool;
-        device->pool_capacity = capacity;
+    struct pooled *pool =
+        array_with_room(device->pool, device->pool_count, &device->pool_capacity, sizeof *pool);
+    if (!pool) {
+        release_memory(device, memory, bytes);
+        return;
     }
+    device->pool = pool;
     device->pool[device->pool_count++] = (struct pooled){memory, bytes, device->epoch};
     device->bytes_pooled += bytes;
     trim_pool(device, allocation_target(device));

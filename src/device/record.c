@@ -1,6 +1,6 @@
 /* Commands whose times are wanted. */
-#include <stdlib.h>
 
+#include "core/array.h"
 #include "core/clock.h"
 #include "device/internal.h"
 
@@ -8,14 +8,11 @@ enum { READ_EVERY = 256 }; /* commands: many live events slow some drivers down 
 
 enum healcl_status command_log_reserve(struct command_log *log, struct healcl_error *error)
 {
-    if (log->count < log->capacity)
-        return HEALCL_OK;
-    size_t capacity = log->capacity ? 2 * log->capacity : READ_EVERY;
-    struct command *commands = realloc(log->commands, capacity * sizeof *commands);
+    struct command *commands =
+        array_with_room(log->commands, log->count, &log->capacity, sizeof *commands);
     if (!commands)
         NO_MEMORY(error);
     log->commands = commands;
-    log->capacity = capacity;
     return HEALCL_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "kernels/derive.h"
 
 /* ---------------------------------------------------------------- life */
@@ -91,14 +92,11 @@ enum healcl_status launcher_upload(struct launcher *self, const void *memory, ui
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                       uint32_t *key, struct healcl_error *error)
 {
-    if (self->check_count == self->check_capacity) {
-        size_t capacity = self->check_capacity ? 2 * self->check_capacity : 16;
-        struct check *checks = realloc(self->checks, capacity * sizeof *checks);
-        if (!checks)
-            NO_MEMORY(error);
-        self->checks = checks;
-        self->check_capacity = capacity;
-    }
+    struct check *checks =
+        array_with_room(self->checks, self->check_count, &self->check_capacity, sizeof *checks);
+    if (!checks)
+        NO_MEMORY(error);
+    self->checks = checks;
     self->checks[self->check_count++] = *check;
     *key = (uint32_t)self->check_count;
     return HEALCL_OK;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "plan/planner.h"
 #include "transcript/entry.h"
 
@@ -30,21 +31,6 @@ const char *step_input_name(const struct step *step, int i)
 }
 
 /* ---------------------------------------------------------------- growing the plan */
-
-/* Makes room for one more element of an array that doubles when it is full. */
-MUST_CHECK static enum healcl_status grow(void **array, size_t count, size_t *capacity,
-                                          size_t item_size, struct healcl_error *error)
-{
-    if (count < *capacity)
-        return HEALCL_OK;
-    size_t wanted = *capacity ? *capacity * 2 : 64;
-    void *larger = realloc(*array, wanted * item_size);
-    if (!larger)
-        NO_MEMORY(error);
-    *array = larger;
-    *capacity = wanted;
-    return HEALCL_OK;
-}
 
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
 static const uint64_t WORK_LIMIT = (uint64_t)1 << 42;
@@ -96,8 +82,10 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     struct plan *plan = planner->plan;
     if (step->form) /* else it is a release */
         TRY(check_limits(planner, step, error));
-    void *steps = plan->steps;
-    TRY(grow(&steps, plan->step_count, &planner->step_capacity, sizeof *plan->steps, error));
+    struct step *steps =
+        array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
+    if (!steps)
+        NO_MEMORY(error);
     plan->steps = steps;
     plan->steps[plan->step_count++] = *step;
     planner->segment->step_count++;
@@ -123,9 +111,10 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
                                                  struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    void *storages = plan->storages;
-    TRY(grow(&storages, plan->storage_count, &planner->storage_capacity, sizeof *plan->storages,
-             error));
+    struct storage **storages = array_with_room(plan->storages, plan->storage_count,
+                                                &planner->storage_capacity, sizeof *storages);
+    if (!storages)
+        NO_MEMORY(error);
     plan->storages = storages;
     struct storage *storage = arena_alloc(plan->arena, sizeof *storage);
     if (!storage || plan->storage_count >= UINT32_MAX)
@@ -184,8 +173,10 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
     *tensor = names_find(&planner->constants, text);
     if (*tensor)
         return HEALCL_OK;
-    void *values = plan->constants.values;
-    TRY(grow(&values, plan->constants.count, &planner->constant_capacity, sizeof value, error));
+    int64_t *values = array_with_room(plan->constants.values, plan->constants.count,
+                                      &planner->constant_capacity, sizeof *values);
+    if (!values)
+        NO_MEMORY(error);
     plan->constants.values = values;
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
@@ -236,9 +227,10 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
                                                   bool is_named, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    void *segments = plan->segments;
-    TRY(grow(&segments, plan->segment_count, &planner->segment_capacity, sizeof *plan->segments,
-             error));
+    struct segment *segments = array_with_room(plan->segments, plan->segment_count,
+                                               &planner->segment_capacity, sizeof *segments);
+    if (!segments)
+        NO_MEMORY(error);
     plan->segments = segments;
     char *copy = arena_strdup(plan->arena, name);
     if (!copy)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/arena.h"
+#include "core/array.h"
 #include "core/numbers.h"
 #include "report/text.h"
 
@@ -61,14 +62,11 @@ enum healcl_status comparison_add_run(struct comparison *comparison, size_t tran
                                       size_t device, struct compare_run **run,
                                       struct healcl_error *error)
 {
-    if (comparison->run_count == comparison->run_capacity) {
-        size_t capacity = comparison->run_capacity ? 2 * comparison->run_capacity : 16;
-        struct compare_run *runs = realloc(comparison->runs, capacity * sizeof *runs);
-        if (!runs)
-            NO_MEMORY(error);
-        comparison->runs = runs;
-        comparison->run_capacity = capacity;
-    }
+    struct compare_run *runs = array_with_room(comparison->runs, comparison->run_count,
+                                               &comparison->run_capacity, sizeof *runs);
+    if (!runs)
+        NO_MEMORY(error);
+    comparison->runs = runs;
     *run = &comparison->runs[comparison->run_count++];
     **run = (struct compare_run){.device = device, .transcript = transcript};
     comparison_reset_run(*run);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "report/text.h"
 
 enum { GAP = 2, SHRUNK_MIN = 8 };
@@ -38,15 +39,11 @@ struct table *table_create(const struct table_column *columns, size_t count)
 
 static bool make_room(struct table *table)
 {
-    if (table->cell_count < table->cell_capacity)
-        return true;
-    size_t capacity = table->cell_capacity ? table->cell_capacity * 2 : 64;
-    char **cells = realloc(table->cells, capacity * sizeof *cells);
-    if (!cells)
-        return false;
-    table->cells = cells;
-    table->cell_capacity = capacity;
-    return true;
+    char **cells =
+        array_with_room(table->cells, table->cell_count, &table->cell_capacity, sizeof *cells);
+    if (cells)
+        table->cells = cells;
+    return cells != NULL;
 }
 
 void table_cell(struct table *table, const char *format, ...)

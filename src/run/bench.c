@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "core/numbers.h"
 #include "run/bench_case.h"
 #include "run/bench_host.h"
@@ -363,14 +364,11 @@ static bool is_enough(const struct bench *bench, uint64_t spent)
 MUST_CHECK static enum healcl_status add_sample(struct bench *bench, uint64_t nanoseconds,
                                                 struct healcl_error *error)
 {
-    if (bench->sample_count == bench->sample_capacity) {
-        size_t capacity = bench->sample_capacity ? 2 * bench->sample_capacity : 64;
-        uint64_t *samples = realloc(bench->samples, capacity * sizeof *samples);
-        if (!samples)
-            NO_MEMORY(error);
-        bench->samples = samples;
-        bench->sample_capacity = capacity;
-    }
+    uint64_t *samples = array_with_room(bench->samples, bench->sample_count,
+                                        &bench->sample_capacity, sizeof *samples);
+    if (!samples)
+        NO_MEMORY(error);
+    bench->samples = samples;
     bench->samples[bench->sample_count++] = nanoseconds;
     return HEALCL_OK;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/array.h"
 #include "kernels/variant.h"
 #include "transcript/payload.h"
 
@@ -293,14 +294,11 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
 MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, const struct step *step,
                                               struct healcl_error *error)
 {
-    if (self->download_count == self->download_capacity) {
-        size_t capacity = self->download_capacity ? 2 * self->download_capacity : 16;
-        struct download *downloads = realloc(self->downloads, capacity * sizeof *downloads);
-        if (!downloads)
-            NO_MEMORY(error);
-        self->downloads = downloads;
-        self->download_capacity = capacity;
-    }
+    struct download *downloads = array_with_room(self->downloads, self->download_count,
+                                                 &self->download_capacity, sizeof *downloads);
+    if (!downloads)
+        NO_MEMORY(error);
+    self->downloads = downloads;
     struct download *download = &self->downloads[self->download_count];
     *download = (struct download){.step = step};
     if (!sink_wants_data(self->sink, step)) {
