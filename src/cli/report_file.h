@@ -28,7 +28,8 @@ int report_files_differ(const struct command *command, const struct report_file 
 MUST_CHECK enum healcl_status report_file_open(struct report_file *output,
                                                struct healcl_error *error);
 
-/* For a command that opens nothing else: the same, and says why it cannot. Returns the exit code. */
+/* For a command that opens nothing else: the same, and says why it cannot. Returns the exit code.
+ */
 int report_file_begin(struct report_file *output);
 
 /* Where to write; NULL where nothing is wanted, or the file has not been opened. */

@@ -77,9 +77,8 @@ FILE *cache_open(const char *path)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     int descriptor;
-    FILE *file = file_open_regular(path, &descriptor, &error) == HEALCL_OK
-                     ? fdopen(descriptor, "r")
-                     : NULL;
+    FILE *file =
+        file_open_regular(path, &descriptor, &error) == HEALCL_OK ? fdopen(descriptor, "r") : NULL;
     if (!file && descriptor >= 0)
         close(descriptor);
     healcl_error_clear(&error);
