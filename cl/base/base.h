@@ -6,6 +6,9 @@
  *   LOCAL_SIZE    work-items in a work-group
  *   CHUNKS        how many device buffers a storage argument is made of: 1 or 4
  *   CHUNK_SHIFT   with 4 of them, log2 of the bytes in each but the last
+ *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
+ *   NARROW        with AXES: every buffer ends within its first 2^32 bytes
+ *   THIN          with AXES: a work-item takes one element
  */
 #ifndef HEALCL_CL_BASE_H
 #define HEALCL_CL_BASE_H
@@ -33,13 +36,14 @@ struct operand {
 };
 
 /* The elements that a launch works on, in C order, and where each operand has them. A work-item
- * takes elements_per_item of them in a row; 744 bytes, of the 1024 that every device takes. */
+ * takes elements_per_item of them in a row; 816 bytes, of the 1024 that every device takes. */
 struct space {
     cl_base_ulong first, end; /* of the shape's elements, those in [first, end) */
     cl_base_ulong elements_per_item;
     cl_base_uint rank; /* at least 1 */
     cl_base_uint key;  /* under which this launch reports to the status buffer; not 0 */
     cl_base_long shape[SPACE_AXES];
+    cl_base_uint reciprocal[SPACE_AXES]; /* with AXES: floor(2^32 / shape), at most 2^32-1 */
     struct operand operand[SPACE_OPERANDS];
 };
 
@@ -93,7 +97,11 @@ struct twiddle {
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
 #if CHUNKS == 1
 #define BUFFER(type, name) global type *name##0
+#ifdef NARROW /* so that compilers know that offsets in bytes have 32 bits */
+#define AT(name, i) (name##0 [(uint)(i) & 0xffffffffu / (uint)sizeof(*name##0)])
+#else
 #define AT(name, i) (name##0 [i])
+#endif
 #elif CHUNKS == 4
 #ifndef CHUNK_SHIFT
 #error "CHUNK_SHIFT is not given"
@@ -128,75 +136,118 @@ static inline long load_number(global const char *at, uint size)
                        : WIDEN(*at);
 }
 
+#define UNROLL _Pragma("unroll")
+
+/* Numbers of elements, places in buffers, and axes. Where these are compiled in, a work-item has
+ * its walk in registers; else it is private memory, in which an index finds an axis. */
+#ifdef AXES
+#define RANK(space) AXES
+typedef uint count_t;
+enum { SPAN_AXES = AXES < 4 ? 4 : AXES }; /* transforms are of four */
+#else
+#define RANK(space) ((space).rank)
+typedef ulong count_t;
+enum { SPAN_AXES = SPACE_AXES };
+#endif
+#ifdef NARROW
+typedef uint place_t;
+#else
+typedef long place_t;
+#endif
+
 /*
- * A work-item's walk through its part of a space, in runs along the last axis:
- *     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
- *         for (ulong i = 0; i < run.length; i++)
- *             AT(out, POSITION(space, run, 0, i)) = ...;
+ * A work-item's walk through its elements of a space, in spans along the last axis:
+ *     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+ *         for (count_t i = 0; i < span.length; i++)
+ *             AT(out, POSITION(space, span, 0, i)) = ...;
  */
-struct run {
-    ulong linear;                  /* C-order number of the run's first element */
-    ulong left;                    /* elements still to do, this run included */
-    ulong length;                  /* of this run; 0 at the end */
-    long index[SPACE_AXES];        /* of the run's first element */
-    long position[SPACE_OPERANDS]; /* of the run's first element in each operand */
+struct span {
+    count_t linear;                   /* C-order number of the span's first element */
+    count_t left;                     /* elements still to do, this span included */
+    count_t length;                   /* of this span; 0 at the end */
+    count_t index[SPAN_AXES];         /* of its first element */
+    place_t position[SPACE_OPERANDS]; /* of its first element in each operand */
 };
 
-#define POSITION(space, run, k, i) \
-    ((run).position[k] + (long)(i) * (space).operand[k].stride[(space).rank - 1])
+#ifdef THIN /* i is 0 */
+#define POSITION(space, span, k, i) ((span).position[k])
+#else
+#define POSITION(space, span, k, i) \
+    ((span).position[k] + (place_t)(i) * (place_t)(space).operand[k].stride[RANK(space) - 1])
+#endif
 
-/* a / b; many devices divide 32 bits several times as fast as 64. */
-static inline ulong divide(ulong a, ulong b)
+/* a / shape[axis] */
+static inline count_t divide_by_axis(count_t a, const struct space *space, uint axis)
 {
-    return (a | b) >> 32 ? a / b : (ulong)((uint)a / (uint)b);
+    count_t size = (count_t)space->shape[axis];
+#ifdef AXES
+    uint quotient = mul_hi(a, space->reciprocal[axis]); /* may be 1 too small */
+    return quotient + (a - quotient * size >= size);
+#else /* many devices divide 32 bits several times as fast as 64 */
+    return (a | size) >> 32 ? a / size : (ulong)((uint)a / (uint)size);
+#endif
 }
 
-static inline struct run run_first(const struct space *space)
+static inline struct span first_span(const struct space *space)
 {
-    struct run run;
-    run.linear = space->first + get_global_id(0) * space->elements_per_item;
-    run.left = run.linear < space->end ? min(space->elements_per_item, space->end - run.linear) : 0;
-    for (uint k = 0; k < SPACE_OPERANDS; k++)
-        run.position[k] = space->operand[k].offset;
-    ulong rest = run.linear;
-    for (uint axis = space->rank; axis-- > 0;) {
-        ulong size = (ulong)space->shape[axis], next = axis > 0 ? divide(rest, size) : 0;
-        ulong index = rest - next * size;
+    struct span span;
+    count_t item = (count_t)get_group_id(0) * LOCAL_SIZE + (count_t)get_local_id(0);
+    count_t first = (count_t)space->first, end = (count_t)space->end;
+#ifdef THIN
+    span.linear = first + item;
+    span.left = span.linear < end;
+#else
+    span.linear = first + item * (count_t)space->elements_per_item;
+    span.left = span.linear < end ? min((count_t)space->elements_per_item, end - span.linear) : 0;
+#endif
+    UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+        span.position[k] = (place_t)space->operand[k].offset;
+    count_t rest = span.linear;
+    UNROLL for (uint axis = RANK(*space); axis-- > 0;) {
+        count_t next = axis > 0 ? divide_by_axis(rest, space, axis) : 0;
+        span.index[axis] = rest - next * (count_t)space->shape[axis];
         rest = next;
-        run.index[axis] = (long)index;
-        for (uint k = 0; k < SPACE_OPERANDS; k++)
-            run.position[k] += (long)index * space->operand[k].stride[axis];
+        UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+            span.position[k] += (place_t)span.index[axis] * (place_t)space->operand[k].stride[axis];
     }
-    uint last = space->rank - 1;
-    run.length = min(run.left, (ulong)(space->shape[last] - run.index[last]));
-    return run;
+#ifdef THIN
+    span.length = span.left;
+#else
+    uint last = RANK(*space) - 1;
+    span.length = min(span.left, (count_t)space->shape[last] - span.index[last]);
+#endif
+    return span;
 }
 
-static inline void run_next(const struct space *space, struct run *run)
+static inline void next_span(const struct space *space, struct span *span)
 {
-    run->left -= run->length;
-    run->linear += run->length;
-    if (run->left == 0) {
-        run->length = 0;
+#ifdef THIN
+    span->length = 0;
+    return;
+#endif
+    span->left -= span->length;
+    span->linear += span->length;
+    if (span->left == 0) {
+        span->length = 0;
         return;
     }
-    /* The run ended at the end of the last axis: carry into the axes before it. */
-    uint last = space->rank - 1;
-    long back = run->index[last];
-    run->index[last] = 0;
-    for (uint k = 0; k < SPACE_OPERANDS; k++)
-        run->position[k] -= back * space->operand[k].stride[last];
-    for (uint axis = last; axis-- > 0;) {
-        bool carries = ++run->index[axis] == space->shape[axis];
-        long steps = carries ? 1 - space->shape[axis] : 1;
+    /* The span ended at the end of the last axis: carry into the axes before it. */
+    uint last = RANK(*space) - 1;
+    count_t back = span->index[last];
+    span->index[last] = 0;
+    UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+        span->position[k] -= (place_t)back * (place_t)space->operand[k].stride[last];
+    UNROLL for (uint axis = last; axis-- > 0;) {
+        bool carries = ++span->index[axis] == (count_t)space->shape[axis];
+        place_t steps = carries ? (place_t)(1 - space->shape[axis]) : 1;
         if (carries)
-            run->index[axis] = 0;
-        for (uint k = 0; k < SPACE_OPERANDS; k++)
-            run->position[k] += steps * space->operand[k].stride[axis];
+            span->index[axis] = 0;
+        UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+            span->position[k] += steps * (place_t)space->operand[k].stride[axis];
         if (!carries)
             break;
     }
-    run->length = min(run->left, (ulong)space->shape[last]);
+    span->length = min(span->left, (count_t)space->shape[last]);
 }
 
 static inline void report(volatile global struct status *status, uint key, ulong index)

@@ -4,9 +4,9 @@
  */
 
 #define EACH_VALUE(space, in)                                                                      \
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))               \
-        for (ulong i = 0; i < run.length; i++)
-#define VALUE(space, in) WIDEN(AT(in, POSITION(space, run, 0, i)))
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))               \
+        for (ulong i = 0; i < span.length; i++)
+#define VALUE(space, in) WIDEN(AT(in, POSITION(space, span, 0, i)))
 
 /* After a check has reported under this key: notes the value it found. One work-item. */
 KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
@@ -15,8 +15,8 @@ KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct statu
     if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
         return;
     space.first = status->index;
-    struct run run = run_first(&space);
-    status->value = WIDEN(AT(in, run.position[0]));
+    struct span span = first_span(&space);
+    status->value = WIDEN(AT(in, span.position[0]));
 }
 
 /* Reports elements below 1. */
@@ -25,7 +25,7 @@ KERNEL check_moduli(SPACE, BUFFER(const ELEMENT, in), volatile global struct sta
     TAKE_SPACE;
     EACH_VALUE(space, in)
     if (VALUE(space, in) < 1)
-        report(status, space.key, run.linear + i);
+        report(status, space.key, span.linear + i);
 }
 
 /* Reports elements outside of [first, size). */
@@ -35,7 +35,7 @@ KERNEL check_indices(SPACE, BUFFER(const ELEMENT, in), volatile global struct st
     TAKE_SPACE;
     EACH_VALUE(space, in)
     if (VALUE(space, in) < first || VALUE(space, in) >= size)
-        report(status, space.key, run.linear + i);
+        report(status, space.key, span.linear + i);
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
@@ -47,8 +47,8 @@ KERNEL moduli(SPACE, BUFFER(const ELEMENT, in), global struct modulus *table,
     {
         long value = VALUE(space, in);
         if (value < 1)
-            report(status, space.key, run.linear + i);
-        table[run.linear + i] = make_modulus((ulong)max(value, 1L));
+            report(status, space.key, span.linear + i);
+        table[span.linear + i] = make_modulus((ulong)max(value, 1L));
     }
 }
 
@@ -59,8 +59,8 @@ KERNEL twiddles(SPACE, BUFFER(const ELEMENT, in), global const struct modulus *q
     TAKE_SPACE;
     EACH_VALUE(space, in)
     {
-        struct modulus modulus = q[run.index[0]];
-        table[run.linear + i] = make_twiddle(reduce_signed(VALUE(space, in), modulus), modulus);
+        struct modulus modulus = q[span.index[0]];
+        table[span.linear + i] = make_twiddle(reduce_signed(VALUE(space, in), modulus), modulus);
     }
 }
 
@@ -82,7 +82,7 @@ KERNEL permutation_first(SPACE, BUFFER(const ELEMENT, in), volatile global uint 
     {
         long value = VALUE(space, in);
         if (value >= 0 && value < space.shape[0])
-            atomic_min(&first[value], (uint)(run.linear + i));
+            atomic_min(&first[value], (uint)(span.linear + i));
     }
 }
 
@@ -98,7 +98,7 @@ KERNEL permutation(SPACE, BUFFER(const ELEMENT, in), global const uint *first,
     EACH_VALUE(space, in)
     {
         long value = VALUE(space, in);
-        uint place = (uint)(run.linear + i);
+        uint place = (uint)(span.linear + i);
         bool good = value >= 0 && value < space.shape[0];
         good = good && first[good ? value : 0] == place;
         if (!good)
@@ -115,9 +115,9 @@ KERNEL permutation(SPACE, BUFFER(const ELEMENT, in), global const uint *first,
 KERNEL inverse_permutation(SPACE, global const uint *perm, global uint *inverse)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++)
-            inverse[perm[run.linear + i]] = (uint)(run.linear + i);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++)
+            inverse[perm[span.linear + i]] = (uint)(span.linear + i);
 }
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
@@ -128,7 +128,7 @@ KERNEL crt_inverses(SPACE, global const struct modulus *q, uint k,
     TAKE_SPACE;
     EACH_VALUE(space, q)
     {
-        ulong row = (run.linear + i) / k, column = (run.linear + i) % k;
+        ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
         if (row >= column)
             continue;
         struct modulus modulus = q[column];
@@ -145,7 +145,7 @@ KERNEL crt_inverses(SPACE, global const struct modulus *q, uint k,
             factor = next_factor;
         }
         if (old_rest != 1)
-            report(status, space.key, run.linear + i);
-        table[run.linear + i] = make_twiddle(old_factor, modulus);
+            report(status, space.key, span.linear + i);
+        table[span.linear + i] = make_twiddle(old_factor, modulus);
     }
 }

@@ -4,7 +4,6 @@
  */
 
 #ifndef UNROLL
-#define UNROLL _Pragma("unroll")
 #endif
 /* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
  * used. */

@@ -39,10 +39,10 @@ static inline line load_line(global const ELEMENT *from)
 KERNEL copy(SPACE, global ELEMENT *out, global const ELEMENT *in)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        global ELEMENT *to = out + run.position[0];
-        global const ELEMENT *from = in + run.position[1];
-        STORE_RUN(to, run.length, from[i], load_line(from + i));
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        global ELEMENT *to = out + span.position[0];
+        global const ELEMENT *from = in + span.position[1];
+        STORE_RUN(to, span.length, from[i], load_line(from + i));
     }
     FENCE_PAST();
 }
@@ -56,9 +56,9 @@ KERNEL fill(SPACE, global ELEMENT *out, long value)
     else if (sizeof(ELEMENT) == 4)
         word = (word & 0xffffffffUL) * 0x0000000100000001UL;
     line all = (line)((long)word);
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        global ELEMENT *to = out + run.position[0];
-        STORE_RUN(to, run.length, (ELEMENT)value, all);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        global ELEMENT *to = out + span.position[0];
+        STORE_RUN(to, span.length, (ELEMENT)value, all);
     }
     FENCE_PAST();
 }
@@ -75,10 +75,10 @@ static inline line line_magnitude(line x)
 KERNEL absolute(SPACE, global ELEMENT *out, global const ELEMENT *a)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        global ELEMENT *to = out + run.position[0];
-        global const ELEMENT *from = a + run.position[1];
-        STORE_RUN(to, run.length, (ELEMENT)magnitude(WIDEN(from[i])),
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        global ELEMENT *to = out + span.position[0];
+        global const ELEMENT *from = a + span.position[1];
+        STORE_RUN(to, span.length, (ELEMENT)magnitude(WIDEN(from[i])),
                   line_magnitude(load_line(from + i)));
     }
     FENCE_PAST();

@@ -12,7 +12,6 @@
 
 #include "../base/caches.cl"
 
-#define UNROLL _Pragma("unroll")
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 
@@ -183,14 +182,14 @@ KERNEL copy_blocks(SPACE, global ELEMENT *out, global const ELEMENT *in, long re
                    long in_y, long in_x, uint past)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong y = (ulong)run.index[space.rank - 2] * height;
-            ulong x = ((ulong)run.index[space.rank - 1] + i) * width;
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            ulong y = (ulong)span.index[space.rank - 2] * height;
+            ulong x = ((ulong)span.index[space.rank - 1] + i) * width;
             struct block block = {min(width, all_width - x), min(height, all_height - y), out_y,
                                   in_y, in_x};
-            global ELEMENT *to = out + POSITION(space, run, 0, i);
-            long from = POSITION(space, run, 1, i);
+            global ELEMENT *to = out + POSITION(space, span, 0, i);
+            long from = POSITION(space, span, 1, i);
             ulong done = in_y == 1 ? copy_tiles(to, in + from, readable - from, past, block) : 0;
             copy_rest(to, in + from, done, block);
         }

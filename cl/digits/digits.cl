@@ -27,10 +27,10 @@ KERNEL digits(SPACE, BUFFER(OUT, out), BUFFER(const A, a), long base_bits, long 
 {
     TAKE_SPACE;
     uint dropped = 0;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong rest = (A_UNSIGNED)AT(a, POSITION(space, run, 1, i));
-            long at = POSITION(space, run, 0, i);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            ulong rest = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
+            long at = POSITION(space, span, 0, i);
             for (long digit = 0; digit < count; digit++, at += out_stride) {
                 AT(out, at) = (OUT)low_bits(rest, base_bits);
                 rest = base_bits >= 64 ? 0 : rest >> base_bits;
@@ -63,11 +63,11 @@ KERNEL digits_vectors(SPACE, global OUT *out, global const A *a, long base_bits,
     ulong digit_mask = low_bits((OUT_UNSIGNED)~0UL, base_bits);
     ulong kept = low_bits(~0UL, base_bits * count);
     uint dropped = 0;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong first = 0; first < run.length; first += PART) {
-            int values = (int)min(run.length - first, (ulong)PART);
-            global const A *from = a + POSITION(space, run, 1, first);
-            global OUT *to = out + POSITION(space, run, 0, first);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong first = 0; first < span.length; first += PART) {
+            int values = (int)min(span.length - first, (ulong)PART);
+            global const A *from = a + POSITION(space, span, 1, first);
+            global OUT *to = out + POSITION(space, span, 0, first);
             long digit = 0;
             for (; digit + LANES <= count; digit += LANES) {
                 /* The digit in each lane begins at that bit. */
@@ -158,9 +158,9 @@ KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
 {
     TAKE_SPACE;
     uint dropped = 0;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long a_at = POSITION(space, run, 1, i), out_at = POSITION(space, run, 0, i);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             ulong x[LIMBS], residues[LIMBS];
             for (int j = 0; j < LIMBS; j++)
                 residues[j] = residue(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
@@ -198,11 +198,11 @@ KERNEL digits_full_q_vectors(SPACE, global OUT *out, global const A *a,
         words[LIMBS][i] = 0;
     ulong mask = low_bits(~0UL, base_bits);
     uint dropped = 0;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong first = 0; first < run.length; first += PART) {
-            int values = (int)min(run.length - first, (ulong)PART);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong first = 0; first < span.length; first += PART) {
+            int values = (int)min(span.length - first, (ulong)PART);
             for (int i = 0; i < values; i++) {
-                long at = POSITION(space, run, 1, first + i);
+                long at = POSITION(space, span, 1, first + i);
                 ulong x[LIMBS], residues[LIMBS];
                 for (int j = 0; j < LIMBS; j++)
                     residues[j] = residue(WIDEN(a[at + j * a_stride]), q[j]);
@@ -210,7 +210,7 @@ KERNEL digits_full_q_vectors(SPACE, global OUT *out, global const A *a,
                 for (int word = 0; word < LIMBS; word++)
                     words[word][i] = x[word];
             }
-            global OUT *to = out + POSITION(space, run, 0, first);
+            global OUT *to = out + POSITION(space, span, 0, first);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, to += out_stride) {
                 ulong *low = words[bit.word], *high = words[min(bit.word + 1, (long)LIMBS)];

@@ -15,25 +15,23 @@ static inline long with_sign(ulong rest, bool negative)
 static inline long compute_modmul(long a, long b, struct modulus p)
 {
     ulong rest = multiply_mod(reduce(magnitude(a), p), magnitude(b), p);
-    return with_sign(rest, (a < 0) != (b < 0));
-}
-
-/* a+b, C remainder by p */
-static inline long compute_modsum(long a, long b, struct modulus p)
-{
-    ulong size_a = magnitude(a), size_b = magnitude(b);
-    if ((a < 0) == (b < 0)) {
-        ulong rest = add_mod(reduce(size_a, p), reduce(size_b, p), p.value);
-        return with_sign(rest, a < 0);
-    }
-    bool negative = size_a > size_b ? a < 0 : b < 0;
-    return with_sign(reduce(size_a > size_b ? size_a - size_b : size_b - size_a, p), negative);
+    return with_sign(rest, (a ^ b) < 0);
 }
 
 /* a, C remainder by p */
 static inline long compute_mod(long a, long b, struct modulus p)
 {
     return with_sign(reduce(magnitude(a), p), a < 0);
+}
+
+/* a+b, C remainder by p */
+static inline long compute_modsum(long a, long b, struct modulus p)
+{
+    ulong size_a = magnitude(a), size_b = magnitude(b);
+    if ((a ^ b) < 0)
+        return compute_mod(a + b, 0, p);
+    ulong sum = size_a + size_b, carry = sum < size_a && p.value > 1; /* modulo 1 all is 0 */
+    return with_sign(reduce_wide_below(carry, sum, p), a < 0);
 }
 
 /* -a mod p, in [0, p) */
@@ -49,14 +47,14 @@ static inline long compute_modneg(long a, long b, struct modulus p)
                 BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
         TAKE_SPACE;                                                                                \
-        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
-            for (ulong i = 0; i < run.length; i++) {                                               \
+        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))           \
+            for (ulong i = 0; i < span.length; i++) {                                               \
                 long a_value =                                                                     \
-                    scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, run, 1, i)));             \
+                    scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i)));             \
                 long b_value =                                                                     \
-                    scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, run, 2, i)));             \
-                AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation(                \
-                    a_value, b_value, P_AT(POSITION(space, run, 3, i)));                           \
+                    scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i)));             \
+                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(                \
+                    a_value, b_value, P_AT(POSITION(space, span, 3, i)));                           \
             }                                                                                      \
     }
 
@@ -78,8 +76,8 @@ MODULAR(modneg)
 KERNEL absolute(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++)
-            AT(out, POSITION(space, run, 0, i)) =
-                (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, run, 1, i))));
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++)
+            AT(out, POSITION(space, span, 0, i)) =
+                (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));
 }

@@ -103,19 +103,19 @@ static inline struct lane_divisor row_divisor(global const struct modulus *q, lo
         TAKE_SPACE;                                                                                \
         uint parts = space.rank - 1, rows = space.rank;                                            \
         long step = LANES / (long)k, out_stride = space.operand[0].stride[rows];                   \
-        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))           \
-            for (ulong part = 0; part < run.length; part++) {                                      \
-                long first = (run.index[parts] + (long)part) * INTERLEAVED_ROWS;                        \
+        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))           \
+            for (ulong part = 0; part < span.length; part++) {                                      \
+                long first = (span.index[parts] + (long)part) * INTERLEAVED_ROWS;                        \
                 long count = min((long)INTERLEAVED_ROWS, m - first), i = 0;                             \
-                global ELEMENT *to = out + POSITION(space, run, 0, part);                          \
+                global ELEMENT *to = out + POSITION(space, span, 0, part);                          \
                 struct row_operand x =                                                             \
-                    row_operand(a + POSITION(space, run, 1, part), space.operand[1].stride[rows],  \
+                    row_operand(a + POSITION(space, span, 1, part), space.operand[1].stride[rows],  \
                                 k, scalars & 1, a_scalar);                                         \
                 struct row_operand y =                                                             \
-                    row_operand(b + POSITION(space, run, 2, part), space.operand[2].stride[rows],  \
+                    row_operand(b + POSITION(space, span, 2, part), space.operand[2].stride[rows],  \
                                 k, scalars & 2, b_scalar);                                         \
                 struct lane_divisor p =                                                            \
-                    row_divisor(q + POSITION(space, run, 3, part), q_stride, k);                   \
+                    row_divisor(q + POSITION(space, span, 3, part), q_stride, k);                   \
                 for (; i + step <= count; i += step)                                               \
                     store_rows(lanes_##name(row_lanes(x, i, k),                                    \
                                             inputs == 2 ? row_lanes(y, i, k) : (long8)(0), p),     \
@@ -147,12 +147,12 @@ KERNEL axis_modsum_runs(SPACE, global ELEMENT *out, global const ELEMENT *a,
     TAKE_SPACE;
     struct lane_sum sums[SUM_COLUMNS];
     struct lane_divisor p = table[0];
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong first = 0; first < run.length; first += SUM_COLUMNS * LANES) {
-            ulong columns = min((ulong)SUM_COLUMNS, (run.length - first) / LANES);
-            long row = (long)(((ulong)run.index[space.rank - 1] + first) / k);
-            global ELEMENT *to = out + run.position[0] + row * out_stride;
-            sum_rows(sums, columns, a + run.position[1] + first, count, stride);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong first = 0; first < span.length; first += SUM_COLUMNS * LANES) {
+            ulong columns = min((ulong)SUM_COLUMNS, (span.length - first) / LANES);
+            long row = (long)(((ulong)span.index[space.rank - 1] + first) / k);
+            global ELEMENT *to = out + span.position[0] + row * out_stride;
+            sum_rows(sums, columns, a + span.position[1] + first, count, stride);
             for (ulong i = 0; i < columns; i++)
                 store_rows(as_long8(lane_sum_reduce(&sums[i], p)),
                            to + (long)(i * LANES / k) * out_stride, out_stride, k);

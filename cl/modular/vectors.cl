@@ -17,9 +17,9 @@ typedef JOIN(ELEMENT, 8) element8;
 KERNEL lane_moduli(SPACE, global const struct modulus *table, ulong k, global ulong *lanes)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            ulong place = run.linear + i, q = table[place % k].value;
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            ulong place = span.linear + i, q = table[place % k].value;
             global ulong *lane = lanes + place / LANES * 2 * LANES + place % LANES;
             lane[0] = q;
             lane[LANES] = as_ulong(make_inverse(q));
@@ -122,16 +122,16 @@ enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
         TAKE_SPACE;                                                                                \
         uint last = space.rank - 1;                                                                \
         table += space.operand[3].offset;                                                          \
-        for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {         \
-            global ELEMENT *to = out + run.position[0];                                            \
+        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {         \
+            global ELEMENT *to = out + span.position[0];                                            \
             struct lane_operand x = lane_operand(                                                  \
-                a + run.position[1], space.operand[1].stride[last], scalars & 1, a_scalar);        \
+                a + span.position[1], space.operand[1].stride[last], scalars & 1, a_scalar);        \
             struct lane_operand y = lane_operand(                                                  \
-                b + run.position[2], space.operand[2].stride[last], scalars & 2, b_scalar);        \
-            ulong place = (ulong)run.index[last] / LANES % period;                                 \
+                b + span.position[2], space.operand[2].stride[last], scalars & 2, b_scalar);        \
+            ulong place = (ulong)span.index[last] / LANES % period;                                 \
             struct lane_divisor p = table[place];                                                  \
             if (period == 1 && !x.repeats && (inputs == 1 || !y.repeats)) { /* most runs */        \
-                for (ulong i = 0; i < run.length; i += LANES) {                                    \
+                for (ulong i = 0; i < span.length; i += LANES) {                                    \
                     long8 y_lanes = (long8)(0);                                                    \
                     PREFETCH(x.from + i + AHEAD);                                                  \
                     if (inputs == 2) {                                                             \
@@ -143,7 +143,7 @@ enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
                 }                                                                                  \
                 continue;                                                                          \
             }                                                                                      \
-            for (ulong i = 0; i < run.length; i += LANES) {                                        \
+            for (ulong i = 0; i < span.length; i += LANES) {                                        \
                 long8 x_lanes = x.repeats ? x.value : load_lanes(x.from + i);                      \
                 long8 y_lanes = y.repeats ? y.value : load_lanes(y.from + i);                      \
                 store_lanes(lanes_##name(x_lanes, y_lanes, p), to + i);                            \

@@ -23,7 +23,6 @@
 
 #include "tensor_rows.cl"
 
-#define UNROLL _Pragma("unroll")
 #define TILE (1u << LOG2_TILE)
 /* Of the first pass of the forward transform, the last of the inverse; all others have NTT_LOG2_RADIX. */
 #define FIRST_STAGES ((STAGES - 1) % NTT_LOG2_RADIX + 1)

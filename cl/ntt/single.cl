@@ -5,7 +5,7 @@
  * second way for large q: an unused circuit costs as much as a used one.
  *
  *   LOG2_N  a row has N = 2^LOG2_N elements, at least 2
- *   UNROLL  butterflies, and elements loaded or stored, in one turn of a loop
+ *   AT_ONCE  butterflies, and elements loaded or stored, in one turn of a loop
  */
 #if !defined(LOG2_N) || LOG2_N < 1 || LOCAL_SIZE != 1
 #error "LOG2_N is not given or 0, or LOCAL_SIZE is not 1"
@@ -14,8 +14,8 @@
 #include "tensor_rows.cl"
 
 #define N (1u << LOG2_N)
-#ifndef UNROLL
-#define UNROLL 2
+#ifndef AT_ONCE
+#define AT_ONCE 2
 #endif
 #define PRAGMA(text) _Pragma(#text)
 #define UNROLL_LOOP(count) PRAGMA(unroll count)
@@ -39,13 +39,13 @@ KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
         global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
 
-        INDEPENDENT UNROLL_LOOP(UNROLL)
+        INDEPENDENT UNROLL_LOOP(AT_ONCE)
         for (uint u = 0; u < N; u++)
             x[u] = residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = 0; stage < LOG2_N; stage++) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT UNROLL_LOOP(UNROLL)
+            INDEPENDENT UNROLL_LOOP(AT_ONCE)
             for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
                 uint block = butterfly >> log2_half_size;
                 uint low = butterfly + (block << log2_half_size);
@@ -57,7 +57,7 @@ KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
             }
         }
 
-        INDEPENDENT UNROLL_LOOP(UNROLL)
+        INDEPENDENT UNROLL_LOOP(AT_ONCE)
         for (uint u = 0; u < N; u++)
             AT(out, to.position + (long)u * to.stride) = (OUT)x[use_perm ? perm[u] : u];
     }
@@ -78,14 +78,14 @@ KERNEL intt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
         struct twiddle scale = n_inv[j];
 
-        INDEPENDENT UNROLL_LOOP(UNROLL)
+        INDEPENDENT UNROLL_LOOP(AT_ONCE)
         for (uint u = 0; u < N; u++)
             x[use_perm ? perm[u] : u] =
                 residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = LOG2_N; stage-- > 0;) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT UNROLL_LOOP(UNROLL)
+            INDEPENDENT UNROLL_LOOP(AT_ONCE)
             for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
                 uint block = butterfly >> log2_half_size;
                 uint low = butterfly + (block << log2_half_size);
@@ -97,7 +97,7 @@ KERNEL intt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
             }
         }
 
-        INDEPENDENT UNROLL_LOOP(UNROLL)
+        INDEPENDENT UNROLL_LOOP(AT_ONCE)
         for (uint u = 0; u < N; u++)
             AT(out, to.position + (long)u * to.stride) =
                 (OUT)multiply_twiddle(x[u], scale, modulus.value);

@@ -78,12 +78,12 @@ KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
 {
     TAKE_SPACE;
     struct lane_sum sums[SUM_COLUMNS];
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong first = 0; first < run.length; first += SUM_COLUMNS * LANES) {
-            ulong columns = min((ulong)SUM_COLUMNS, (run.length - first) / LANES);
-            global ELEMENT *to = out + run.position[0] + first;
-            ulong place = ((ulong)run.index[space.rank - 1] + first) / LANES % period;
-            sum_rows(sums, columns, a + run.position[1] + first, count, stride);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong first = 0; first < span.length; first += SUM_COLUMNS * LANES) {
+            ulong columns = min((ulong)SUM_COLUMNS, (span.length - first) / LANES);
+            global ELEMENT *to = out + span.position[0] + first;
+            ulong place = ((ulong)span.index[space.rank - 1] + first) / LANES % period;
+            sum_rows(sums, columns, a + span.position[1] + first, count, stride);
             for (ulong i = 0; i < columns; i++) {
                 store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
                 place = place + 1 == period ? 0 : place + 1;
@@ -102,10 +102,10 @@ KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
 {
     TAKE_SPACE;
     ulong size = (ulong)count * k, whole = size / LANES * LANES;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong r = 0; r < run.length; r++) {
-            global const ELEMENT *from = a + POSITION(space, run, 1, r);
-            global ELEMENT *to = out + POSITION(space, run, 0, r);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong r = 0; r < span.length; r++) {
+            global const ELEMENT *from = a + POSITION(space, span, 1, r);
+            global ELEMENT *to = out + POSITION(space, span, 0, r);
             struct lane_sum sum;
             ulong rest[LANES];
             long high[LANES];
@@ -344,19 +344,19 @@ KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT 
     part.count = space.shape[AXIS_TERMS];
     part.a_stride = space.operand[1].stride[AXIS_TERMS];
     part.b_stride = space.operand[2].stride[AXIS_TERMS];
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        struct modulus modulus = q[run.index[0]];
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        struct modulus modulus = q[span.index[0]];
         struct lane_divisor p;
         p.q = modulus.value;
         p.inverse = make_inverse(modulus.value);
-        part.first = run.index[1] * SUM_COLUMNS * LANES;
+        part.first = span.index[1] * SUM_COLUMNS * LANES;
         part.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
-        part.b = b + run.position[2];
+        part.b = b + span.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
-        bool packs = run.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;
-        for (ulong r = 0; r < run.length; r++) {
-            part.out = out + POSITION(space, run, 0, r);
-            part.a = a + POSITION(space, run, 1, r);
+        bool packs = span.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;
+        for (ulong r = 0; r < span.length; r++) {
+            part.out = out + POSITION(space, span, 0, r);
+            part.a = a + POSITION(space, span, 1, r);
             ulong8 bits = load_out(held, part);
             for (ulong i = 0; i < part.columns; i++)
                 lane_products_clear(&sums[i]);

@@ -6,15 +6,15 @@ KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                    global const struct modulus *q, long count, long stride, uint add)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long at = POSITION(space, run, 1, i), out_at = POSITION(space, run, 0, i);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            place_t at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             struct wide sum = wide_zero();
             if (add)
                 sum = wide_add(sum, WIDEN(AT(out, out_at)));
-            for (long j = 0; j < count; j++, at += stride)
+            for (long j = 0; j < count; j++, at += (place_t)stride)
                 sum = wide_add(sum, WIDEN(AT(a, at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 2, i)]);
         }
 }
 
@@ -29,16 +29,15 @@ KERNEL modmul_axis_sum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                        long b_stride, long out_n_stride, long b_n_stride)
 {
     TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long l = run.index[space.rank - 1] + (long)i;
-            long m = use_perm ? (long)perm[l] : l;
-            long out_at = POSITION(space, run, 0, i) + m * out_n_stride;
-            long a_at = POSITION(space, run, 1, i);
-            long b_at = POSITION(space, run, 2, i) + m * b_n_stride;
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            count_t l = span.index[RANK(space) - 1] + i, m = use_perm ? perm[l] : l;
+            place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;
+            place_t a_at = POSITION(space, span, 1, i);
+            place_t b_at = POSITION(space, span, 2, i) + (place_t)m * (place_t)b_n_stride;
             struct wide sum = wide_add(wide_zero(), WIDEN(AT(out, out_at)));
-            for (long j = 0; j < count; j++, a_at += a_stride, b_at += b_stride)
+            for (long j = 0; j < count; j++, a_at += (place_t)a_stride, b_at += (place_t)b_stride)
                 sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 3, i)]);
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 3, i)]);
         }
 }

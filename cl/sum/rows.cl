@@ -74,9 +74,9 @@ KERNEL modmul_axis_sum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
 {
     TAKE_SPACE;
     struct lane_divisor p = lanes[0];
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        long part = run.index[0] * SUM_ROWS, part_end = min(part + SUM_ROWS, n);
-        for (ulong r = 0; r < run.length; r++)
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        long part = span.index[0] * SUM_ROWS, part_end = min(part + SUM_ROWS, n);
+        for (ulong r = 0; r < span.length; r++)
             for (long first = part; first < part_end; first += LANES) {
                 ulong8 word[4][LANES], bits = 0;
                 global const ELEMENT *row_a[LANES], *row_b[LANES];
@@ -84,9 +84,9 @@ KERNEL modmul_axis_sum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
                 for (int row = 0; row < LANES; row++) {
                     long l = first + row, m = use_perm ? (long)perm[l] : l;
                     struct lane_products sums;
-                    row_a[row] = a + POSITION(space, run, 1, r) + l * a_stride;
-                    row_b[row] = b + POSITION(space, run, 2, r) + m * b_stride;
-                    row_out[row] = out + POSITION(space, run, 0, r) + m * out_stride;
+                    row_a[row] = a + POSITION(space, span, 1, r) + l * a_stride;
+                    row_b[row] = b + POSITION(space, span, 2, r) + m * b_stride;
+                    row_out[row] = out + POSITION(space, span, 0, r) + m * out_stride;
                     lane_products_clear(&sums);
                     bits |= add_row_products(&sums, row_a[row], row_b[row], (ulong)count * k);
                     UNROLL for (int i = 0; i < 4; i++) word[i][row] = sums.word[i];

@@ -50,10 +50,10 @@ struct device_info {
                                     KERNEL_PARAMETER_BYTES; else "" */
 };
 
-/* What a kernel's arguments take at most: those of modmul_axis_sum, a struct space of 744 bytes
+/* What a kernel's arguments take at most: those of modmul_axis_sum, a struct space of 816 bytes
  * among them, where each buffer is made of chunks. OpenCL promises 1024, but its embedded profile
  * 256. */
-enum { KERNEL_PARAMETER_BYTES = 904 };
+enum { KERNEL_PARAMETER_BYTES = 976 };
 
 /* "cpu", "gpu", "accelerator" or "other" */
 const char *device_type_name(cl_device_type type);

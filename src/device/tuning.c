@@ -11,6 +11,7 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    COMPILED_AXES_MOST = 8,       /* merged views have fewer */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -75,11 +76,39 @@ static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
     return any;
 }
 
+/* "cpu", "gpu" or "accelerator"; 0 for anything else. */
+static cl_device_type parse_shape(const char *text)
+{
+    static const cl_device_type types[] = {CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+                                           CL_DEVICE_TYPE_ACCELERATOR};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (text && strcmp(text, device_type_name(types[i])) == 0)
+            return types[i];
+    return 0;
+}
+
+enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error)
+{
+    const char *text = getenv("HEALCL_AS");
+    *given = text && *text;
+    if (*given && parse_shape(text) == 0)
+        FAIL(error, HEALCL_USAGE, "HEALCL_AS is '%.200s', not cpu, gpu or accelerator", text);
+    return HEALCL_OK;
+}
+
+/* The kind of device that kernels are shaped for. */
+static cl_device_type shape_of(const struct device_info *info)
+{
+    cl_device_type type = parse_shape(getenv("HEALCL_AS"));
+    return type != 0 ? type : device_emulates_gpu(info) ? CL_DEVICE_TYPE_GPU : info->type;
+}
+
 /* A CPU runs the work-items of a group one after the other and wants few fat ones; a GPU wants as
  * many thin ones as it can get; an FPGA one that is fixed. */
 struct device_tuning tuning_default(const struct device_info *info)
 {
-    if ((info->type & CL_DEVICE_TYPE_CPU) && !device_emulates_gpu(info)) {
+    cl_device_type shape = shape_of(info);
+    if (shape & CL_DEVICE_TYPE_CPU) {
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
                                        .transform_local_size = 1,
@@ -95,10 +124,11 @@ struct device_tuning tuning_default(const struct device_info *info)
     uint32_t local_size = (uint32_t)1 << log2_of(most);
     struct device_tuning tuning = {.local_size = local_size,
                                    .elements_per_item = 1,
+                                   .compiled_axes = COMPILED_AXES_MOST,
                                    .transform_local_size = local_size,
                                    .launches_at_once = 1,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)prefer(&tuning, info->type & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
+    (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;
 }
 
@@ -133,14 +163,14 @@ static bool parse_variant(const char *text, size_t length, enum kernel_variant *
 
 struct number {
     uint32_t *value;
-    uint64_t most;
+    uint64_t least, most;
     bool is_power; /* of two */
 };
 
 static bool parse_tunable(const struct number *tunable, const char *text, size_t length)
 {
     uint64_t value;
-    if (!parse_number(text, length, &value) || value == 0 || value > tunable->most ||
+    if (!parse_number(text, length, &value) || value < tunable->least || value > tunable->most ||
         (tunable->is_power && (value & (value - 1)) != 0))
         return false;
     *tunable->value = (uint32_t)value;
@@ -151,7 +181,7 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
                        const struct device_info *info)
 {
     const struct number tunables[TUNABLE_COUNT] = {
-#define TUNABLE(name, most, is_power) {&tuning->name, most, is_power},
+#define TUNABLE(name, least, most, is_power) {&tuning->name, least, most, is_power},
 #include "device/tunables.def"
 #undef TUNABLE
     };

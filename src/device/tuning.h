@@ -60,7 +60,11 @@ const char *kernel_variant_name(enum kernel_variant variant);
 /* Whether a family has a variant. */
 bool kernel_family_has(enum kernel_family family, enum kernel_variant variant);
 
-/* The default of a device's kind. */
+/* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
+ * it names none. */
+MUST_CHECK enum healcl_status tuning_shape_given(bool *given, struct healcl_error *error);
+
+/* The default of a device's kind, or of the one that HEALCL_AS names. */
 struct device_tuning tuning_default(const struct device_info *info);
 
 /*
@@ -80,7 +84,7 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
 
 /*
  * What a device is opened with: the default of its kind, changed by what `healcl tune` has kept for
- * it, by HEALCL_TUNING, and by HEALCL_VARIANT.
+ * it, unless HEALCL_AS names another kind, by HEALCL_TUNING, and by HEALCL_VARIANT.
  * Errors: HEALCL_USAGE where the environment cannot be understood; *tuning then is without it.
  */
 MUST_CHECK enum healcl_status tuning_of_device(const struct device_info *info,

@@ -43,8 +43,13 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
                                     struct healcl_error *error)
 {
     static const char *const variables[] = {"HEALCL_TUNING", "HEALCL_VARIANT"};
+    bool given;
     *tuning = tuning_default(info);
-    (void)tuning_read_kept(tuning, info);
+    TRY(tuning_shape_given(&given, error));
+    if (given)
+        tuning->tuned_by |= TUNED_BY_ENVIRONMENT;
+    else
+        (void)tuning_read_kept(tuning, info);
     struct device_tuning changed = *tuning;
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
         const char *text = getenv(variables[i]);

@@ -144,6 +144,36 @@ int64_t job_rounds_max(const struct launcher *self)
     return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
 }
 
+/* Whether every buffer ends within its first 2^32 bytes. */
+static bool is_narrow(const struct launch *launch)
+{
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const struct launch_argument *argument = &launch->arguments[i];
+        const struct buffer *buffer = argument->buffer ? argument->buffer : argument->table;
+        if (buffer && buffer->bytes > UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* Has the kernel compiled for the space's axes where that is wanted. */
+static void compile_axes(struct job *job)
+{
+    struct space *space = &job->space;
+    if (space->rank == 0 || space->rank > job->launcher->device->tuning.compiled_axes || space->end > INT32_MAX ||
+        job->granule > 0)
+        return;
+    for (uint32_t axis = 0; axis < space->rank; axis++)
+        space->reciprocal[axis] =
+            space->shape[axis] > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)space->shape[axis])
+                                   : UINT32_MAX;
+    job_define_number(job, "AXES", space->rank);
+    if (is_narrow(&job->launch))
+        job_define(job, "NARROW", "");
+    if (space->elements_per_item <= 1)
+        job_define(job, "THIN", "");
+}
+
 /* rounds: of loops, in one work-item. */
 MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, size_t local_size,
                                             uint64_t rounds, struct healcl_error *error)
@@ -154,6 +184,7 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
                "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
                "%" PRIu64,
                rounds, limit);
+    compile_axes(job);
     job->launch.groups = groups;
     job->launch.local_size = local_size;
     return device_launch(job->launcher->device, &job->launch, error);
@@ -176,6 +207,8 @@ MUST_CHECK static enum healcl_status launch_elements(struct job *job, size_t loc
         per_item = (elements >> 31) + 1;
     if (job->granule > 0)
         per_item = (per_item + job->granule - 1) / job->granule * job->granule;
+    if (per_item == 0)
+        per_item = 1;
     job->space.elements_per_item = per_item;
     uint64_t per_group = per_item * local_size;
     return launch(job, (elements + per_group - 1) / per_group, local_size, per_item * rounds,
