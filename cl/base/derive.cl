@@ -52,14 +52,14 @@ KERNEL moduli(SPACE, BUFFER(const ELEMENT, in), global struct modulus *table,
     }
 }
 
-/* table[j,i] = element (j, i) reduced modulo q[j], with its quotient. The space is [k,n]. */
-KERNEL twiddles(SPACE, BUFFER(const ELEMENT, in), global const struct modulus *q,
+/* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient. */
+KERNEL twiddles(SPACE, BUFFER(const ELEMENT, in), global const struct modulus *q, uint n,
                 global struct twiddle *table)
 {
     TAKE_SPACE;
     EACH_VALUE(space, in)
     {
-        struct modulus modulus = q[span.index[0]];
+        struct modulus modulus = q[(span.linear + i) / n];
         table[span.linear + i] = make_twiddle(reduce_signed(VALUE(space, in), modulus), modulus);
     }
 }

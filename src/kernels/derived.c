@@ -21,6 +21,7 @@ MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *sel
     job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job->space, layout);
     space_set_operand(&job->space, 0, layout);
+    space_simplify(&job->space);
     job_add_space(job);
     job_add_buffer(job, input);
     return HEALCL_OK;
@@ -225,6 +226,7 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
         TRY(derived_add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle),
                         &derived, error));
         job_add_table(&job, moduli);
+        job_add_uint(&job, (uint32_t)(layout_elements(&key.layout) / key.layout.shape[0]));
         job_add_written_table(&job, &derived->table);
         TRY(job_launch(&job, error));
     }
