@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/compare_setting.h"
-#include "cli/fresh_caches.h"
 #include "cli/progress.h"
+#include "compare/compare.h"
+#include "compare/describe.h"
+#include "compare/fresh_caches.h"
 #include "core/arena.h"
-#include "report/compare.h"
 #include "report/junit.h"
 #include "run/new_file.h"
 
@@ -412,7 +412,7 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     TRY(compare_describe_environment(comparison, error));
     TRY(compare_command_line(comparison, session->arguments, session->argument_count,
                              &comparison->command, error));
-    return compare_describe_host(comparison, error);
+    return compare_describe_host(comparison, host_memory(), error);
 }
 
 MUST_CHECK static enum healcl_status add_baselines(struct session *session,

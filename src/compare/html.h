@@ -1,0 +1,25 @@
+/* Small parts of HTML pages. Whatever a file or a driver says goes through html_text. */
+#ifndef HEALCL_COMPARE_HTML_H
+#define HEALCL_COMPARE_HTML_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Text with its special characters escaped: for content, and for attributes in double quotes. What
+ * is not UTF-8, and control characters, become '?'. */
+void html_text(FILE *stream, const char *text);
+
+/* The same, at most so many characters, the last one dots where there were more. */
+void html_short_text(FILE *stream, const char *text, size_t characters);
+
+/* "3.81 ms", "13.4 MB" as HTML, with a narrow blank that does not break; return text. */
+enum { HTML_UNIT_SIZE = 48 };
+const char *html_time(uint64_t nanoseconds, char text[HTML_UNIT_SIZE]);
+const char *html_bytes(uint64_t bytes, char text[HTML_UNIT_SIZE]);
+
+/* Cells of numbers in a table's row; a dash for 0. The number itself is in the attribute data-ns
+ * or data-bytes. */
+void html_time_cell(FILE *stream, uint64_t nanoseconds);
+void html_bytes_cell(FILE *stream, uint64_t bytes);
+
+#endif
