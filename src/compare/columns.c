@@ -159,6 +159,7 @@ static void kernels_note(const struct comparison *comparison, const struct compa
 /* ---------------------------------------------------------------- the table */
 
 #define FIELD(member) .field = offsetof(struct compare_run, member)
+#define FIGURE .field = 0
 
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN };
 
@@ -215,7 +216,7 @@ const struct compare_column compare_columns[] = {
     {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
     {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
     {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES,
-     IN_CSV | IN_TERMINAL | IN_COSTS, FIELD(device_bytes)},
+     IN_CSV | IN_TERMINAL | IN_COSTS, FIGURE},
     {"host_memory_peak", "host_memory_peak", "Memory of the host", COLUMN_BYTES, IN_CSV | IN_COSTS,
      FIELD(host_bytes)},
     {"tuned", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = tuned},
@@ -224,7 +225,18 @@ const struct compare_column compare_columns[] = {
 
 const size_t compare_column_count = sizeof compare_columns / sizeof *compare_columns;
 
+_Static_assert(sizeof compare_columns / sizeof *compare_columns <= COMPARE_COLUMNS_MAX,
+               "a run has room for the figures of all columns");
+
 /* ---------------------------------------------------------------- values */
+
+/* Where a run keeps what was measured. */
+static size_t field_of(const struct compare_column *column)
+{
+    return column->field ? column->field
+                         : offsetof(struct compare_run, figures) +
+                               (size_t)(column - compare_columns) * sizeof(uint64_t);
+}
 
 bool column_value(const struct compare_column *column, const struct comparison *comparison,
                   const struct compare_run *run, struct column_value *value)
@@ -232,7 +244,7 @@ bool column_value(const struct compare_column *column, const struct comparison *
     *value = (struct column_value){.text = ""};
     if (column->value)
         return column->value(comparison, run, value);
-    memcpy(&value->number, (const char *)run + column->field, sizeof value->number);
+    memcpy(&value->number, (const char *)run + field_of(column), sizeof value->number);
     return value->number > 0 || !(column->places & NONE_IF_0);
 }
 
@@ -329,6 +341,6 @@ void columns_read_json(const cJSON *object, struct compare_run *run)
         }
         uint64_t number =
             json_number_of(cJSON_GetObjectItemCaseSensitive(at, dot ? dot + 1 : column->path));
-        memcpy((char *)run + column->field, &number, sizeof number);
+        memcpy((char *)run + field_of(column), &number, sizeof number);
     }
 }

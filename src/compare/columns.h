@@ -1,6 +1,7 @@
 /*
- * What is told of each run of a comparison, in one table: a row here is a column, or a key, of
- * every form in which a comparison is printed, and of the JSON that baselines are read from.
+ * What is told of each run of a comparison, in one table: a row of columns.c is a column, or a key,
+ * of every form in which a comparison is printed, of the JSON that is read from child processes and
+ * from baselines, and of docs/compare.schema.json (tests/compare/schema.py --write).
  */
 #ifndef HEALCL_COMPARE_COLUMNS_H
 #define HEALCL_COMPARE_COLUMNS_H
@@ -45,9 +46,10 @@ struct compare_column {
     const char *heading; /* for people, plain ASCII; NULL: only for programs */
     enum column_kind kind;
     unsigned places;
-    /* One of them. field: what was read or measured, the offset of a uint64_t in struct
-     * compare_run. value: what follows from that; returns false where there is none. */
+    /* Where struct compare_run keeps what was read or measured, if others use it by name: the
+     * offset of a uint64_t; 0: in its figures. */
     size_t field;
+    /* What follows from that; returns false where there is nothing. NULL: it is read. */
     bool (*value)(const struct comparison *comparison, const struct compare_run *run,
                   struct column_value *value);
     /* More about a value, for people: a few words of ASCII, or "". May be NULL. */

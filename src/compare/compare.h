@@ -99,6 +99,8 @@ struct compare_first {
     uint64_t compile_nanoseconds;
 };
 
+enum { COMPARE_COLUMNS_MAX = 64 };
+
 /* One transcript on one device. */
 struct compare_run {
     size_t device, transcript; /* indices */
@@ -114,9 +116,11 @@ struct compare_run {
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
     uint64_t warm_up_nanoseconds; /* a first repetition that does not count, with cold kernels */
     uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
-    struct compare_first cold, warm;   /* with empty caches; with those that the cold one left */
-    uint64_t process_nanoseconds;      /* from before the process started to after its end */
-    uint64_t device_bytes, host_bytes; /* most at one time */
+    struct compare_first cold, warm; /* with empty caches; with those that the cold one left */
+    uint64_t process_nanoseconds;    /* from before the process started to after its end */
+    uint64_t host_bytes;             /* most at one time */
+    /* What was measured and is only told, by the place of its row in the table of columns.h. */
+    uint64_t figures[COMPARE_COLUMNS_MAX];
     uint64_t *profiled; /* time of each further repetition, in which operations were timed */
     size_t profiled_count;
     bool operations_by_host; /* their times are of the host's clock: docs/COMPARE.md */
@@ -193,9 +197,9 @@ void compare_read_first(struct compare_first *first, const struct process_result
 
 /* What `healcl check --json` wrote, or how it ended. */
 MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
-                                         struct compare_device *device,
-                                         const struct process_result *process,
-                                         struct healcl_error *error);
+                                                 struct compare_device *device,
+                                                 const struct process_result *process,
+                                                 struct healcl_error *error);
 
 /* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
  * wrote; they stay where there are none. */

@@ -43,8 +43,14 @@ static void put_row(const struct comparison *comparison, const struct compare_ru
     put_text(stream, compare_outcome_text(comparison, run, outcome));
     FOR_EACH_COLUMN(column, IN_MARKDOWN)
     {
-        if (column_is_shown(column, comparison, IN_MARKDOWN))
-            fprintf(stream, " | %s", column_text(column, comparison, run, true, text));
+        if (!column_is_shown(column, comparison, IN_MARKDOWN))
+            continue;
+        fputs(" | ", stream);
+        column_text(column, comparison, run, true, text);
+        if (column->kind == COLUMN_TEXT)
+            put_text(stream, text);
+        else
+            fputs(text, stream);
     }
     fputs(" |\n", stream);
 }

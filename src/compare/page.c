@@ -151,7 +151,7 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
     FOR_EACH_COLUMN(column, place)
     {
         struct column_value value;
-        char text[HTML_UNIT_SIZE], note[UNIT_TEXT_SIZE] = "";
+        char text[HTML_UNIT_SIZE], words[COLUMN_TEXT_SIZE], note[UNIT_TEXT_SIZE] = "";
         fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
         bool known = column_is_known(column, page->comparison, run, &value);
         if (column->kind == COLUMN_TIME)
@@ -167,6 +167,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
             fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
         else
             putc('>', stream);
+        if (known && (column->kind == COLUMN_TEXT || column->kind == COLUMN_COUNT))
+            html_text(stream, column_text(column, page->comparison, run, false, words));
         if (column->note && known)
             column->note(page->comparison, run, note);
         if (*note)

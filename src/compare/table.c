@@ -6,10 +6,7 @@
 #include "compare/columns.h"
 #include "report/table.h"
 
-enum {
-    COLUMNS_MAX = 16, /* of runs; there are fewer */
-    HEADING_SIZE = 32,
-};
+enum { COLUMNS_MAX = 3 + COMPARE_COLUMNS_MAX, HEADING_SIZE = 32 };
 
 /* ---------------------------------------------------------------- runs */
 
@@ -52,7 +49,7 @@ MUST_CHECK static enum healcl_status print_runs(const struct comparison *compari
     size_t count = 3, skipped = comparison->transcript_count > 1 ? 0 : 1;
     FOR_EACH_COLUMN(column, IN_TERMINAL)
     {
-        if (count == COLUMNS_MAX || !column_is_shown(column, comparison, IN_TERMINAL))
+        if (!column_is_shown(column, comparison, IN_TERMINAL))
             continue;
         char *heading = headings[count];
         snprintf(heading, HEADING_SIZE, "%s", column->heading);
