@@ -224,53 +224,34 @@ static int check_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_OP = 256, OPTION_QUICK, OPTION_CASE, OPTION_JSON, OPTION_JUNIT };
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"op", required_argument, NULL, OPTION_OP},
-    {"quick", no_argument, NULL, OPTION_QUICK},
-    {"case", required_argument, NULL, OPTION_CASE},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"junit", required_argument, NULL, OPTION_JUNIT},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static int take_options(const struct command *command, struct session *session, int argc,
-                        char **argv, bool *helped)
+static int take_case(const struct command *command, const struct command_option *option,
+                     void *context, const char *text)
 {
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session->selector = optarg; break;
-        case OPTION_OP: session->operation = optarg; break;
-        case OPTION_QUICK: session->quick = true; break;
-        case OPTION_CASE:
-            session->one_cell = true;
-            if (!coverage_cell_parse(optarg, &session->cell))
-                return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
-            break;
-        case OPTION_JSON: report_file_set(&session->json, optarg); break;
-        case OPTION_JUNIT: report_file_set(&session->junit, optarg); break;
-        case 'h': *helped = true; return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? report_files_differ(command, &session->json, &session->junit)
-                                 : code;
+    struct session *session = context;
+    (void)option;
+    session->one_cell = true;
+    return coverage_cell_parse(text, &session->cell)
+               ? EXIT_VERIFIED
+               : usage_error(command, "'%s' is no case such as 37:512x3:strided:42", text);
 }
+
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(operation)},
+    {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
+    {"case", 0, OPTION_WORD, .take = take_case},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session *session = calloc(1, sizeof *session); /* too large for the stack */
-    bool helped = false;
-    if (!session) {
-        print_notice("out of memory");
-        return EXIT_DEVICE;
-    }
-    int code = take_options(command, session, argc, argv, &helped);
-    if (code == EXIT_VERIFIED && !helped) {
+    if (!session)
+        return printed(HEALCL_NO_MEMORY);
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON) {
         coverage_sizes_init(&session->sizes, session->quick);
         choose_rows(session);
         if (session->row_count > 0)

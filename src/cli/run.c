@@ -375,77 +375,35 @@ static int run_and_finish(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum {
-    OPTION_REFERENCE = 256,
-    OPTION_NO_VERIFY,
-    OPTION_NO_WARM_UP,
-    OPTION_REPEAT,
-    OPTION_JSON,
-    OPTION_JUNIT,
-    OPTION_TRACE,
-    OPTION_DUMP,
-    OPTION_MEMORY_LIMIT,
-    OPTION_WORK_LIMIT
-};
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"reference", no_argument, NULL, OPTION_REFERENCE},
-    {"no-verify", no_argument, NULL, OPTION_NO_VERIFY},
-    {"no-warmup", no_argument, NULL, OPTION_NO_WARM_UP},
-    {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"junit", required_argument, NULL, OPTION_JUNIT},
-    {"trace", required_argument, NULL, OPTION_TRACE},
-    {"dump", required_argument, NULL, OPTION_DUMP},
-    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
-    {"work-limit", required_argument, NULL, OPTION_WORK_LIMIT},
-    {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
+    {"no-verify", 0, OPTION_FLAG, KEPT_IN(no_verify)},
+    {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
+    {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
+    {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
+    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
+    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
+    {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
+    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.repeat = 1};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session.selector = optarg; break;
-        case OPTION_REFERENCE: session.reference = true; break;
-        case OPTION_NO_VERIFY: session.no_verify = true; break;
-        case OPTION_NO_WARM_UP: session.no_warm_up = true; break;
-        case OPTION_REPEAT:
-            if (!parse_count(optarg, REPEAT_MAX, &session.repeat))
-                return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
-                                   REPEAT_MAX, optarg);
-            break;
-        case OPTION_JSON: report_file_set(&session.json, optarg); break;
-        case OPTION_JUNIT: report_file_set(&session.junit, optarg); break;
-        case OPTION_TRACE: session.trace_path = optarg; break;
-        case OPTION_DUMP: session.dump_dir = optarg; break;
-        case OPTION_MEMORY_LIMIT:
-            if (!parse_size(optarg, &session.limits.memory_bytes))
-                return usage_error(command, "'%s' is no size such as 512M", optarg);
-            break;
-        case OPTION_WORK_LIMIT:
-            if (!parse_size(optarg, &session.limits.work))
-                return usage_error(command, "'%s' is no number such as 4T", optarg);
-            break;
-        case 'q': session.quiet = true; break;
-        case 'v': session.verbose = true; break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
     if (session.reference && session.selector)
         return usage_error(command, "--reference runs without a device, --device names one");
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
-    int code = one_file(command, argc, argv, &session.file);
-    if (code == EXIT_VERIFIED)
-        code = report_files_differ(command, &session.json, &session.junit);
-    return code == EXIT_VERIFIED ? run_and_finish(&session) : code;
+    session.file = argv[optind];
+    return run_and_finish(&session);
 }
 
 const struct command command_run = {
