@@ -11,7 +11,6 @@
 #include "compare/compare.h"
 #include "compare/describe.h"
 #include "compare/fresh_caches.h"
-#include "core/arena.h"
 
 enum {
     REPEAT_MAX = 1000000,
@@ -314,7 +313,7 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
     snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
     size_t count = run_arguments(session, run, repeat, arguments);
     arguments[count] = file;
-    TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
+    run->command = compare_command_line(comparison, arguments + 1, count);
     progress_say(&session->progress, "%s: %s", comparison->devices[run->device].selector, file);
     struct process_result result;
     TRY(start_run(session, run, arguments, count, &result, error));
@@ -396,16 +395,17 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     comparison->judges_times = session->judges_times;
     comparison->fail_slower = session->fail_slower;
     comparison->transcripts =
-        arena_alloc(comparison->arena, session->file_count * sizeof *comparison->transcripts);
+        comparison_alloc(comparison, session->file_count * sizeof *comparison->transcripts);
     if (!comparison->transcripts)
         NO_MEMORY(error);
     for (size_t i = 0; i < session->file_count; i++)
         TRY(compare_describe_file(comparison, session->files[i],
                                   &comparison->transcripts[comparison->transcript_count++], error));
-    TRY(compare_describe_environment(comparison, error));
-    TRY(compare_command_line(comparison, session->arguments, session->argument_count,
-                             &comparison->command, error));
-    return compare_describe_host(comparison, host_memory(), error);
+    compare_describe_environment(comparison);
+    comparison->command =
+        compare_command_line(comparison, session->arguments, session->argument_count);
+    compare_describe_host(comparison, host_memory());
+    return comparison_status(comparison, error);
 }
 
 MUST_CHECK static enum healcl_status add_baselines(struct session *session,

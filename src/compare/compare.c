@@ -27,15 +27,28 @@ void comparison_release(struct comparison *comparison)
     *comparison = (struct comparison){.arena = NULL};
 }
 
-enum healcl_status comparison_keep(struct comparison *comparison, const char *text,
-                                   const char **copy, struct healcl_error *error)
+enum healcl_status comparison_status(const struct comparison *comparison,
+                                     struct healcl_error *error)
+{
+    if (comparison->no_memory)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void *comparison_alloc(struct comparison *comparison, size_t size)
+{
+    void *memory = arena_alloc(comparison->arena, size);
+    comparison->no_memory |= !memory;
+    return memory;
+}
+
+const char *comparison_keep(struct comparison *comparison, const char *text)
 {
     char *kept = arena_strdup(comparison->arena, text);
-    if (!kept)
-        NO_MEMORY(error);
-    text_clean(kept, false);
-    *copy = kept;
-    return HEALCL_OK;
+    comparison->no_memory |= !kept;
+    if (kept)
+        text_clean(kept, false);
+    return kept ? kept : "";
 }
 
 enum healcl_status comparison_add_device(struct comparison *comparison,

@@ -136,6 +136,7 @@ enum { COMPARE_DEVICES_MAX = 64 };
 
 struct comparison {
     struct arena *arena;
+    bool no_memory; /* something was left out for that: comparison_status */
     struct compare_origin origin;
     const char *command;
     const char *environment; /* with which commands begin: "A=b C=d", or "" */
@@ -153,9 +154,13 @@ struct comparison {
     size_t counting_count; /* transcripts that count in means */
 };
 
-/* A copy without control characters, which lives as long as the comparison's arena. */
-MUST_CHECK enum healcl_status comparison_keep(struct comparison *comparison, const char *text,
-                                              const char **copy, struct healcl_error *error);
+/* Zeroed memory, and a copy of a text without control characters; they live as long as the
+ * comparison's arena. Where there is no memory: NULL and "", and comparison_status says so from
+ * then on, so that who keeps many has to look but once. */
+void *comparison_alloc(struct comparison *comparison, size_t size);
+const char *comparison_keep(struct comparison *comparison, const char *text);
+MUST_CHECK enum healcl_status comparison_status(const struct comparison *comparison,
+                                                struct healcl_error *error);
 
 /* ---- filling (compare.c, read.c) ----
  * Errors: HEALCL_NO_MEMORY, and where told others. */

@@ -30,8 +30,7 @@ static void processor_name(char *name, size_t size)
         fclose(file);
 }
 
-enum healcl_status compare_describe_host(struct comparison *comparison, uint64_t memory_bytes,
-                                         struct healcl_error *error)
+void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes)
 {
     struct compare_origin *origin = &comparison->origin;
     char date[32] = "", system[256] = "", processor[256];
@@ -46,10 +45,10 @@ enum healcl_status compare_describe_host(struct comparison *comparison, uint64_t
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     origin->processors = processors > 0 ? (uint64_t)processors : 0;
     origin->memory_bytes = memory_bytes;
-    TRY(comparison_keep(comparison, healcl_version(), &origin->healcl, error));
-    TRY(comparison_keep(comparison, date, &origin->date, error));
-    TRY(comparison_keep(comparison, system, &origin->system, error));
-    return comparison_keep(comparison, processor, &origin->processor, error);
+    origin->healcl = comparison_keep(comparison, healcl_version());
+    origin->date = comparison_keep(comparison, date);
+    origin->system = comparison_keep(comparison, system);
+    origin->processor = comparison_keep(comparison, processor);
 }
 
 /* ---------------------------------------------------------------- files */
@@ -79,7 +78,7 @@ enum healcl_status compare_describe_file(struct comparison *comparison, const ch
                                          struct compare_transcript *transcript,
                                          struct healcl_error *error)
 {
-    TRY(comparison_keep(comparison, path, &transcript->file, error));
+    transcript->file = comparison_keep(comparison, path);
     int descriptor;
     TRY(file_open_regular(path, &descriptor, error));
     FILE *file = fdopen(descriptor, "r");
@@ -181,38 +180,31 @@ static void write_command(FILE *stream, const char *environment, const char *con
     }
 }
 
-/* Keeps what was written to a stream of open_memstream. */
-MUST_CHECK static enum healcl_status keep_written(struct comparison *comparison, FILE *stream,
-                                                  char **text, const char **kept,
-                                                  struct healcl_error *error)
-{
-    bool written = fclose(stream) == 0 && *text;
-    enum healcl_status status = written ? comparison_keep(comparison, *text, kept, error)
-                                        : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    free(*text);
-    return status;
-}
-
-enum healcl_status compare_describe_environment(struct comparison *comparison,
-                                                struct healcl_error *error)
+/* The settings, or with arguments a command line. */
+static const char *keep_written(struct comparison *comparison, const char *const *arguments,
+                                size_t count)
 {
     char *text = NULL;
     size_t size;
     FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        NO_MEMORY(error);
-    write_environment(stream);
-    return keep_written(comparison, stream, &text, &comparison->environment, error);
+    if (stream && arguments)
+        write_command(stream, comparison->environment, arguments, count);
+    else if (stream)
+        write_environment(stream);
+    bool written = stream && fclose(stream) == 0;
+    const char *kept = written ? comparison_keep(comparison, text) : "";
+    comparison->no_memory |= !written;
+    free(text);
+    return kept;
 }
 
-enum healcl_status compare_command_line(struct comparison *comparison, const char *const *arguments,
-                                        size_t count, const char **line, struct healcl_error *error)
+void compare_describe_environment(struct comparison *comparison)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream)
-        NO_MEMORY(error);
-    write_command(stream, comparison->environment, arguments, count);
-    return keep_written(comparison, stream, &text, line, error);
+    comparison->environment = keep_written(comparison, NULL, 0);
+}
+
+const char *compare_command_line(struct comparison *comparison, const char *const *arguments,
+                                 size_t count)
+{
+    return keep_written(comparison, arguments, count);
 }

@@ -4,10 +4,9 @@
 
 #include "compare/compare.h"
 
-/* Fills in this machine, whose memory a process may use so much of, and the time. */
-MUST_CHECK enum healcl_status compare_describe_host(struct comparison *comparison,
-                                                    uint64_t memory_bytes,
-                                                    struct healcl_error *error);
+/* Fills in this machine, whose memory a process may use so much of, and the time. Where there is no
+ * memory for what is kept: comparison_status. */
+void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes);
 
 /* Fills in size and digest of a file that can be read. Errors: HEALCL_USAGE. */
 MUST_CHECK enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
@@ -16,12 +15,10 @@ MUST_CHECK enum healcl_status compare_describe_file(struct comparison *compariso
 
 /* Fills in the settings of the environment that matter, as a shell takes them. In them and in
  * command lines "~" or "$HOME" stands for the home folder. */
-MUST_CHECK enum healcl_status compare_describe_environment(struct comparison *comparison,
-                                                           struct healcl_error *error);
+void compare_describe_environment(struct comparison *comparison);
 
 /* A command line for a shell, with those settings in front. */
-MUST_CHECK enum healcl_status compare_command_line(struct comparison *comparison,
-                                                   const char *const *arguments, size_t count,
-                                                   const char **line, struct healcl_error *error);
+const char *compare_command_line(struct comparison *comparison, const char *const *arguments,
+                                 size_t count);
 
 #endif

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "compare/columns.h"
-#include "core/arena.h"
 #include "report/json.h"
 #include "report/text.h"
 
@@ -32,32 +31,23 @@ static const char *text_of(const cJSON *object, const char *key)
     return text ? text : "";
 }
 
-MUST_CHECK static enum healcl_status string(struct comparison *comparison, const cJSON *object,
-                                            const char *key, const char **copy,
-                                            struct healcl_error *error)
+static const char *string(struct comparison *comparison, const cJSON *object, const char *key)
 {
-    return comparison_keep(comparison, text_of(object, key), copy, error);
+    return comparison_keep(comparison, text_of(object, key));
 }
 
-/* Room for what a list holds: *count elements of size bytes. */
-MUST_CHECK static enum healcl_status room_for(struct comparison *comparison, const cJSON *list,
-                                              size_t size, void **array, size_t *count,
-                                              struct healcl_error *error)
+/* Room for what a list holds, elements of size bytes; NULL where there is no memory. */
+static void *room_for(struct comparison *comparison, const cJSON *list, size_t size)
 {
     int length = cJSON_GetArraySize(list); /* of an object too, as the loops see it */
-    *count = 0;
-    *array = arena_alloc(comparison->arena, ((size_t)length + 1) * size);
-    if (!*array)
-        NO_MEMORY(error);
-    return HEALCL_OK;
+    return comparison_alloc(comparison, ((size_t)length + 1) * size);
 }
 
 /* ---------------------------------------------------------------- devices */
 
 /* What `healcl check --json` and a device of a saved comparison have alike. */
-MUST_CHECK static enum healcl_status read_check(struct comparison *comparison, const cJSON *object,
-                                                struct compare_check *check,
-                                                struct healcl_error *error)
+static void read_check(struct comparison *comparison, const cJSON *object,
+                       struct compare_check *check)
 {
     check->done = cJSON_IsObject(object);
     check->verified = cJSON_IsTrue(get(object, "verified"));
@@ -66,22 +56,21 @@ MUST_CHECK static enum healcl_status read_check(struct comparison *comparison, c
     check->unsupported = number(object, "unsupported");
     if (check->unsupported > check->calls) /* not ours */
         check->unsupported = check->calls;
-    return string(comparison, object, "message", &check->message, error);
+    check->message = string(comparison, object, "message");
 }
 
-MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, const cJSON *object,
-                                                 struct compare_device *device,
-                                                 struct healcl_error *error)
+static void read_device(struct comparison *comparison, const cJSON *object,
+                        struct compare_device *device)
 {
-    TRY(string(comparison, object, "index", &device->selector, error));
-    TRY(string(comparison, object, "name", &device->name, error));
-    TRY(string(comparison, object, "type", &device->type, error));
-    TRY(string(comparison, object, "platform", &device->platform, error));
-    TRY(string(comparison, object, "vendor", &device->vendor, error));
-    TRY(string(comparison, object, "driver", &device->driver, error));
-    TRY(string(comparison, object, "version", &device->version, error));
-    TRY(string(comparison, object, "tuning", &device->tuning, error));
-    TRY(string(comparison, object, "tuned_by", &device->tuned_by, error));
+    device->selector = string(comparison, object, "index");
+    device->name = string(comparison, object, "name");
+    device->type = string(comparison, object, "type");
+    device->platform = string(comparison, object, "platform");
+    device->vendor = string(comparison, object, "vendor");
+    device->driver = string(comparison, object, "driver");
+    device->version = string(comparison, object, "version");
+    device->tuning = string(comparison, object, "tuning");
+    device->tuned_by = string(comparison, object, "tuned_by");
     device->tuned = cJSON_IsTrue(get(object, "tuned"));
     device->compute_units = number(object, "compute_units");
     device->clock_mhz = number(object, "clock_mhz");
@@ -91,7 +80,7 @@ MUST_CHECK static enum healcl_status read_device(struct comparison *comparison, 
     device->max_work_group_size = number(object, "max_work_group_size");
     device->copied_bytes = number(object, "copied_bytes_per_s");
     device->products = number(object, "products_per_s");
-    return read_check(comparison, get(object, "check"), &device->check, error);
+    read_check(comparison, get(object, "check"), &device->check);
 }
 
 /* Adds those of a list that are the default, or all others that can be used. */
@@ -106,9 +95,9 @@ MUST_CHECK static enum healcl_status read_devices(struct comparison *comparison,
             continue;
         struct compare_device *device;
         TRY(comparison_add_device(comparison, &device, error));
-        TRY(read_device(comparison, object, device, error));
+        read_device(comparison, object, device);
     }
-    return HEALCL_OK;
+    return comparison_status(comparison, error);
 }
 
 enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
@@ -144,7 +133,7 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
     char ended[PROCESS_SIGNAL_SIZE + 16] = "";
     const char *message = ended;
     cJSON *top = cJSON_Parse(process->text ? process->text : "");
-    enum healcl_status status = read_check(comparison, top, check, error);
+    read_check(comparison, top, check);
     if (cJSON_IsString(get(top, "self_test_failure")))
         message = text_of(top, "self_test_failure");
     else if (cJSON_IsObject(get(top, "error")))
@@ -157,10 +146,10 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
     else if (!check->done)
         snprintf(ended, sizeof ended, "failed: exit code %d", process->code);
     check->done = true;
-    if (status == HEALCL_OK && !check->verified)
-        status = comparison_keep(comparison, message, &check->message, error);
+    if (!check->verified)
+        check->message = comparison_keep(comparison, message);
     cJSON_Delete(top);
-    return status;
+    return comparison_status(comparison, error);
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -175,66 +164,55 @@ void compare_read_first(struct compare_first *first, const struct process_result
     cJSON_Delete(top);
 }
 
-MUST_CHECK static enum healcl_status read_samples(struct comparison *comparison, const cJSON *list,
-                                                  uint64_t **samples, size_t *count,
-                                                  struct healcl_error *error)
+static void read_samples(struct comparison *comparison, const cJSON *list, uint64_t **samples,
+                         size_t *count)
 {
-    void *array;
-    TRY(room_for(comparison, list, sizeof **samples, &array, count, error));
-    *samples = array;
     const cJSON *item;
-    cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = json_number_of(item);
-    return HEALCL_OK;
+    *samples = room_for(comparison, list, sizeof **samples);
+    *count = 0;
+    if (*samples)
+        cJSON_ArrayForEach(item, list)(*samples)[(*count)++] = json_number_of(item);
 }
 
 /* How operations were timed. */
-MUST_CHECK static enum healcl_status read_profile(struct comparison *comparison,
-                                                  const cJSON *profile, struct compare_run *run,
-                                                  struct healcl_error *error)
+static void read_profile(struct comparison *comparison, const cJSON *profile,
+                         struct compare_run *run)
 {
     run->operations_by_host = strcmp(text_of(profile, "clock"), "host") == 0;
-    return read_samples(comparison, get(profile, "runs_ns"), &run->profiled, &run->profiled_count,
-                        error);
+    read_samples(comparison, get(profile, "runs_ns"), &run->profiled, &run->profiled_count);
 }
 
-MUST_CHECK static enum healcl_status read_differences(struct comparison *comparison,
-                                                      const cJSON *list, struct compare_run *run,
-                                                      struct healcl_error *error)
+static void read_differences(struct comparison *comparison, const cJSON *list,
+                             struct compare_run *run)
 {
-    void *array;
-    TRY(room_for(comparison, list, sizeof *run->differences, &array, &run->difference_count,
-                 error));
-    run->differences = array;
     const cJSON *item;
+    run->differences = room_for(comparison, list, sizeof *run->differences);
+    run->difference_count = 0;
+    if (!run->differences)
+        return;
     cJSON_ArrayForEach(item, list)
     {
         const char *line = cJSON_GetStringValue(item);
         if (line && run->difference_count < DIFFERENCES_KEPT)
-            TRY(comparison_keep(comparison, line, &run->differences[run->difference_count++],
-                                error));
+            run->differences[run->difference_count++] = comparison_keep(comparison, line);
     }
-    return HEALCL_OK;
 }
 
 /* A list of objects with "name", and "operations" or "count" of them. */
-MUST_CHECK static enum healcl_status read_parts(struct comparison *comparison, const cJSON *list,
-                                                const char *count_key, struct compare_part **parts,
-                                                size_t *count, struct healcl_error *error)
+static void read_parts(struct comparison *comparison, const cJSON *list, const char *count_key,
+                       struct compare_part **parts, size_t *count)
 {
-    void *array;
-    TRY(room_for(comparison, list, sizeof **parts, &array, count, error));
-    *parts = array;
     const cJSON *object;
-    cJSON_ArrayForEach(object, list)
-    {
-        struct compare_part *part = &(*parts)[(*count)++];
-        TRY(string(comparison, object, "name", &part->name, error));
-        part->count = number(object, count_key);
-        part->bytes =
-            number(object, "bytes") + number(object, "bytes_up") + number(object, "bytes_down");
-        part->nanoseconds = number(object, "time_ns");
-    }
-    return HEALCL_OK;
+    *parts = room_for(comparison, list, sizeof **parts);
+    *count = 0;
+    if (!*parts)
+        return;
+    cJSON_ArrayForEach(object, list)(*parts)[(*count)++] =
+        (struct compare_part){.name = string(comparison, object, "name"),
+                              .count = number(object, count_key),
+                              .bytes = number(object, "bytes") + number(object, "bytes_up") +
+                                       number(object, "bytes_down"),
+                              .nanoseconds = number(object, "time_ns")};
 }
 
 /* Adds a segment's operations to those of the same kind. */
@@ -261,43 +239,37 @@ static int longer_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-MUST_CHECK static enum healcl_status read_segments(struct comparison *comparison, const cJSON *list,
-                                                   struct compare_run *run,
-                                                   struct healcl_error *error)
+static void read_segments(struct comparison *comparison, const cJSON *list, struct compare_run *run)
 {
     size_t kinds = 0;
     const cJSON *segment;
     cJSON_ArrayForEach(segment, list) kinds +=
         (size_t)cJSON_GetArraySize(get(segment, "operations_by_kind"));
-    run->operations = arena_alloc(comparison->arena, (kinds + 1) * sizeof *run->operations);
+    run->operations = comparison_alloc(comparison, (kinds + 1) * sizeof *run->operations);
     if (!run->operations)
-        NO_MEMORY(error);
-    TRY(read_parts(comparison, list, "operations", &run->segments, &run->segment_count, error));
+        return;
+    read_parts(comparison, list, "operations", &run->segments, &run->segment_count);
     cJSON_ArrayForEach(segment, list)
     {
         struct compare_part *parts;
         size_t count;
-        TRY(read_parts(comparison, get(segment, "operations_by_kind"), "count", &parts, &count,
-                       error));
+        read_parts(comparison, get(segment, "operations_by_kind"), "count", &parts, &count);
         add_operations(run, parts, count);
     }
     qsort(run->operations, run->operation_count, sizeof *run->operations, longer_first);
-    return HEALCL_OK;
 }
 
 /* What `run --json` writes at its end. */
-MUST_CHECK static enum healcl_status read_report(struct comparison *comparison, const cJSON *top,
-                                                 struct compare_run *run,
-                                                 struct healcl_error *error)
+static void read_report(struct comparison *comparison, const cJSON *top, struct compare_run *run)
 {
     columns_read_json(top, run); /* the keys are the same there */
     const cJSON *tuned = get(get(top, "device"), "tuned");
     if (cJSON_IsBool(tuned))
         comparison->devices[run->device].tuned = cJSON_IsTrue(tuned);
-    TRY(read_samples(comparison, get(top, "runs_ns"), &run->samples, &run->sample_count, error));
-    TRY(read_profile(comparison, get(top, "profile"), run, error));
-    TRY(read_differences(comparison, get(top, "differences"), run, error));
-    return read_segments(comparison, get(top, "segments"), run, error);
+    read_samples(comparison, get(top, "runs_ns"), &run->samples, &run->sample_count);
+    read_profile(comparison, get(top, "profile"), run);
+    read_differences(comparison, get(top, "differences"), run);
+    read_segments(comparison, get(top, "segments"), run);
 }
 
 /* A process in which a driver runs may say anything: it is taken at its word only as far as what it
@@ -323,9 +295,8 @@ static enum compare_outcome outcome_of_exit(const cJSON *top, const struct compa
     return code == 3 && refused ? COMPARE_REFUSED : COMPARE_FAILED;
 }
 
-MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, const cJSON *top,
-                                              const struct process_result *process,
-                                              struct compare_run *run, struct healcl_error *error)
+static void read_end(struct comparison *comparison, const cJSON *top,
+                     const struct process_result *process, struct compare_run *run)
 {
     const char *message = text_of(get(top, "error"), "message");
     run->process_nanoseconds = process->nanoseconds;
@@ -343,12 +314,11 @@ MUST_CHECK static enum healcl_status read_end(struct comparison *comparison, con
     case PROCESS_INTERRUPTED: run->outcome = COMPARE_TIMED_OUT; break;
     }
     if (compare_is_right(run) || run->outcome == COMPARE_DIFFERENT)
-        return HEALCL_OK;
+        return;
     if (run->outcome == COMPARE_UNPROVEN)
         message =
             "the process says that it verified its results, and its own count of them does not";
-    return comparison_keep(comparison, *message ? message : process->last_line, &run->message,
-                           error);
+    run->message = comparison_keep(comparison, *message ? message : process->last_line);
 }
 
 enum healcl_status compare_read_run(struct comparison *comparison, struct compare_run *run,
@@ -356,11 +326,10 @@ enum healcl_status compare_read_run(struct comparison *comparison, struct compar
                                     struct healcl_error *error)
 {
     cJSON *top = cJSON_Parse(process->text ? process->text : "");
-    enum healcl_status status = read_report(comparison, top, run, error);
-    if (status == HEALCL_OK)
-        status = read_end(comparison, top, process, run, error);
+    read_report(comparison, top, run);
+    read_end(comparison, top, process, run);
     cJSON_Delete(top);
-    return status;
+    return comparison_status(comparison, error);
 }
 
 /* ---------------------------------------------------------------- saved comparisons */
@@ -373,9 +342,8 @@ static enum compare_outcome outcome_named(const char *name)
     return COMPARE_FAILED;
 }
 
-MUST_CHECK static enum healcl_status read_saved_run(struct comparison *comparison,
-                                                    const cJSON *object, struct compare_run *run,
-                                                    struct healcl_error *error)
+static void read_saved_run(struct comparison *comparison, const cJSON *object,
+                           struct compare_run *run)
 {
     const cJSON *code = get(object, "exit_code");
     run->outcome = outcome_named(text_of(object, "outcome"));
@@ -383,19 +351,17 @@ MUST_CHECK static enum healcl_status read_saved_run(struct comparison *compariso
     run->signal = (int)(number(object, "signal") & 0xff);
     if (run->outcome == COMPARE_DIFFERENT && strcmp(text_of(object, "fault"), "transcript") == 0)
         run->fault = COMPARE_TRANSCRIPT_FAULT;
-    TRY(string(comparison, object, "message", &run->message, error));
-    TRY(string(comparison, object, "command", &run->command, error));
+    run->message = string(comparison, object, "message");
+    run->command = string(comparison, object, "command");
     columns_read_json(object, run);
     if (run->outcome == COMPARE_VERIFIED)
         run->outcome = outcome_of_claim(run);
-    TRY(read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count,
-                     error));
-    TRY(read_profile(comparison, get(object, "profile"), run, error));
-    TRY(read_differences(comparison, get(object, "differences"), run, error));
-    TRY(read_parts(comparison, get(object, "segments"), "operations", &run->segments,
-                   &run->segment_count, error));
-    return read_parts(comparison, get(object, "ops"), "count", &run->operations,
-                      &run->operation_count, error);
+    read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count);
+    read_profile(comparison, get(object, "profile"), run);
+    read_differences(comparison, get(object, "differences"), run);
+    read_parts(comparison, get(object, "segments"), "operations", &run->segments,
+               &run->segment_count);
+    read_parts(comparison, get(object, "ops"), "count", &run->operations, &run->operation_count);
 }
 
 /* The index here of the transcript that is number place of a saved comparison; or that of none. */
@@ -411,19 +377,17 @@ static size_t find_transcript(const struct comparison *comparison, const cJSON *
     return i;
 }
 
-MUST_CHECK static enum healcl_status read_origin(struct comparison *comparison, const cJSON *top,
-                                                 const char *path, struct compare_origin *origin,
-                                                 struct healcl_error *error)
+static void read_origin(struct comparison *comparison, const cJSON *top, const char *path,
+                        struct compare_origin *origin)
 {
     const cJSON *host = get(top, "host");
-    TRY(comparison_keep(comparison, path, &origin->baseline, error));
-    TRY(string(comparison, top, "date", &origin->date, error));
-    TRY(string(comparison, top, "healcl", &origin->healcl, error));
-    TRY(string(comparison, host, "system", &origin->system, error));
-    TRY(string(comparison, host, "processor", &origin->processor, error));
+    origin->baseline = comparison_keep(comparison, path);
+    origin->date = string(comparison, top, "date");
+    origin->healcl = string(comparison, top, "healcl");
+    origin->system = string(comparison, host, "system");
+    origin->processor = string(comparison, host, "processor");
     origin->processors = number(host, "processors");
     origin->memory_bytes = number(host, "memory");
-    return HEALCL_OK;
 }
 
 /* The device that is number place there, with all its runs that belong here. */
@@ -442,12 +406,12 @@ MUST_CHECK static enum healcl_status read_saved_device(struct comparison *compar
             continue;
         if (!device) {
             TRY(comparison_add_device(comparison, &device, error));
-            TRY(read_device(comparison, object, device, error));
+            read_device(comparison, object, device);
             device->origin = origin;
         }
         struct compare_run *run;
         TRY(comparison_add_run(comparison, transcript, comparison->device_count - 1, &run, error));
-        TRY(read_saved_run(comparison, saved, run, error));
+        read_saved_run(comparison, saved, run);
         (*added)++;
     }
     return HEALCL_OK;
@@ -460,10 +424,10 @@ MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, c
     const cJSON *devices = get(top, "devices"), *object;
     if (!cJSON_IsArray(devices) || !cJSON_IsArray(get(top, "runs")))
         FAIL(error, HEALCL_USAGE, "'%.480s' is no JSON of healcl compare", path);
-    struct compare_origin *origin = arena_alloc(comparison->arena, sizeof *origin);
+    struct compare_origin *origin = comparison_alloc(comparison, sizeof *origin);
     if (!origin)
         NO_MEMORY(error);
-    TRY(read_origin(comparison, top, path, origin, error));
+    read_origin(comparison, top, path, origin);
     uint64_t place = 0;
     cJSON_ArrayForEach(object, devices)
     {
@@ -472,7 +436,7 @@ MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, c
             TRY(read_saved_device(comparison, top, place, object, origin, added, error));
         place++;
     }
-    return HEALCL_OK;
+    return comparison_status(comparison, error);
 }
 
 MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
