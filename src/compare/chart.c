@@ -191,8 +191,7 @@ static void print_mark(const struct chart *chart, const struct chart_point *poin
             "<use class=\"mark-on d%u\" fill=\"currentColor\" href=\"#m%u\" x=\"%.3f%%\" y=\"%u\">"
             "<title>",
             series, series, place(chart, point->value), chart->line + lane * LANE_HEIGHT);
-    html_text(chart->body, point->label);
-    fputs(": ", chart->body);
+    html_print(chart->body, "%s: ", point->label);
     print_value(chart, chart->body, point->value);
     fputs("</title></use>\n", chart->body);
 }
@@ -243,8 +242,7 @@ static void print_label(const struct chart *chart, const char *class, unsigned y
                         size_t characters)
 {
     fprintf(chart->body, "<text%s dx=\"-%d\" y=\"%u\"><title>", class, MARGIN, y);
-    html_text(chart->body, text);
-    fputs("</title>", chart->body);
+    html_print(chart->body, "%s</title>", text);
     html_short_text(chart->body, text, characters);
     fputs("</text>", chart->body);
 }

@@ -1,6 +1,7 @@
 #include "compare/html.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "report/text.h"
@@ -26,6 +27,21 @@ void html_text(FILE *stream, const char *text)
 {
     while (*text)
         text += put_character(stream, text);
+}
+
+void html_print(FILE *stream, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    for (const char *next; (next = strchr(format, '%')); format = strpbrk(next, "su") + 1) {
+        (void)fwrite(format, 1, (size_t)(next - format), stream);
+        if (next[1] == 's')
+            html_text(stream, va_arg(arguments, const char *));
+        else
+            fprintf(stream, "%zu", va_arg(arguments, size_t));
+    }
+    va_end(arguments);
+    fputs(format, stream);
 }
 
 void html_short_text(FILE *stream, const char *text, size_t characters)

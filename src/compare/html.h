@@ -9,7 +9,10 @@
  * is not UTF-8, and control characters, become '?'. */
 void html_text(FILE *stream, const char *text);
 
-/* The same, at most so many characters, the last one dots where there were more. */
+/* As fprintf, with each %s as html_text; it knows %s and %zu, and nothing else. */
+__attribute__((format(printf, 2, 3))) void html_print(FILE *stream, const char *format, ...);
+
+/* As html_text, at most so many characters, the last one dots where there were more. */
 void html_short_text(FILE *stream, const char *text, size_t characters);
 
 /* "3.81 ms", "13.4 MB" as HTML, with a narrow blank that does not break; return text. */

@@ -18,13 +18,9 @@ static void put_device(const struct page *page, size_t device, const char *detai
             "aria-hidden=\"true\"><use "
             "href=\"#m%u\"/></svg><span class=\"name\">",
             series, series);
-    html_text(page->stream, compare_device_name(about));
-    fputs("</span>", page->stream);
-    if (*detail) {
-        fputs(" <span class=\"detail\">(", page->stream);
-        html_text(page->stream, detail);
-        fputs(")</span>", page->stream);
-    }
+    html_print(page->stream, "%s</span>", compare_device_name(about));
+    if (*detail)
+        html_print(page->stream, " <span class=\"detail\">(%s)</span>", detail);
     if (about->origin->baseline)
         fputs(" <span class=\"tag\">baseline</span>", page->stream);
     fputs("</span>", page->stream);
@@ -43,20 +39,11 @@ void page_device(const struct page *page, size_t device)
 void page_device_details(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
-    fputs("<small>", page->stream);
-    html_text(page->stream, about->selector);
-    fputs(*about->platform ? ", " : "", page->stream);
-    html_text(page->stream, about->platform);
-    if (*about->driver) {
-        fputs(", ", page->stream);
-        html_text(page->stream, about->driver);
-    }
-    fputs(about->tuned ? ", tuned" : "", page->stream);
-    if (about->origin->baseline) {
-        fputs(", from ", page->stream);
-        html_text(page->stream, compare_base_name(about->origin->baseline));
-    }
-    fputs("</small>", page->stream);
+    const char *baseline = about->origin->baseline;
+    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s</small>", about->selector,
+               *about->platform ? ", " : "", about->platform, *about->driver ? ", " : "",
+               about->driver, about->tuned ? ", tuned" : "", baseline ? ", from " : "",
+               baseline ? compare_base_name(baseline) : "");
 }
 
 void page_legend(const struct page *page)
@@ -96,13 +83,11 @@ void page_origin(const struct page *page, const struct compare_origin *origin)
             fputs(" UTC", page->stream);
         else
             html_text(page->stream, (const char[]){*c, 0});
-    fputs(" &middot; ", page->stream);
-    html_text(page->stream, *origin->processor ? origin->processor : "unknown processor");
+    html_print(page->stream, " &middot; %s",
+               *origin->processor ? origin->processor : "unknown processor");
     fprintf(page->stream, ", %" PRIu64 " processor%s, %s &middot; ", origin->processors,
             origin->processors == 1 ? "" : "s", html_bytes(origin->memory_bytes, text));
-    html_text(page->stream, origin->system);
-    fputs(" &middot; healcl ", page->stream);
-    html_text(page->stream, origin->healcl);
+    html_print(page->stream, "%s &middot; healcl %s", origin->system, origin->healcl);
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -135,8 +120,7 @@ void page_verdict(const struct page *page, const struct compare_run *run)
             run->fault == COMPARE_DEVICE_FAULT ? "&#10007;"
             : run->outcome == COMPARE_VERIFIED ? "&#10003;"
                                                : "&ndash;");
-    html_text(page->stream, compare_outcome_text(page->comparison, run, text));
-    fputs("</span>", page->stream);
+    html_print(page->stream, "%s</span>", compare_outcome_text(page->comparison, run, text));
 }
 
 void page_columns_head(const struct page *page, unsigned place)

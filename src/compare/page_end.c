@@ -9,11 +9,8 @@
 
 static void put_fact(const struct page *page, const char *name, const char *value)
 {
-    if (!*value)
-        return;
-    fprintf(page->stream, "<dt>%s</dt><dd>", name);
-    html_text(page->stream, value);
-    fputs("</dd>", page->stream);
+    if (*value)
+        html_print(page->stream, "<dt>%s</dt><dd>%s</dd>", name, value);
 }
 
 static void put_number_fact(const struct page *page, const char *name, uint64_t value,
@@ -89,19 +86,15 @@ static void put_command(const struct page *page, const char *command)
     size_t length = strlen(environment);
     if (length > 0 && strncmp(command, environment, length) == 0 && command[length] == ' ')
         command += length + 1;
-    html_text(page->stream, command);
-    putc('\n', page->stream);
+    html_print(page->stream, "%s\n", command);
 }
 
 static void put_commands(const struct page *page)
 {
     const struct comparison *comparison = page->comparison;
     fputs("<section id=\"commands\"><h2>To repeat it</h2>\n<pre>", page->stream);
-    if (*comparison->environment) {
-        fputs("export ", page->stream);
-        html_text(page->stream, comparison->environment);
-        putc('\n', page->stream);
-    }
+    if (*comparison->environment)
+        html_print(page->stream, "export %s\n", comparison->environment);
     put_command(page, comparison->command);
     fputs("# its runs alone\n", page->stream);
     for (size_t i = 0; i < comparison->run_count; i++) {

@@ -159,9 +159,8 @@ static void put_part_table(const struct page *page, const struct parts *parts)
             const struct compare_part *part = part_of(run, parts, row);
             count = part ? part->count : count;
         }
-        fputs("<tr><th scope=\"row\">", stream);
-        html_text(stream, part_name(row));
-        fprintf(stream, "</th><td class=\"n\">%" PRIu64 "</td>", count);
+        html_print(stream, "<tr><th scope=\"row\">%s</th><td class=\"n\">%zu</td>", part_name(row),
+                   (size_t)count);
         FOR_EACH_RUN(page, run)
         {
             const struct compare_part *part = part_of(run, parts, row);
@@ -170,12 +169,6 @@ static void put_part_table(const struct page *page, const struct parts *parts)
         fputs("</tr>\n", stream);
     }
     page_table_end(page);
-}
-
-static void put_name(const struct page *page, const struct compare_run *run, const char *before)
-{
-    fputs(before, page->stream);
-    html_text(page->stream, page->labels[run->device]);
 }
 
 /* What it cost to time the operations, and where the host's clock did it. */
@@ -188,18 +181,18 @@ static void put_clocks(const struct page *page)
         char text[UNIT_TEXT_SIZE];
         if (!compare_overhead_of(run, &overhead))
             continue;
-        fprintf(page->stream, "%s%s on ", before, text_factor(overhead, text));
-        put_name(page, run, "");
+        html_print(page->stream, "%s%s on %s", before, text_factor(overhead, text),
+                   page->labels[run->device]);
         before = ", ";
     }
     fputs(*before == ',' ? "." : "", page->stream);
-    before = " By the host&#39;s clock, since the driver takes no times, and waiting for each "
+    before = " By the host's clock, since the driver takes no times, and waiting for each "
              "command: ";
     FOR_EACH_RUN(page, run)
     {
         if (!run->operations_by_host || run->profiled_count == 0)
             continue;
-        put_name(page, run, before);
+        html_print(page->stream, "%s%s", before, page->labels[run->device]);
         before = ", ";
     }
     fputs(*before == ',' ? "." : "", page->stream);
@@ -277,9 +270,7 @@ static void put_bandwidth_table(const struct page *page, const struct parts *par
     fputs("<thead><tr><th scope=\"col\">Operation</th>", stream);
     put_device_columns(page, parts);
     for (size_t i = 0; i < parts->count; i++) {
-        fputs("<tr><th scope=\"row\">", stream);
-        html_text(stream, part_name(&parts->rows[i]));
-        fputs("</th>", stream);
+        html_print(stream, "<tr><th scope=\"row\">%s</th>", part_name(&parts->rows[i]));
         FOR_EACH_RUN(page, run)
         {
             const struct compare_device *device = &page->comparison->devices[run->device];
@@ -326,8 +317,7 @@ MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
         char text[HTML_UNIT_SIZE];
         if (device->copied_bytes == 0)
             continue;
-        fputs(first ? "" : ", ", page->stream);
-        html_text(page->stream, page->labels[run->device]);
+        html_print(page->stream, "%s%s", first ? "" : ", ", page->labels[run->device]);
         fprintf(page->stream, " %s/s", html_bytes(device->copied_bytes, text));
         first = false;
     }

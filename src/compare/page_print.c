@@ -44,18 +44,15 @@ static void put_problems(const struct page *page)
         fprintf(page->stream, "<div class=\"problem %s\"><p>",
                 run->fault == COMPARE_DEVICE_FAULT ? "bad" : "warn");
         page_device(page, run->device);
-        fputs(": ", page->stream);
-        html_text(page->stream, run->message);
-        if (run->outcome == COMPARE_DIFFERENT && run->fault == COMPARE_TRANSCRIPT_FAULT)
-            fputs("the transcript expects other values than the host reference computes",
-                  page->stream);
-        fputs("</p>", page->stream);
-        if (run->difference_count > 0)
-            fputs("<pre>", page->stream);
-        for (size_t i = 0; i < run->difference_count; i++) {
-            html_text(page->stream, run->differences[i]);
-            putc('\n', page->stream);
-        }
+        bool expects_other =
+            run->outcome == COMPARE_DIFFERENT && run->fault == COMPARE_TRANSCRIPT_FAULT;
+        html_print(page->stream, ": %s%s</p>", run->message,
+                   expects_other
+                       ? "the transcript expects other values than the host reference computes"
+                       : "");
+        fputs(run->difference_count > 0 ? "<pre>" : "", page->stream);
+        for (size_t i = 0; i < run->difference_count; i++)
+            html_print(page->stream, "%s\n", run->differences[i]);
         fputs(run->difference_count > 0 ? "</pre></div>\n" : "</div>\n", page->stream);
     }
 }
@@ -66,12 +63,9 @@ MUST_CHECK static enum healcl_status put_transcript(const struct page *page)
 {
     const struct compare_transcript *transcript = &page->comparison->transcripts[page->transcript];
     char text[HTML_UNIT_SIZE];
-    fprintf(page->stream, "<section id=\"t%zu\"><h2>", page->transcript);
-    if (page->comparison->transcript_count == 1)
-        fputs("Verdicts", page->stream);
-    else
-        html_text(page->stream, compare_base_name(transcript->file));
-    fputs("</h2><p class=\"meta\">", page->stream);
+    html_print(page->stream, "<section id=\"t%zu\"><h2>%s</h2><p class=\"meta\">", page->transcript,
+               page->comparison->transcript_count == 1 ? "Verdicts"
+                                                       : compare_base_name(transcript->file));
     page_path(page, transcript->file);
     fprintf(page->stream, ", %s</p>\n", html_bytes(transcript->bytes, text));
     put_verdicts(page);

@@ -91,13 +91,11 @@ MUST_CHECK static enum healcl_status put_speedup_chart(const struct page *page)
     }
     if (chart.high <= 0)
         return HEALCL_OK;
-    fprintf(page->stream,
-            "<div class=\"part\"><h3 id=\"speedup%zu\">Speed-up</h3><p class=\"note\">How many "
-            "times as fast as ",
-            page->transcript);
-    html_text(page->stream, page->labels[reference->device]);
-    fputs("; right of 1 is faster. Lines are the range of opposite quartiles.</p><figure>",
-          page->stream);
+    html_print(page->stream,
+               "<div class=\"part\"><h3 id=\"speedup%zu\">Speed-up</h3><p class=\"note\">How many "
+               "times as fast as %s; right of 1 is faster. Lines are the range of opposite "
+               "quartiles.</p><figure>",
+               page->transcript, page->labels[reference->device]);
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
     {

@@ -97,8 +97,11 @@ static void put_counting_transcripts(const struct page *page)
             if (!comparison->transcripts[i].counts)
                 continue;
             told++;
-            fputs(told == 1 ? "" : told == count ? " and " : ", ", page->stream);
-            html_text(page->stream, compare_base_name(comparison->transcripts[i].file));
+            html_print(page->stream, "%s%s",
+                       told == 1       ? ""
+                       : told == count ? " and "
+                                       : ", ",
+                       compare_base_name(comparison->transcripts[i].file));
         }
     }
 }
@@ -107,9 +110,8 @@ static void put_counting_transcripts(const struct page *page)
 static void put_extreme(const struct page *page, double factor, size_t transcript)
 {
     char text[UNIT_TEXT_SIZE];
-    fprintf(page->stream, "%s (", text_factor(factor, text));
-    html_text(page->stream, compare_base_name(page->comparison->transcripts[transcript].file));
-    putc(')', page->stream);
+    html_print(page->stream, "%s (%s)", text_factor(factor, text),
+               compare_base_name(page->comparison->transcripts[transcript].file));
 }
 
 static void put_fastest(const struct page *page)
@@ -120,12 +122,10 @@ static void put_fastest(const struct page *page)
     if (compare_own_devices(comparison) < 2 || best == comparison->device_count)
         return;
     const struct compare_mean *mean = &comparison->devices[best].mean;
-    fputs(" The fastest is ", page->stream);
-    html_text(page->stream, page->labels[best]);
-    if (best != comparison->base) {
-        fprintf(page->stream, ", %s times as fast as ", text_factor(mean->factor, text));
-        html_text(page->stream, page->labels[comparison->base]);
-    }
+    html_print(page->stream, " The fastest is %s", page->labels[best]);
+    if (best != comparison->base)
+        html_print(page->stream, ", %s times as fast as %s", text_factor(mean->factor, text),
+                   page->labels[comparison->base]);
     if (comparison->transcript_count > 1) {
         fputs(best == comparison->base         ? ", by the geometric mean over "
               : comparison->counting_count > 1 ? ": the geometric mean over "
@@ -200,11 +200,8 @@ static bool has_means(const struct comparison *comparison)
 
 static void put_link(const struct page *page, bool there, const char *id, const char *text)
 {
-    if (!there)
-        return;
-    fprintf(page->stream, "<li><a href=\"#%s\">", id);
-    html_text(page->stream, text);
-    fputs("</a></li>", page->stream);
+    if (there)
+        html_print(page->stream, "<li><a href=\"#%s\">%s</a></li>", id, text);
 }
 
 static bool takes_time(const struct compare_part *parts, size_t count)
@@ -277,9 +274,8 @@ static void begin_table(const struct page *page)
 
 static void begin_row(const struct page *page, size_t transcript)
 {
-    fprintf(page->stream, "<tr><th scope=\"row\"><a href=\"#t%zu\">", transcript);
-    html_text(page->stream, compare_base_name(page->comparison->transcripts[transcript].file));
-    fputs("</a></th>", page->stream);
+    html_print(page->stream, "<tr><th scope=\"row\"><a href=\"#t%zu\">%s</a></th>", transcript,
+               compare_base_name(page->comparison->transcripts[transcript].file));
 }
 
 /* Verdicts and medians of all transcripts, where there are several. */
@@ -327,10 +323,10 @@ static void put_means(const struct page *page)
     FILE *stream = page->stream;
     if (!has_means(comparison))
         return;
-    fputs("<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as ",
-          stream);
-    html_text(stream, page->labels[comparison->base]);
-    fputs(". The geometric mean is over ", stream);
+    html_print(stream,
+               "<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as "
+               "%s. The geometric mean is over ",
+               page->labels[comparison->base]);
     put_counting_transcripts(page);
     fputs(comparison->counting_count < comparison->transcript_count
               ? ": those that all devices have run right, but for devices that failed.</p>"
@@ -339,11 +335,9 @@ static void put_means(const struct page *page)
     fputs("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Device</th><th scope=\"col\" "
           "class=\"n mean\">Geometric mean</th>",
           stream);
-    for (size_t i = 0; i < comparison->transcript_count; i++) {
-        fprintf(stream, "<th scope=\"col\" class=\"n\"><a href=\"#t%zu\">", i);
-        html_text(stream, compare_base_name(comparison->transcripts[i].file));
-        fputs("</a></th>", stream);
-    }
+    for (size_t i = 0; i < comparison->transcript_count; i++)
+        html_print(stream, "<th scope=\"col\" class=\"n\"><a href=\"#t%zu\">%s</a></th>", i,
+                   compare_base_name(comparison->transcripts[i].file));
     fputs("</tr></thead><tbody>\n", stream);
     for (size_t j = 0; j < comparison->device_count; j++) {
         fputs("<tr><th scope=\"row\">", stream);
