@@ -199,15 +199,18 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct compa
 
 /* ---------------------------------------------------------------- runs */
 
-/* "healcl run" of a transcript on a device, so often: arguments for people, which end before the
- * file. Returns how many. */
-static size_t run_arguments(const struct session *session, const struct compare_run *run,
-                            const char *repeat, const char *arguments[ARGUMENTS_MAX])
+/* "healcl run" of a transcript on a device, so often. command: where that is told for people,
+ * without what only we want; may be NULL. */
+MUST_CHECK static enum healcl_status run_file(struct session *session, const char *selector,
+                                              size_t transcript, uint32_t repeat,
+                                              const char **command, struct process_result *result,
+                                              struct healcl_error *error)
 {
-    const char *selector = session->comparison.devices[run->device].selector;
-    size_t count = 0;
-    arguments[count++] = "healcl";
-    arguments[count++] = "run";
+    const char *arguments[ARGUMENTS_MAX] = {"healcl", "run"};
+    const char *file = session->files[transcript];
+    size_t count = 2;
+    char times[16];
+    snprintf(times, sizeof times, "%" PRIu32, repeat);
     if (strcmp(selector, COMPARE_REFERENCE) == 0) {
         arguments[count++] = "--reference";
     } else {
@@ -215,22 +218,14 @@ static size_t run_arguments(const struct session *session, const struct compare_
         arguments[count++] = selector;
     }
     arguments[count++] = "--repeat";
-    arguments[count++] = repeat;
-    return count;
-}
-
-/* Runs that, behind which stands what only we want. */
-MUST_CHECK static enum healcl_status start_run(struct session *session,
-                                               const struct compare_run *run,
-                                               const char *arguments[ARGUMENTS_MAX], size_t count,
-                                               struct process_result *result,
-                                               struct healcl_error *error)
-{
+    arguments[count++] = times;
+    arguments[count] = file;
+    if (command)
+        *command = compare_command_line(&session->comparison, arguments + 1, count);
     arguments[count++] = "--quiet";
     arguments[count++] = json_for_us;
     arguments[count++] = "--";
-    arguments[count++] = session->files[run->transcript];
-    arguments[count] = NULL;
+    arguments[count] = file;
     return run_child(session, arguments, session->timeout, result, error);
 }
 
@@ -239,10 +234,9 @@ MUST_CHECK static enum healcl_status run_once(struct session *session,
                                               struct compare_first *first,
                                               struct healcl_error *error)
 {
-    const char *arguments[ARGUMENTS_MAX];
+    const char *selector = session->comparison.devices[run->device].selector;
     struct process_result result;
-    TRY(start_run(session, run, arguments, run_arguments(session, run, "1", arguments), &result,
-                  error));
+    TRY(run_file(session, selector, run->transcript, 1, NULL, &result, error));
     compare_read_first(first, &result);
     process_result_release(&result);
     return HEALCL_OK;
@@ -307,16 +301,11 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
                                              struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
-    const char *file = session->files[run->transcript];
-    const char *arguments[ARGUMENTS_MAX];
-    char repeat[16];
-    snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
-    size_t count = run_arguments(session, run, repeat, arguments);
-    arguments[count] = file;
-    run->command = compare_command_line(comparison, arguments + 1, count);
-    progress_say(&session->progress, "%s: %s", comparison->devices[run->device].selector, file);
+    const char *selector = comparison->devices[run->device].selector;
     struct process_result result;
-    TRY(start_run(session, run, arguments, count, &result, error));
+    progress_say(&session->progress, "%s: %s", selector, session->files[run->transcript]);
+    TRY(run_file(session, selector, run->transcript, session->repeat, &run->command, &result,
+                 error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
     process_result_release(&result);
     return status == HEALCL_OK ? time_first_results(session, run, error) : status;
@@ -326,16 +315,14 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
 MUST_CHECK static enum healcl_status judge(struct session *session, size_t transcript,
                                            struct healcl_error *error)
 {
-    const char *file = session->files[transcript];
-    const char *const arguments[] = {"healcl",    "run", "--reference", "--quiet",
-                                     json_for_us, "--",  file,          NULL};
     struct compare_run *run;
     TRY(comparison_add_judge(&session->comparison, transcript, &run, error));
     if (!run)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&session->progress, "host reference: %s, which differs", file);
-    TRY(run_child(session, arguments, session->timeout, &result, error));
+    progress_say(&session->progress, "host reference: %s, which differs",
+                 session->files[transcript]);
+    TRY(run_file(session, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
     enum healcl_status status = compare_read_run(&session->comparison, run, &result, error);
     process_result_release(&result);
     return status;

@@ -225,13 +225,13 @@ enum healcl_status chart_end(struct chart *chart)
     bool written = fclose(chart->body) == 0;
     if (written) {
         fprintf(chart->stream,
-                "<svg class=\"chart\" role=\"img\" height=\"%u\" "
+                "<figure><svg class=\"chart\" role=\"img\" height=\"%u\" "
                 "style=\"width:calc(100%% - %dpx);margin:0 %dpx\"><title>%s</title>"
                 "<desc>%s</desc>\n",
                 chart->top + AXIS_HEIGHT, 2 * MARGIN, MARGIN, chart->title, chart->description);
         print_axis(chart);
         fputs(chart->text, chart->stream);
-        fputs("</svg>\n", chart->stream);
+        fputs("</svg>\n</figure></div>\n", chart->stream);
     }
     free(chart->text);
     chart->body = NULL;

@@ -51,7 +51,8 @@ struct chart {
  * any such value it is not to be drawn. */
 void chart_reach(struct chart *chart, double value);
 
-/* What is between them is drawn at the end, all or nothing. HEALCL_NO_MEMORY. */
+/* What is between them is drawn at the end, all or nothing, as a figure that ends a part of the
+ * page. HEALCL_NO_MEMORY. */
 void chart_begin(struct chart *chart);
 MUST_CHECK enum healcl_status chart_end(struct chart *chart);
 

@@ -154,8 +154,7 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
 enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", comparison->origin.healcl);
+    json_begin(&json, comparison->origin.healcl);
     json_string(&json, json.top, "date", comparison->origin.date);
     json_string(&json, json.top, "command", comparison->command);
     json_number(&json, json.top, "repeat", comparison->repeat);
@@ -172,5 +171,5 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
     cJSON *runs = json_array(&json, json.top, "runs");
     for (size_t i = 0; i < comparison->run_count; i++)
         add_run(&json, runs, comparison, &comparison->runs[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

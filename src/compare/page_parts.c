@@ -223,12 +223,10 @@ MUST_CHECK static enum healcl_status put_part_chart(const struct page *page, str
     }
     if (!bars)
         page_legend(page);
-    fputs("<figure>", page->stream);
     chart_begin(&chart);
     for (size_t i = 0; i < shown; i++)
         draw_part(page, &chart, parts, &parts->rows[i], bars);
     TRY(chart_end(&chart));
-    fputs("</figure></div>\n", page->stream);
     if (parts->segments)
         qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
     put_part_table(page, parts);
@@ -326,12 +324,10 @@ MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
           page->stream);
     if (page_timed_runs(page) > 1)
         page_legend(page);
-    fputs("<figure>", page->stream);
     chart_begin(&chart);
     for (size_t i = 0; i < shown; i++)
         draw_bandwidth(page, &chart, parts, &parts->rows[i]);
     TRY(chart_end(&chart));
-    fputs("</figure></div>\n", page->stream);
     put_bandwidth_table(page, parts);
     return HEALCL_OK;
 }

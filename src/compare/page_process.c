@@ -90,7 +90,6 @@ MUST_CHECK static enum healcl_status put_process_chart(const struct page *page)
         "healcl&#39;s.</p>",
         page->transcript, page->comparison->repeat, page->comparison->repeat == 1 ? "" : "s");
     put_phase_legend(page);
-    fputs("<figure>", page->stream);
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
     {
@@ -104,9 +103,7 @@ MUST_CHECK static enum healcl_status put_process_chart(const struct page *page)
             begin += phases[i];
         }
     }
-    TRY(chart_end(&chart));
-    fputs("</figure></div>\n", page->stream);
-    return HEALCL_OK;
+    return chart_end(&chart);
 }
 
 enum healcl_status page_process(const struct page *page)

@@ -63,14 +63,12 @@ MUST_CHECK static enum healcl_status put_time_chart(const struct page *page)
     fprintf(page->stream,
             "<div class=\"part\"><h3 id=\"time%zu\">Time of a run</h3><p class=\"note\">%s are "
             "medians, lines over them join the quartiles, ticks below are the single runs.%s"
-            "</p><figure>",
+            "</p>",
             page->transcript, chart.logarithmic ? "Points" : "Bars",
             chart.logarithmic ? " The axis is logarithmic." : "");
     chart_begin(&chart);
     FOR_EACH_RUN(page, run) draw_times(page, &chart, run);
-    TRY(chart_end(&chart));
-    fputs("</figure></div>\n", page->stream);
-    return HEALCL_OK;
+    return chart_end(&chart);
 }
 
 MUST_CHECK static enum healcl_status put_speedup_chart(const struct page *page)
@@ -94,7 +92,7 @@ MUST_CHECK static enum healcl_status put_speedup_chart(const struct page *page)
     html_print(page->stream,
                "<div class=\"part\"><h3 id=\"speedup%zu\">Speed-up</h3><p class=\"note\">How many "
                "times as fast as %s; right of 1 is faster. Lines are the range of opposite "
-               "quartiles.</p><figure>",
+               "quartiles.</p>",
                page->transcript, page->labels[reference->device]);
     chart_begin(&chart);
     FOR_EACH_RUN(page, run)
@@ -107,9 +105,7 @@ MUST_CHECK static enum healcl_status put_speedup_chart(const struct page *page)
         chart_interval(&chart, (unsigned)run->device, speedup.low, speedup.high);
         chart_mark(&chart, (unsigned)run->device, speedup.factor, page->labels[run->device]);
     }
-    TRY(chart_end(&chart));
-    fputs("</figure></div>\n", page->stream);
-    return HEALCL_OK;
+    return chart_end(&chart);
 }
 
 enum healcl_status page_times(const struct page *page)

@@ -439,32 +439,27 @@ MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, c
     return comparison_status(comparison, error);
 }
 
+/* *text: all of it, to be freed also behind an error. */
 MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
                                                struct healcl_error *error)
 {
-    enum { BLOCK = 1 << 16 };
-    size_t size = 0, capacity = 0;
+    char block[1 << 16];
+    size_t size, got;
     *text = NULL;
     FILE *file = fopen(path, "re");
     if (!file)
         FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
-    for (size_t got = 1; got > 0; size += got) {
-        if (capacity - size < BLOCK) {
-            capacity = 2 * capacity + 2 * (size_t)BLOCK;
-            char *grown = realloc(*text, capacity);
-            if (!grown) {
-                fclose(file);
-                NO_MEMORY(error);
-            }
-            *text = grown;
-        }
-        got = fread(*text + size, 1, capacity - size - 1, file);
-    }
-    bool failed = ferror(file);
+    FILE *copy = open_memstream(text, &size);
+    while (copy && (got = fread(block, 1, sizeof block, file)) > 0)
+        (void)fwrite(block, 1, got, copy);
+    bool failed = ferror(file), whole = copy && !ferror(copy);
     fclose(file);
+    if (copy && fclose(copy) != 0)
+        whole = false;
+    if (!whole)
+        NO_MEMORY(error);
     if (failed)
         FAIL(error, HEALCL_USAGE, "cannot read '%.480s'", path);
-    (*text)[size] = 0;
     return HEALCL_OK;
 }
 

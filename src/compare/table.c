@@ -67,7 +67,7 @@ MUST_CHECK static enum healcl_status print_runs(const struct comparison *compari
             first = false;
         }
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- geometric means */
@@ -102,8 +102,7 @@ MUST_CHECK static enum healcl_status print_means(const struct comparison *compar
     for (size_t j = 0; j < comparison->device_count; j++)
         add_means(table, comparison, j);
     putc('\n', style->stream);
-    if (!table_print(table, style->stream, style->width))
-        return HEALCL_NO_MEMORY;
+    TRY(table_print(table, style->stream, style->width));
     char label[LABEL_SIZE];
     fprintf(style->stream, "mean: the geometric one over %zu of %zu transcripts; 1.00 is %s\n",
             comparison->counting_count, comparison->transcript_count,

@@ -171,7 +171,7 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
                         total.nanoseconds);
     if (compiling_time(report) > 0)
         add_row_of_time(table, "compiling", compiling_time(report));
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -277,7 +277,7 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
     add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
     add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 static void print_clock(const struct run_facts *facts, const struct style *style)
