@@ -34,43 +34,25 @@ TEXT_COLUMN(profile_clock, run->profiled_count == 0  ? ""
 
 /* ---------------------------------------------------------------- times */
 
-#define TIME_COLUMN(name, member)                                                        \
+#define TIME_COLUMN(name, least_samples)                                                 \
     static bool name(const struct comparison *comparison, const struct compare_run *run, \
                      struct column_value *value)                                         \
     {                                                                                    \
         (void)comparison;                                                                \
         struct compare_times times;                                                      \
-        if (!compare_times_of(run, &times))                                              \
+        if (run->sample_count < least_samples || !compare_times_of(run, &times))         \
             return false;                                                                \
-        value->number = times.member;                                                    \
+        value->number = times.name;                                                      \
         return true;                                                                     \
     }
 
-TIME_COLUMN(median, median)
-TIME_COLUMN(low, low)
-TIME_COLUMN(high, high)
-TIME_COLUMN(least, least)
-TIME_COLUMN(most, most)
-
-static bool p95(const struct comparison *comparison, const struct compare_run *run,
-                struct column_value *value)
-{
-    (void)comparison;
-    struct compare_times times = {.p95 = 0};
-    (void)compare_times_of(run, &times);
-    value->number = times.p95;
-    return run->sample_count >= P95_SAMPLES;
-}
-
-static bool p99(const struct comparison *comparison, const struct compare_run *run,
-                struct column_value *value)
-{
-    (void)comparison;
-    struct compare_times times = {.p99 = 0};
-    (void)compare_times_of(run, &times);
-    value->number = times.p99;
-    return run->sample_count >= P99_SAMPLES;
-}
+TIME_COLUMN(median, 1)
+TIME_COLUMN(low, 1)
+TIME_COLUMN(high, 1)
+TIME_COLUMN(least, 1)
+TIME_COLUMN(most, 1)
+TIME_COLUMN(p95, P95_SAMPLES)
+TIME_COLUMN(p99, P99_SAMPLES)
 
 static bool spread(const struct comparison *comparison, const struct compare_run *run,
                    struct column_value *value)

@@ -75,20 +75,9 @@ const char *html_bytes(uint64_t bytes, char text[HTML_UNIT_SIZE])
     return with_unit(text_bytes(bytes, plain), text);
 }
 
-static void put_cell(FILE *stream, const char *attribute, uint64_t value, const char *text)
-{
-    fprintf(stream, "<td class=\"n\" data-%s=\"%" PRIu64 "\">%s</td>", attribute, value,
-            value > 0 ? text : "&ndash;");
-}
-
 void html_time_cell(FILE *stream, uint64_t nanoseconds)
 {
     char text[HTML_UNIT_SIZE];
-    put_cell(stream, "ns", nanoseconds, html_time(nanoseconds, text));
-}
-
-void html_bytes_cell(FILE *stream, uint64_t bytes)
-{
-    char text[HTML_UNIT_SIZE];
-    put_cell(stream, "bytes", bytes, html_bytes(bytes, text));
+    fprintf(stream, "<td class=\"n\" data-ns=\"%" PRIu64 "\">%s</td>", nanoseconds,
+            nanoseconds > 0 ? html_time(nanoseconds, text) : "&ndash;");
 }

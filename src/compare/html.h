@@ -20,9 +20,7 @@ enum { HTML_UNIT_SIZE = 48 };
 const char *html_time(uint64_t nanoseconds, char text[HTML_UNIT_SIZE]);
 const char *html_bytes(uint64_t bytes, char text[HTML_UNIT_SIZE]);
 
-/* Cells of numbers in a table's row; a dash for 0. The number itself is in the attribute data-ns
- * or data-bytes. */
+/* A cell in a table's row; a dash for 0. The number itself is in the attribute data-ns. */
 void html_time_cell(FILE *stream, uint64_t nanoseconds);
-void html_bytes_cell(FILE *stream, uint64_t bytes);
 
 #endif

@@ -180,6 +180,11 @@ struct chart page_chart(const struct page *page, enum chart_unit unit, const cha
         .stream = page->stream, .unit = unit, .title = title, .description = description};
 }
 
+void page_chart_end(const struct page *page, struct chart *chart)
+{
+    *page->no_memory |= chart_end(chart) != HEALCL_OK;
+}
+
 void page_chart_row(const struct page *page, struct chart *chart, size_t device, const char *note)
 {
     const struct compare_device *about = &page->comparison->devices[device];

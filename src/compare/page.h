@@ -11,6 +11,7 @@ enum { NOTE_SIZE = 192 }; /* of the HTML at the right of a chart's row */
 struct page {
     FILE *stream;
     const struct comparison *comparison;
+    bool *no_memory;                               /* becomes true where something has none */
     size_t transcript;                             /* that is told of now */
     char labels[COMPARE_DEVICES_MAX][LABEL_SIZE];  /* compare_device_label */
     char details[COMPARE_DEVICES_MAX][LABEL_SIZE]; /* compare_device_detail */
@@ -36,6 +37,9 @@ void page_device_details(const struct page *page, size_t device);
 
 /* A text, with the home folder as "~". */
 void page_path(const struct page *page, const char *path);
+
+/* Ends a chart. */
+void page_chart_end(const struct page *page, struct chart *chart);
 
 /* Begins a device's row in a chart. */
 void page_chart_row(const struct page *page, struct chart *chart, size_t device, const char *note);
@@ -66,11 +70,11 @@ void page_origin(const struct page *page, const struct compare_origin *origin);
 void page_top(const struct page *page);
 
 /* About the page's transcript; each begins with a heading whose id is "timeN" with the number of
- * the transcript, and so on. HEALCL_NO_MEMORY. */
-MUST_CHECK enum healcl_status page_times(const struct page *page);   /* page_times.c */
-MUST_CHECK enum healcl_status page_process(const struct page *page); /* page_process.c */
+ * the transcript, and so on. */
+void page_times(const struct page *page);   /* page_times.c */
+void page_process(const struct page *page); /* page_process.c */
 /* page_parts.c: segments, operations, shares of the bandwidth. */
-MUST_CHECK enum healcl_status page_parts(const struct page *page);
+void page_parts(const struct page *page);
 
 /* page_end.c: devices, commands, what figures mean. */
 void page_end(const struct page *page);

@@ -68,18 +68,18 @@ static void add_parts(struct parts *parts, const struct compare_run *run)
 }
 
 /* All parts that take any time; those that take the most first. */
-MUST_CHECK static enum healcl_status collect(const struct page *page, struct parts *parts)
+static void collect(const struct page *page, struct parts *parts)
 {
     size_t room = 1;
     FOR_EACH_RUN(page, run) room += parts->segments ? run->segment_count : run->operation_count;
     parts->rows = calloc(room, sizeof *parts->rows);
+    *page->no_memory |= !parts->rows;
     if (!parts->rows)
-        return HEALCL_NO_MEMORY;
+        return;
     FOR_EACH_RUN(page, run) add_parts(parts, run);
     qsort(parts->rows, parts->count, sizeof *parts->rows, longer_first);
     while (parts->count > 0 && parts->rows[parts->count - 1].most == 0)
         parts->count--;
-    return HEALCL_OK;
 }
 
 static const char *part_name(const struct part_row *row)
@@ -198,7 +198,7 @@ static void put_clocks(const struct page *page)
     fputs(*before == ',' ? "." : "", page->stream);
 }
 
-MUST_CHECK static enum healcl_status put_part_chart(const struct page *page, struct parts *parts)
+static void put_part_chart(const struct page *page, struct parts *parts)
 {
     bool bars = page_timed_runs(page) == 1;
     size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
@@ -226,11 +226,10 @@ MUST_CHECK static enum healcl_status put_part_chart(const struct page *page, str
     chart_begin(&chart);
     for (size_t i = 0; i < shown; i++)
         draw_part(page, &chart, parts, &parts->rows[i], bars);
-    TRY(chart_end(&chart));
+    page_chart_end(page, &chart);
     if (parts->segments)
         qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
     put_part_table(page, parts);
-    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- bandwidth */
@@ -284,8 +283,7 @@ static void put_bandwidth_table(const struct page *page, const struct parts *par
 }
 
 /* parts: the kinds of operations, the longest first. */
-MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
-                                                   const struct parts *parts)
+static void put_bandwidth(const struct page *page, const struct parts *parts)
 {
     struct chart chart =
         page_chart(page, CHART_PERCENT, "Share of the measured bandwidth by kind of operation",
@@ -298,7 +296,7 @@ MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
                                                 part_of(run, parts, &parts->rows[i])));
     }
     if (chart.high <= 0)
-        return HEALCL_OK;
+        return;
     const double whole = 100; /* percent: an axis that makes much of little misleads */
     chart_reach(&chart, whole);
     chart.logarithmic = true; /* shares lie orders of magnitude apart */
@@ -327,12 +325,11 @@ MUST_CHECK static enum healcl_status put_bandwidth(const struct page *page,
     chart_begin(&chart);
     for (size_t i = 0; i < shown; i++)
         draw_bandwidth(page, &chart, parts, &parts->rows[i]);
-    TRY(chart_end(&chart));
+    page_chart_end(page, &chart);
     put_bandwidth_table(page, parts);
-    return HEALCL_OK;
 }
 
-enum healcl_status page_parts(const struct page *page)
+void page_parts(const struct page *page)
 {
     struct parts segments = {
         .segments = true,
@@ -348,16 +345,14 @@ enum healcl_status page_parts(const struct page *page)
         .heading = "By kind of operation",
         .note = "All operations of a kind in one run; medians of up to 5 runs behind the others, "
                 "which alone take these times."};
-    enum healcl_status status = collect(page, &segments);
-    if (status == HEALCL_OK)
-        status = collect(page, &kinds);
-    if (status == HEALCL_OK && segments.count > 0)
-        status = put_part_chart(page, &segments);
-    if (status == HEALCL_OK && kinds.count > 0)
-        status = put_part_chart(page, &kinds);
-    if (status == HEALCL_OK && kinds.count > 0)
-        status = put_bandwidth(page, &kinds);
+    collect(page, &segments);
+    collect(page, &kinds);
+    if (segments.count > 0)
+        put_part_chart(page, &segments);
+    if (kinds.count > 0) {
+        put_part_chart(page, &kinds);
+        put_bandwidth(page, &kinds);
+    }
     free(segments.rows);
     free(kinds.rows);
-    return status;
 }

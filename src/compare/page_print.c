@@ -59,7 +59,7 @@ static void put_problems(const struct page *page)
 
 /* ---------------------------------------------------------------- a transcript */
 
-MUST_CHECK static enum healcl_status put_transcript(const struct page *page)
+static void put_transcript(const struct page *page)
 {
     const struct compare_transcript *transcript = &page->comparison->transcripts[page->transcript];
     char text[HTML_UNIT_SIZE];
@@ -70,16 +70,16 @@ MUST_CHECK static enum healcl_status put_transcript(const struct page *page)
     fprintf(page->stream, ", %s</p>\n", html_bytes(transcript->bytes, text));
     put_verdicts(page);
     put_problems(page);
-    TRY(page_times(page));
-    TRY(page_parts(page));
-    TRY(page_process(page));
+    page_times(page);
+    page_parts(page);
+    page_process(page);
     fputs("</section>\n", page->stream);
-    return HEALCL_OK;
 }
 
 enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream)
 {
-    struct page page = {.stream = stream, .comparison = comparison};
+    bool no_memory = false;
+    struct page page = {.stream = stream, .comparison = comparison, .no_memory = &no_memory};
     for (size_t i = 0; i < comparison->device_count; i++) {
         compare_device_label(comparison, i, page.labels[i]);
         compare_device_detail(comparison, i, false, page.details[i]);
@@ -87,8 +87,8 @@ enum healcl_status compare_print_html(const struct comparison *comparison, FILE 
     page_top(&page);
     for (size_t i = 0; i < comparison->transcript_count; i++) {
         page.transcript = i;
-        TRY(put_transcript(&page));
+        put_transcript(&page);
     }
     page_end(&page);
-    return HEALCL_OK;
+    return no_memory ? HEALCL_NO_MEMORY : HEALCL_OK;
 }

@@ -76,7 +76,7 @@ static void put_phase_legend(const struct page *page)
     fputs("</ul>\n", page->stream);
 }
 
-MUST_CHECK static enum healcl_status put_process_chart(const struct page *page)
+static void put_process_chart(const struct page *page)
 {
     struct chart chart = page_chart(page, CHART_TIME, "What each process spent its time on",
                                     "A bar for each device, divided into phases. The table below "
@@ -103,13 +103,12 @@ MUST_CHECK static enum healcl_status put_process_chart(const struct page *page)
             begin += phases[i];
         }
     }
-    return chart_end(&chart);
+    page_chart_end(page, &chart);
 }
 
-enum healcl_status page_process(const struct page *page)
+void page_process(const struct page *page)
 {
     put_first_results(page);
-    TRY(put_process_chart(page));
+    put_process_chart(page);
     put_table(page, IN_COSTS, "costs");
-    return HEALCL_OK;
 }

@@ -23,7 +23,10 @@ static const char *plural(uint64_t count)
 
 /* ---------------------------------------------------------------- the verdict */
 
-const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
+enum { VERDICT_TEXT_SIZE = 160 };
+
+/* "verified: 8 of 10 results (2 carry no expected tensor)"; returns text. */
+static const char *verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
 {
     const struct healcl_report *report = facts->report;
     uint64_t total = report->results, bare = total - report->results_compared;
@@ -59,7 +62,7 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 {
     char text[VERDICT_TEXT_SIZE];
     enum healcl_verdict verdict = facts->report->verdict;
-    report_verdict_text(facts, text);
+    verdict_text(facts, text);
     if (!style->colour) {
         fprintf(style->stream, "%s\n", text);
         return;
