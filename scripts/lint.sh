@@ -69,7 +69,8 @@ kernels core|transcript|ops|plan|device|kernels|cl
 run core|transcript|ops|plan|reference|device|kernels|run
 check core|transcript|ops|plan|reference|device|kernels|run|check
 report core|transcript|ops|plan|device|kernels|run|check|report
-cli core|transcript|ops|plan|device|run|check|report|cli
+compare core|report|compare
+cli core|transcript|ops|plan|device|run|check|report|compare|cli
 END
     return "$bad"
 }

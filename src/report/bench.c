@@ -131,11 +131,10 @@ enum healcl_status report_bench_json(const struct device_info *device,
                                      const struct bench_result *results, size_t count, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), device);
     cJSON *list = json_array(&json, json.top, "results");
     for (size_t i = 0; i < count; i++)
         add_result(&json, json_object(&json, list, NULL), &results[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

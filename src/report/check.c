@@ -245,8 +245,7 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
 {
     struct json json;
     const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     report_self_test(&json, json.top,
                      facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
@@ -261,5 +260,5 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++)
         add_failure(&json, json_object(&json, failures, NULL), &facts->failures[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -182,8 +182,7 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
                                         [DIAGNOSIS_WHOLE] = "whole run differs"};
     const struct diagnosis *diagnosis = facts->diagnosis;
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     report_self_test(&json, json.top,
@@ -194,7 +193,7 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
     if (diagnosis->kind == DIAGNOSIS_WHOLE)
         json_string(&json, json.top, "failure", diagnosis->failure.message);
     if (!diagnosis->step)
-        return report_finish_json(&json, stream);
+        return json_print(&json, stream);
     add_step(&json, json_object(&json, json.top, "first"), diagnosis);
     if (diagnosis->kind == DIAGNOSIS_FAILS)
         json_string(&json, json.top, "failure", diagnosis->failure.message);
@@ -202,5 +201,5 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
         add_difference(&json, json_object(&json, json.top, "difference"), diagnosis);
     if (diagnosis->kind != DIAGNOSIS_EXPECTED)
         add_case(&json, json.top, facts);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

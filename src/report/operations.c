@@ -55,8 +55,7 @@ static void add_forms(struct json *json, cJSON *object, enum operation_id id)
 enum healcl_status report_operations_json(FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     cJSON *list = json_array(&json, json.top, "operations");
     for (size_t id = 0; id < OPERATION_COUNT; id++) {
         cJSON *object = json_object(&json, list, NULL);
@@ -67,5 +66,5 @@ enum healcl_status report_operations_json(FILE *stream)
         json_string(&json, object, "meaning", operations[id].meaning);
         add_forms(&json, object, (enum operation_id)id);
     }
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

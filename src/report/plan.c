@@ -51,7 +51,7 @@ MUST_CHECK static enum healcl_status print_segments(const struct plan *plan,
         table_cell(table, "%s", segment->bytes_up ? text_bytes(segment->bytes_up, text) : "-");
         table_cell(table, "%s", segment->bytes_down ? text_bytes(segment->bytes_down, text) : "-");
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
@@ -70,7 +70,7 @@ MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const 
         table_cell(table, "%s", operations[id].family);
         table_cell(table, "%" PRIu64, count);
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 enum healcl_status report_plan(const char *file, const struct plan *plan, const struct style *style)
@@ -123,8 +123,7 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                     const struct healcl_device *device, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", file);
     json_number(&json, json.top, "entries", plan->entries);
     json_number(&json, json.top, "operations", count_operations(plan));
@@ -143,5 +142,5 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
         add_segment(&json, segments, &plan->segments[i]);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

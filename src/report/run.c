@@ -23,7 +23,10 @@ static const char *plural(uint64_t count)
 
 /* ---------------------------------------------------------------- the verdict */
 
-const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
+enum { VERDICT_TEXT_SIZE = 160 };
+
+/* "verified: 8 of 10 results (2 carry no expected tensor)"; returns text. */
+static const char *verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
 {
     const struct healcl_report *report = facts->report;
     uint64_t total = report->results, bare = total - report->results_compared;
@@ -59,7 +62,7 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 {
     char text[VERDICT_TEXT_SIZE];
     enum healcl_verdict verdict = facts->report->verdict;
-    report_verdict_text(facts, text);
+    verdict_text(facts, text);
     if (!style->colour) {
         fprintf(style->stream, "%s\n", text);
         return;
@@ -171,7 +174,7 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
                         total.nanoseconds);
     if (compiling_time(report) > 0)
         add_row_of_time(table, "compiling", compiling_time(report));
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -277,7 +280,7 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
     add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
     add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 static void print_clock(const struct run_facts *facts, const struct style *style)

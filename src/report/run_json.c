@@ -68,8 +68,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
 {
     const struct healcl_report *report = facts->report;
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
     if (facts->device) {
         cJSON *device = json_object(&json, json.top, "device");
@@ -102,5 +101,5 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts->plan, &facts->plan->segments[i], &report->segments[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }
