@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "lab/bench.h"
 #include "ops/ops.h"
-#include "run/bench.h"
 
 /* ---------------------------------------------------------------- words */
 

@@ -14,7 +14,7 @@
 #ifndef HEALCL_TESTS_HELPER_SCRIPT_H
 #define HEALCL_TESTS_HELPER_SCRIPT_H
 
-#include "check/transcript_text.h"
+#include "lab/transcript_text.h"
 #include "plan/plan.h"
 #include "run/run.h"
 

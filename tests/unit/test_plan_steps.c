@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/placement.h"
 #include "helper_script.h"
+#include "lab/placement.h"
 
 static const uint64_t seed = 0x97a4;
 

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "run/bench_case.h"
-#include "run/bench_prime.h"
+#include "lab/bench_case.h"
+#include "lab/bench_prime.h"
 #include "run/run.h"
 
 __extension__ typedef unsigned __int128 uint128;
