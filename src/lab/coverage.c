@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
@@ -64,8 +63,6 @@ static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
     for (size_t i = 0; i < count; i++)
         if (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes))
             return count;
-    if (count == COVERAGE_ROWS_MAX)
-        abort(); /* it is too small for the op table */
     rows[count] = (struct coverage_row){.number = (uint32_t)count, .form = form, .dtypes = dtypes};
     return count + 1;
 }
@@ -73,7 +70,7 @@ static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
 size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
 {
     size_t count = 0;
-    for (size_t i = 0; i < form_count; i++)
+    for (size_t i = 0; i < COVERAGE_FORMS; i++)
         for (int value = 0; value < DTYPE_COUNT; value++)
             for (int also = 0; also < DTYPE_COUNT; also++)
                 for (int index = 0; index < DTYPE_COUNT; index++)
@@ -116,7 +113,7 @@ bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
     int length = 0;
     if (sscanf(text, "%9" SCNu32 ":%9" SCNd64 "x%9" SCNd64 ":%*[a-z-]:%9" SCNu64 "%n", &cell->row,
                &cell->size.n, &cell->size.k, &cell->variant, &length) != 4 ||
-        text[length] != 0 || cell->size.n < 1 || cell->size.k < 1)
+        text[length] != 0 || cell->size.n < 1 || cell->size.k < 1 || cell->size.k > COPRIME_MAX)
         return false;
     for (int i = 0; i <= ARRANGEMENT_COUNT; i++) {
         cell->arrangement = (enum arrangement)i;

@@ -15,7 +15,22 @@ struct coverage_size {
     int64_t n, k;
 };
 
-enum { COVERAGE_SIZES_MAX = 128, COVERAGE_ROWS_MAX = 1024 };
+/* The forms of ops.def. */
+enum {
+    COVERAGE_FORMS = 0
+#define OPERATION(...)
+#define FORM(...) +1
+#include "ops/ops.def"
+#undef OPERATION
+#undef FORM
+};
+
+enum {
+    COVERAGE_SIZES_MAX = 128,
+    /* A form's rows: dtypes of values × of the tensor that may have another × indices or not. */
+    COVERAGE_FORM_ROWS = DTYPE_COUNT * DTYPE_COUNT * 2,
+    COVERAGE_ROWS_MAX = COVERAGE_FORM_ROWS * COVERAGE_FORMS,
+};
 
 struct coverage_sizes {
     size_t count;
@@ -62,6 +77,7 @@ struct coverage_cell {
 /* What a cell is called on the command line: "37:512x3:strided:42". */
 enum { COVERAGE_CELL_SIZE = 96 };
 const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE]);
+/* Returns false for what names no cell: k is at most COPRIME_MAX. */
 bool coverage_cell_parse(const char *text, struct coverage_cell *cell);
 
 /* Is told of every cell that was not right: why->status is HEALCL_DIFFERENT where it differs,

@@ -120,20 +120,17 @@ static int64_t span_of(int64_t size, int64_t step)
 static struct layout stored_shape(const struct place *place, const struct problem_tensor *tensor)
 {
     int64_t shape[LAYOUT_RANK];
-    struct layout stored;
     uint32_t rank = tensor->shape.rank;
     for (uint32_t i = 0; i < rank; i++)
         shape[i] = place->repeated[place->order[i]] ? 1 : tensor->shape.shape[place->order[i]];
-    if (layout_init(&stored, rank, shape, 8, NULL) != HEALCL_OK)
-        abort();
-    return stored;
+    return layout_of_shape(rank, shape);
 }
 
 /* The shape of a storage that holds just this tensor. */
 static struct layout storage_shape(const struct place *place, const struct problem_tensor *tensor)
 {
     int64_t shape[LAYOUT_RANK];
-    struct layout layout, stored = stored_shape(place, tensor);
+    struct layout stored = stored_shape(place, tensor);
     uint32_t rank = 0;
     if (place->leading)
         shape[rank++] = 3;
@@ -142,9 +139,7 @@ static struct layout storage_shape(const struct place *place, const struct probl
         shape[rank++] =
             place->before[axis] + span_of(stored.shape[i], place->step[axis]) + place->after[axis];
     }
-    if (layout_init(&layout, rank, shape, 8, NULL) != HEALCL_OK)
-        abort();
-    return layout;
+    return layout_of_shape(rank, shape);
 }
 
 static void set_layout(struct place *place, const struct problem_tensor *tensor,
@@ -193,8 +188,7 @@ static void finish_flat(struct placement *placement, const struct problem *probl
     }
     end += 3;
     storage->dtype = problem->tensors[problem->out].dtype;
-    if (layout_init(&storage->shape, 1, &end, 8, NULL) != HEALCL_OK)
-        abort();
+    storage->shape = layout_of_shape(1, &end);
     placement->storage_count++;
     placement->shared = true;
 }

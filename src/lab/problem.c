@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- dtypes */
@@ -94,8 +93,6 @@ static void set_shape(struct maker *maker, const char *name, uint32_t rank, cons
                                  "%s{\"arg_type\":\"INT\",\"value\":%" PRId64 "}", axis ? "," : "",
                                  shape[axis]);
     snprintf(text + used, ARGUMENT_TEXT_SIZE - used, "]}");
-    if (used + 4 > ARGUMENT_TEXT_SIZE)
-        abort();
 }
 
 static struct problem_tensor *set_tensor(struct maker *maker, const char *name, uint32_t rank,
@@ -110,8 +107,7 @@ static struct problem_tensor *set_tensor(struct maker *maker, const char *name, 
         tensor->dtype = maker->dtypes->also;
     if (is_index_parameter(&maker->problem->form->parameters[i]))
         tensor->dtype = maker->dtypes->index;
-    if (layout_init(&tensor->shape, rank, shape, 8, NULL) != HEALCL_OK)
-        abort();
+    tensor->shape = layout_of_shape(rank, shape);
     return tensor;
 }
 
@@ -504,8 +500,7 @@ static void make_upload(struct maker *maker)
     uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
     payload->present = true;
     payload->dtype = maker->dtypes->value;
-    if (layout_init(&payload->shape, rank, shape, 8, NULL) != HEALCL_OK)
-        abort();
+    payload->shape = layout_of_shape(rank, shape);
     maker->problem->payload_fortran = choose(maker, 2);
 }
 
@@ -685,7 +680,7 @@ static void make(struct maker *maker)
     case OPERATION_PERMUTE: make_permute(maker); break;
     case OPERATION_PAD_SINGLE_AXIS:
     case OPERATION_REPEAT_INTERLEAVE: make_pad_or_repeat(maker); break;
-    case OPERATION_COUNT: abort(); /* a new operation needs a problem here */
+    case OPERATION_COUNT: break;
     }
 }
 

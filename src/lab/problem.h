@@ -27,7 +27,7 @@ struct problem_tensor {
     int64_t low, high;
 };
 
-enum { ARGUMENT_TEXT_SIZE = 512 };
+enum { ARGUMENT_TEXT_SIZE = 1024 };
 
 struct problem {
     const struct form *form;
