@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/transcript_text.h"
 #include "lab/view.h"
+#include "ops/ops.h"
 #include "run/run.h"
 
 /* ---------------------------------------------------------------- operands */
@@ -217,28 +217,6 @@ static uint64_t candidate_bytes(const struct candidate *candidate)
 
 /* ---------------------------------------------------------------- writing tensors */
 
-static void put_name(struct text *text, char kind, int number)
-{
-    char name[16];
-    snprintf(name, sizeof name, "%c%d", kind, number);
-    text_tensor(text, name);
-}
-
-static void end_operation(struct text *text, char kind, int number)
-{
-    text_put(text, "],\"out\":");
-    put_name(text, kind, number);
-    text_put(text, "}}");
-}
-
-static void put_upload(struct text *text, char kind, int number, enum dtype dtype,
-                       const struct layout *shape, const void *packed)
-{
-    text_begin(text, "host_to_device");
-    text_payload(text, dtype, shape, false, packed);
-    end_operation(text, kind, number);
-}
-
 /* Whether a transform's input is the same for all moduli. */
 static bool is_tiled(const struct candidate *candidate)
 {
@@ -254,22 +232,6 @@ static struct layout argument_layout(const struct candidate *candidate, int i)
     if (i == 0 && is_tiled(candidate))
         layout.shape[2] = 1;
     return layout;
-}
-
-/* Uploads the operand's elements as a contiguous tensor t<i>. */
-static void put_contiguous(struct text *text, const struct candidate *candidate, int i)
-{
-    const struct operand *operand = &candidate->operands[i];
-    struct layout layout = argument_layout(candidate, i);
-    void *packed = malloc((size_t)layout_elements(&layout) * dtype_size(operand->dtype) + 1);
-    if (!packed) {
-        text->failed = true;
-        return;
-    }
-    view_gather(&layout, dtype_size(operand->dtype), operand->image, packed);
-    layout = layout_packed(&layout);
-    put_upload(text, 't', i, operand->dtype, &layout, packed);
-    free(packed);
 }
 
 /*
@@ -323,82 +285,40 @@ static bool find_recipe(const struct layout *layout, struct recipe *recipe)
     return fits;
 }
 
-static void put_int_call(struct text *text, const char *operation, int i, int64_t first,
-                         int64_t second, bool two)
+/* t<i> = the recipe's part of s<storage>, from offset on, with the layout's axes. */
+static void put_view(struct writer *writer, const struct recipe *recipe,
+                     const struct layout *layout, int i, int storage, int64_t offset)
 {
-    text_begin(text, operation);
-    put_name(text, 't', i);
-    text_put(text, ",");
-    text_int(text, first);
-    if (two) {
-        text_put(text, ",");
-        text_int(text, second);
-    }
-    end_operation(text, 't', i);
-}
-
-/* t<i> = the recipe's part of s<storage>, its axes by falling strides. */
-static void put_part(struct text *text, const struct recipe *recipe, const struct layout *layout,
-                     int i, int storage, int64_t offset)
-{
-    int64_t shape[LAYOUT_RANK + 1];
-    uint32_t rank = 0;
-    text_begin(text, "get_slice");
-    put_name(text, 's', storage);
-    text_put(text, ",{\"arg_type\":\"SHAPE\",\"value\":[");
-    text_slice(text, offset, offset + recipe->total, 1);
-    text_put(text, "]}");
-    end_operation(text, 't', i);
-    for (uint32_t j = 0; j < recipe->count; j++)
-        shape[rank++] = recipe->extent[j];
-    shape[rank++] = recipe->inner;
-    text_begin(text, "reshape");
-    put_name(text, 't', i);
-    text_put(text, ",");
-    text_shape(text, rank, shape);
-    end_operation(text, 't', i);
-    text_begin(text, "get_slice");
-    put_name(text, 't', i);
-    text_put(text, ",{\"arg_type\":\"SHAPE\",\"value\":[");
+    char name[16], text[SHAPE_TEXT_SIZE], index[VIEW_INDEX_SIZE] = "";
+    struct layout extents = {.rank = recipe->count + 1};
+    uint32_t order[LAYOUT_RANK];
+    int used = 0;
     for (uint32_t j = 0; j < recipe->count; j++) {
         int64_t last = (layout->shape[recipe->order[j]] - 1) * recipe->step[j];
-        text_slice(text, 0, last + 1, recipe->step[j]);
-        text_put(text, ",");
+        extents.shape[j] = recipe->extent[j];
+        used += sprintf(index + used, ":%" PRId64 ":%" PRId64 ",", last + 1, recipe->step[j]);
     }
-    text_int(text, 0);
-    text_put(text, "]}");
-    end_operation(text, 't', i);
-}
-
-/* Puts the axes of t<i> in order, and adds those of one element. */
-static void put_axes(struct text *text, const struct recipe *recipe, const struct layout *layout,
-                     int i)
-{
-    uint32_t order[LAYOUT_RANK], to = 0;
+    extents.shape[recipe->count] = recipe->inner;
+    snprintf(name, sizeof name, "t%d", i);
+    writer_call(writer, name, "get_slice", "s%d [%" PRId64 ":%" PRId64 "]", storage, offset,
+                offset + recipe->total);
+    writer_call(writer, name, "reshape", "%s %s", name, layout_shape_text(&extents, text));
+    writer_call(writer, name, "get_slice", "%s [%s0]", name, index);
     memcpy(order, recipe->order, sizeof order);
+    view_order_axes(writer, name, recipe->count, order);
     for (uint32_t axis = 0; axis < layout->rank; axis++) {
-        uint32_t from = to;
-        while (from < recipe->count && order[from] != axis)
-            from++;
-        if (from == recipe->count)
+        int64_t size = layout->shape[axis];
+        if (size > 1 && layout->stride[axis] != 0)
             continue;
-        if (from != to)
-            put_int_call(text, "moveaxis", i, from, to, true);
-        memmove(order + to + 1, order + to, (from - to) * sizeof *order);
-        order[to++] = axis;
-    }
-    for (uint32_t axis = 0; axis < layout->rank; axis++) {
-        if (layout->shape[axis] > 1 && layout->stride[axis] != 0)
-            continue;
-        put_int_call(text, "unsqueeze", i, axis, 0, false);
-        if (layout->shape[axis] > 1)
-            put_int_call(text, "expand", i, axis, layout->shape[axis], true);
+        writer_call(writer, name, "unsqueeze", "%s %" PRIu32, name, axis);
+        if (size > 1)
+            writer_call(writer, name, "expand", "%s %" PRIu32 " %" PRId64, name, axis, size);
     }
 }
 
 /* The operands of one storage as views of the part of it that they need, from a multiple of eight
  * elements on: vectors lie as they did. */
-static bool put_shared(struct text *text, const struct candidate *candidate, int first)
+static bool put_shared(struct writer *writer, const struct candidate *candidate, int first)
 {
     const struct operand *operands = candidate->operands;
     struct recipe recipes[OPERANDS];
@@ -418,20 +338,21 @@ static bool put_shared(struct text *text, const struct candidate *candidate, int
     int64_t inside = operands[first].image_elements - start, count = end - start;
     char *bytes = calloc((size_t)count, size);
     if (!bytes) {
-        text->failed = true;
+        writer->failed = true;
         return false;
     }
     memcpy(bytes, (const char *)operands[first].image + (size_t)start * size,
            (size_t)(inside < count ? inside : count) * size);
-    const struct layout flat = {.rank = 1, .shape = {count}, .stride = {1}};
-    put_upload(text, 's', first, operands[first].dtype, &flat, bytes);
+    const struct layout flat = layout_of_shape(1, &count);
+    char name[16];
+    snprintf(name, sizeof name, "s%d", first);
+    writer_upload(writer, name, operands[first].dtype, &flat, false, bytes);
     free(bytes);
     for (int i = first; i < OPERANDS; i++) {
         if (!operands[i].present || operands[i].image != operands[first].image)
             continue;
         struct layout layout = argument_layout(candidate, i);
-        put_part(text, &recipes[i], &layout, i, first, layout.offset - start);
-        put_axes(text, &recipes[i], &layout, i);
+        put_view(writer, &recipes[i], &layout, i, first, layout.offset - start);
     }
     return true;
 }
@@ -446,83 +367,86 @@ static bool is_first_of_storage(const struct candidate *candidate, int i)
 }
 
 /* Returns false where the tensors cannot be made. */
-static bool put_tensors(struct text *text, const struct candidate *candidate)
+static bool put_tensors(struct writer *writer, const struct candidate *candidate)
 {
     for (int i = 0; i < OPERANDS; i++) {
-        if (!candidate->operands[i].present || candidate->operands[i].scalar)
+        const struct operand *operand = &candidate->operands[i];
+        if (!operand->present || operand->scalar)
             continue;
-        if (!candidate->strided)
-            put_contiguous(text, candidate, i);
-        else if (is_first_of_storage(candidate, i) && !put_shared(text, candidate, i))
+        if (!candidate->strided) {
+            char name[16];
+            struct layout layout = argument_layout(candidate, i);
+            snprintf(name, sizeof name, "t%d", i);
+            writer_upload(writer, name, operand->dtype, &layout, false, operand->image);
+        } else if (is_first_of_storage(candidate, i) && !put_shared(writer, candidate, i)) {
             return false;
+        }
     }
     return true;
 }
 
 /* ---------------------------------------------------------------- writing the operation */
 
-static void put_operand(struct text *text, const struct candidate *candidate, int i)
+enum { WORD_SIZE = 32 };
+
+static void operand_word(const struct candidate *candidate, int i, char word[WORD_SIZE])
 {
     const struct operand *operand = &candidate->operands[i];
     if (!operand->present)
-        text_put(text, "{\"arg_type\":\"NONE\",\"value\":null}");
+        snprintf(word, WORD_SIZE, "none");
     else if (operand->scalar)
-        text_int(text, operand->value);
+        snprintf(word, WORD_SIZE, "%" PRId64, operand->value);
     else
-        put_name(text, 't', i);
+        snprintf(word, WORD_SIZE, "t%d", i);
 }
 
 /* The letters are those of plan/steps.def. */
-static void put_argument(struct text *text, const struct candidate *candidate, char letter)
+static void argument_word(const struct candidate *candidate, char letter, char word[WORD_SIZE])
 {
     const struct step *step = candidate->step;
     const struct layout *out = &candidate->operands[OUT].layout;
     uint32_t digits_axis = step->kind == STEP_DIGITS_FULL_Q ? 1 : out->rank - 1;
     bool permutes = candidate->operands[3].present;
+    int64_t value = 0;
     switch (letter) {
-    case 'o': put_operand(text, candidate, OUT); break;
-    case 'N': text_put(text, "{\"arg_type\":\"NONE\",\"value\":null}"); break;
-    case 'A': text_int(text, -1); break;
-    case 'v': text_int(text, step->value[0]); break;
-    case 'S': text_int(text, out->shape[digits_axis]); break;
-    case 'T': text_int(text, is_tiled(candidate)); break;
-    case 'P': text_int(text, !permutes); break;
-    case 'Q': text_int(text, permutes); break;
-    case 'Z': text_int(text, 0); break;
-    default: put_operand(text, candidate, letter - '0'); break;
+    case 'o': operand_word(candidate, OUT, word); return;
+    case 'N': snprintf(word, WORD_SIZE, "none"); return;
+    case 'A': value = -1; break;
+    case 'v': value = step->value[0]; break;
+    case 'S': value = out->shape[digits_axis]; break;
+    case 'T': value = is_tiled(candidate); break;
+    case 'P': value = !permutes; break;
+    case 'Q': value = permutes; break;
+    case 'Z': break;
+    default: operand_word(candidate, letter - '0', word); return;
     }
+    snprintf(word, WORD_SIZE, "%" PRId64, value);
 }
 
 /* expected: the packed result, or NULL. Returns NULL where there is no such transcript. */
 static char *candidate_transcript(const struct candidate *candidate, const void *expected,
                                   bool *no_memory)
 {
-    struct text text = {.bytes = NULL};
+    struct writer writer = {0};
     const struct step_traits *traits = &step_traits[candidate->step->kind];
-    if (!traits->operation)
-        return NULL;
-    text_put(&text, "[");
-    bool made = put_tensors(&text, candidate);
-    text_begin(&text, traits->operation);
-    for (const char *letter = traits->arguments; *letter; letter++) {
-        text_put(&text, letter > traits->arguments ? "," : "");
-        put_argument(&text, candidate, *letter);
-    }
-    end_operation(&text, 't', OUT);
-    text_begin(&text, "device_to_host");
-    put_name(&text, 't', OUT);
-    text_put(&text, "],\"out\":");
     const struct operand *out = &candidate->operands[OUT];
     struct layout shape = layout_packed(&out->layout);
-    if (expected)
-        text_payload(&text, out->dtype, &shape, false, expected);
-    else
-        text_put(&text, "{\"arg_type\":\"NONE\",\"value\":null}");
-    text_put(&text, "}}]\n");
-    *no_memory = *no_memory || text.failed;
-    if (made && !text.failed)
-        return text.bytes;
-    free(text.bytes);
+    char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
+    if (!traits->operation)
+        return NULL;
+    bool made = put_tensors(&writer, candidate);
+    for (const char *letter = traits->arguments; *letter; letter++) {
+        argument_word(candidate, *letter, name);
+        strcat(strcat(words, name), " ");
+    }
+    operand_word(candidate, OUT, name);
+    writer_call(&writer, name, traits->operation, "%s", words);
+    writer_download(&writer, name, out->dtype, &shape, expected);
+    char *text = writer_finish(&writer);
+    *no_memory = *no_memory || !text;
+    if (made)
+        return text;
+    free(text);
     return NULL;
 }
 

@@ -2,10 +2,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "lab/transcript_text.h"
+#include "lab/view.h"
 
 const char *arrangement_name(enum arrangement arrangement)
 {
@@ -403,163 +402,95 @@ uint64_t placement_bytes(const struct placement *placement, uint32_t storage)
 
 /* ---------------------------------------------------------------- transcripts */
 
-static void put_name(struct text *text, const char *name, int number)
+/* "t3" into text; returns text. */
+static const char *name_of(const char *kind, uint32_t number, char text[32])
 {
-    char whole[32];
-    snprintf(whole, sizeof whole, "%s%d", name, number);
-    text_tensor(text, whole);
-}
-
-/* Ends an operation whose result gets a name. */
-static void end_operation(struct text *text, const char *name, int number)
-{
-    text_put(text, "],\"out\":");
-    put_name(text, name, number);
-    text_put(text, "}}");
-}
-
-static void put_empty(struct text *text, const struct placed_storage *storage, uint32_t number)
-{
-    text_begin(text, "empty");
-    text_shape(text, storage->shape.rank, storage->shape.shape);
-    text_put(text, ",{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%s\"}", dtype_name(storage->dtype));
-    end_operation(text, "storage", (int)number);
+    snprintf(text, 32, "%s%" PRIu32, kind, number);
+    return text;
 }
 
 /* The part of the storage that holds the tensor's elements, axes in the storage's order. */
-static void put_part(struct text *text, const struct place *place,
-                     const struct problem_tensor *tensor, int number)
+static void put_part(struct writer *writer, const struct place *place,
+                     const struct problem_tensor *tensor, const char *name)
 {
+    char storage[32], shape[SHAPE_TEXT_SIZE], index[VIEW_INDEX_SIZE];
     struct layout stored = stored_shape(place, tensor);
-    text_begin(text, "get_slice");
-    put_name(text, "storage", (int)place->storage);
-    text_put(text, ",{\"arg_type\":\"SHAPE\",\"value\":[");
-    if (place->flat)
-        text_slice(text, place->start,
-                   place->start + span_of(layout_elements(&stored), place->flat_step),
-                   place->flat_step);
-    if (place->leading)
-        text_int(text, -2);
-    for (uint32_t i = 0; i < stored.rank && !place->flat; i++) {
-        uint32_t axis = place->order[i];
-        text_put(text, i || place->leading ? "," : "");
-        text_slice(text, place->before[axis],
-                   place->before[axis] + span_of(stored.shape[i], place->step[axis]),
-                   place->step[axis]);
-    }
-    text_put(text, "]}");
-    end_operation(text, "t", number);
-    if (!place->flat)
+    name_of("storage", place->storage, storage);
+    if (place->flat) {
+        int64_t end = place->start + span_of(layout_elements(&stored), place->flat_step);
+        writer_call(writer, name, "get_slice", "%s [%" PRId64 ":%" PRId64 ":%" PRId64 "]", storage,
+                    place->start, end, place->flat_step);
+        writer_call(writer, name, "reshape", "%s %s", name, layout_shape_text(&stored, shape));
         return;
-    text_begin(text, "reshape");
-    put_name(text, "t", number);
-    text_put(text, ",");
-    text_shape(text, stored.rank, stored.shape);
-    end_operation(text, "t", number);
-}
-
-static void put_moveaxis(struct text *text, int number, uint32_t from, uint32_t to)
-{
-    text_begin(text, "moveaxis");
-    put_name(text, "t", number);
-    text_put(text, ",");
-    text_int(text, from);
-    text_put(text, ",");
-    text_int(text, to);
-    end_operation(text, "t", number);
+    }
+    int used = sprintf(index, place->leading ? "-2," : "");
+    for (uint32_t i = 0; i < stored.rank; i++) {
+        uint32_t axis = place->order[i];
+        int64_t start = place->before[axis], step = place->step[axis];
+        used += sprintf(index + used, "%" PRId64 ":%" PRId64 ":%" PRId64 ",", start,
+                        start + span_of(stored.shape[i], step), step);
+    }
+    writer_call(writer, name, "get_slice", "%s [%s]", storage, index);
 }
 
 /* Binds the name t<number> to a tensor of the problem. */
-static void put_tensor(struct text *text, const struct place *place,
-                       const struct problem_tensor *tensor, int number)
+static void put_tensor(struct writer *writer, const struct place *place,
+                       const struct problem_tensor *tensor, uint32_t number)
 {
-    uint32_t order[LAYOUT_RANK], rank = tensor->shape.rank;
-    put_part(text, place, tensor, number);
+    char name[32];
+    uint32_t order[LAYOUT_RANK];
+    put_part(writer, place, tensor, name_of("t", number, name));
     memcpy(order, place->order, sizeof order);
-    for (uint32_t to = 0; to < rank; to++) {
-        uint32_t from = to;
-        while (order[from] != to)
-            from++;
-        if (from == to)
-            continue;
-        put_moveaxis(text, number, from, to);
-        memmove(order + to + 1, order + to, (from - to) * sizeof *order);
-        order[to] = to;
-    }
-    for (uint32_t axis = 0; axis < rank; axis++) {
-        if (!place->repeated[axis])
-            continue;
-        text_begin(text, "expand");
-        put_name(text, "t", number);
-        text_put(text, ",");
-        text_int(text, axis);
-        text_put(text, ",");
-        text_int(text, tensor->shape.shape[axis]);
-        end_operation(text, "t", number);
-    }
+    view_order_axes(writer, name, tensor->shape.rank, order);
+    for (uint32_t axis = 0; axis < tensor->shape.rank; axis++)
+        if (place->repeated[axis])
+            writer_call(writer, name, "expand", "%s %" PRIu32 " %" PRId64, name, axis,
+                        tensor->shape.shape[axis]);
 }
 
-static void put_download(struct text *text, const char *name, int number)
-{
-    text_begin(text, "device_to_host");
-    put_name(text, name, number);
-    text_put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
-}
-
-static void put_call(struct text *text, const struct problem *problem, const void *payload)
+static void put_call(struct writer *writer, const struct problem *problem, const void *payload)
 {
     const struct form *form = problem->form;
-    text_begin(text, form->name);
-    for (uint32_t i = 0; i < form->parameter_count; i++) {
-        text_put(text, i ? "," : "");
-        if (form->parameters[i].kind == PARAMETER_HOST)
-            text_payload(text, problem->payload.dtype, &problem->payload.shape,
-                         problem->payload_fortran, payload);
-        else if (problem->tensors[i].present)
-            put_name(text, "t", (int)i);
-        else
-            text_put(text, "%s", problem->text[i]);
-    }
     enum operation_result result = operations[form->operation].result;
-    if (result == RESULT_NEW)
-        end_operation(text, "made", 0);
-    else if (result == RESULT_ALIAS)
-        end_operation(text, "t", problem->out);
-    else
-        text_put(text, "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}}");
+    char words[PROBLEM_TEXT_SIZE] = "", name[32], tensor[32];
+    const char *out = result == RESULT_NEW     ? "made"
+                      : result == RESULT_ALIAS ? name_of("t", (uint32_t)problem->out, name)
+                                               : NULL;
+    if (problem->payload.present) {
+        writer_upload(writer, out, problem->payload.dtype, &problem->payload.shape,
+                      problem->payload_fortran, payload);
+        return;
+    }
+    for (uint32_t i = 0, used = 0; i < form->parameter_count; i++) {
+        const char *word = problem->tensors[i].present ? name_of("t", i, tensor) : problem->text[i];
+        used += (uint32_t)sprintf(words + used, "%s ", word);
+    }
+    writer_call(writer, out, form->name, "%s", words);
 }
 
 char *placement_transcript(const struct placement *placement, const struct problem *problem,
                            const void *payload)
 {
-    struct text text = {.bytes = NULL};
+    struct writer writer = {0};
     enum operation_id operation = problem->form->operation;
-    text_put(&text, "[");
-    for (uint32_t i = 0; i < placement->storage_count; i++)
-        put_empty(&text, &placement->storages[i], i);
-    for (int i = 0; i < PARAMETERS_MAX; i++)
+    for (uint32_t i = 0; i < placement->storage_count; i++) {
+        char name[32], shape[SHAPE_TEXT_SIZE];
+        const struct placed_storage *storage = &placement->storages[i];
+        writer_call(&writer, name_of("storage", i, name), "empty", "%s :%s",
+                    layout_shape_text(&storage->shape, shape), dtype_name(storage->dtype));
+    }
+    for (uint32_t i = 0; i < PARAMETERS_MAX; i++)
         if (problem->tensors[i].present)
-            put_tensor(&text, &placement->places[i], &problem->tensors[i], i);
+            put_tensor(&writer, &placement->places[i], &problem->tensors[i], i);
     if (operation == OPERATION_FREE_DEVICE_TENSOR) {
         /* Another name keeps the tensor, its storage has none any more. */
-        text_begin(&text, "new_reference");
-        put_name(&text, "t", 0);
-        end_operation(&text, "made", 0);
-        text_put(&text, ",\n{\"type\":\"FREE_DEVICE_TENSOR\",\"tensor_name\":\"storage0\"}");
+        writer_call(&writer, "made", "new_reference", "t0");
+        writer_entry(&writer, "FREE_DEVICE_TENSOR", "tensor_name", "storage0");
     }
-    put_call(&text, problem, payload);
-    if (operation == OPERATION_EMPTY) {
-        text_begin(&text, "set_const_val");
-        put_name(&text, "made", 0);
-        text_put(&text, ",");
-        text_int(&text, 42);
-        end_operation(&text, "made", 0);
-    }
+    put_call(&writer, problem, payload);
+    if (operation == OPERATION_EMPTY)
+        writer_call(&writer, "made", "set_const_val", "made 42");
     if (problem->is_new && operation != OPERATION_DEVICE_TO_HOST)
-        put_download(&text, "made", 0);
-    text_put(&text, "]");
-    if (!text.failed)
-        return text.bytes;
-    free(text.bytes);
-    return NULL;
+        writer_download(&writer, "made", DTYPE_INT64, NULL, NULL);
+    return writer_finish(&writer);
 }

@@ -74,25 +74,14 @@ __attribute__((format(printf, 3, 4))) static void set_text(struct maker *maker, 
 
 static void set_integer(struct maker *maker, const char *name, int64_t value)
 {
-    set_text(maker, name, "{\"arg_type\":\"INT\",\"value\":%" PRId64 "}", value);
+    set_text(maker, name, "%" PRId64, value);
 }
 
-static void set_none(struct maker *maker, const char *name)
-{
-    set_text(maker, name, "{\"arg_type\":\"NONE\",\"value\":null}");
-}
-
-/* A list of INTs. */
 static void set_shape(struct maker *maker, const char *name, uint32_t rank, const int64_t *shape)
 {
-    int i = parameter_of(maker, name);
-    char *text = maker->problem->text[i];
-    size_t used = (size_t)sprintf(text, "{\"arg_type\":\"SHAPE\",\"value\":[");
-    for (uint32_t axis = 0; axis < rank; axis++)
-        used += (size_t)snprintf(text + used, ARGUMENT_TEXT_SIZE - used,
-                                 "%s{\"arg_type\":\"INT\",\"value\":%" PRId64 "}", axis ? "," : "",
-                                 shape[axis]);
-    snprintf(text + used, ARGUMENT_TEXT_SIZE - used, "]}");
+    char text[SHAPE_TEXT_SIZE];
+    const struct layout layout = layout_of_shape(rank, shape);
+    set_text(maker, name, "%s", layout_shape_text(&layout, text));
 }
 
 static struct problem_tensor *set_tensor(struct maker *maker, const char *name, uint32_t rank,
@@ -298,7 +287,7 @@ static void set_permutation(struct maker *maker, int64_t n, bool used)
     if (used)
         set_contents(maker, "perm", 1, &n, CONTENTS_PERMUTATION);
     else if (random_once_in(maker->random, 2))
-        set_none(maker, "perm");
+        set_text(maker, "perm", "none");
     else
         set_tensor(maker, "perm", SHAPE(3));
 }
@@ -310,7 +299,7 @@ static void set_hints(struct maker *maker)
         if (form->parameters[i].kind != PARAMETER_HINT)
             continue;
         if (random_once_in(maker->random, 2))
-            set_none(maker, form->parameters[i].name);
+            set_text(maker, form->parameters[i].name, "none");
         else
             set_integer(maker, form->parameters[i].name, random_value(maker->random, DTYPE_INT64));
     }
@@ -510,8 +499,7 @@ static void make_allocation(struct maker *maker)
     uint32_t rank = base_shape(maker, 0, MAX_RANK, shape);
     maker->problem->made = maker->dtypes->value;
     set_shape(maker, "shape", rank, shape);
-    set_text(maker, "dtype", "{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"%s\"}",
-             dtype_name(maker->dtypes->value));
+    set_text(maker, "dtype", ":%s", dtype_name(maker->dtypes->value));
 }
 
 /* Any shape of as many elements. */
@@ -549,34 +537,22 @@ static uint32_t other_shape(struct maker *maker, uint32_t rank, int64_t shape[LA
 
 static void make_index(struct maker *maker, uint32_t rank, const int64_t *shape)
 {
-    int i = parameter_of(maker, "index");
-    char *text = maker->problem->text[i];
-    size_t used = (size_t)sprintf(text, "{\"arg_type\":\"SHAPE\",\"value\":[");
+    char text[ARGUMENT_TEXT_SIZE];
     uint32_t count = rank > 4 ? 4 : rank;
-    bool has_ellipsis = choose(maker, 2);
+    bool has_ellipsis = choose(maker, 2); /* in front: then the last axes are meant */
+    int used = sprintf(text, has_ellipsis ? "[..." : "[");
     for (uint32_t axis = 0; axis < count; axis++) {
-        int64_t size = shape[axis], how = choose(maker, 3);
-        const char *comma = axis || has_ellipsis ? "," : "";
-        if (axis == 0 && has_ellipsis)
-            used += (size_t)sprintf(text + used, "{\"arg_type\":\"ELLIPSIS\",\"value\":{}}");
-        /* With the ellipsis in front the last axes are meant. */
-        if (has_ellipsis)
-            size = shape[rank - count + axis];
+        int64_t size = shape[has_ellipsis ? rank - count + axis : axis], how = choose(maker, 3);
+        used += sprintf(text + used, axis || has_ellipsis ? "," : "");
         if (how == 0 && size > 0)
-            used += (size_t)sprintf(text + used, "%s{\"arg_type\":\"INT\",\"value\":%" PRId64 "}",
-                                    comma, random_between(maker->random, -size, size - 1));
+            used +=
+                sprintf(text + used, "%" PRId64, random_between(maker->random, -size, size - 1));
         else if (how == 1)
-            used += (size_t)sprintf(text + used,
-                                    "%s{\"arg_type\":\"SLICE\",\"value\":{\"start\":%d,"
-                                    "\"stop\":null,\"step\":%d}}",
-                                    comma, size > 2 ? 1 : 0, size > 8 ? 3 : 1);
+            used += sprintf(text + used, "%d::%d", size > 2 ? 1 : 0, size > 8 ? 3 : 1);
         else
-            used += (size_t)sprintf(text + used,
-                                    "%s{\"arg_type\":\"SLICE\",\"value\":{\"start\":null,"
-                                    "\"stop\":%" PRId64 ",\"step\":null}}",
-                                    comma, size > 1 ? (int64_t)-1 : size);
+            used += sprintf(text + used, ":%" PRId64, size > 1 ? (int64_t)-1 : size);
     }
-    sprintf(text + used, "]}");
+    set_text(maker, "index", "%s]", text);
 }
 
 /* Some axis gets size 1. */
@@ -634,7 +610,7 @@ static void make_view(struct maker *maker)
     }
     set_tensor(maker, "a", rank, shape);
     set_tensor(maker, "t", rank, shape);
-    set_none(maker, "none");
+    set_text(maker, "none", "none");
 }
 
 static void make_fill(struct maker *maker)

@@ -27,12 +27,12 @@ struct problem_tensor {
     int64_t low, high;
 };
 
-enum { ARGUMENT_TEXT_SIZE = 1024 };
+enum { ARGUMENT_TEXT_SIZE = SHAPE_TEXT_SIZE };
 
 struct problem {
     const struct form *form;
     struct problem_tensor tensors[PARAMETERS_MAX];
-    /* What stands for the other arguments, as the plain spelling has it; "" for a tensor. */
+    /* What stands for the other arguments, as transcript/writer.h has it; "" for a tensor. */
     char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
     int out;         /* the parameter that is written, or -1 */
     bool is_new;     /* the result is a tensor that the call makes, or host memory */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lab/buffer_copy.h"
-#include "lab/transcript_text.h"
 #include "lab/view.h"
 #include "reference/reference.h"
 #include "run/device_executor.h"
@@ -301,11 +300,11 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 }
 
 /* The problem, and where its tensors lie. */
-static void put_problem(struct text *text, const struct problem *problem,
+static void put_problem(struct writer *writer, const struct problem *problem,
                         const struct placement *placement)
 {
     char call[PROBLEM_TEXT_SIZE];
-    text_put(text, "%s\n", problem_text(problem, call));
+    writer_put(writer, "%s\n", problem_text(problem, call));
     for (int i = 0; i < PARAMETERS_MAX; i++) {
         const struct place *place = &placement->places[i];
         char strides[SHAPE_TEXT_SIZE], storage[SHAPE_TEXT_SIZE];
@@ -313,10 +312,10 @@ static void put_problem(struct text *text, const struct problem *problem,
         if (!problem->tensors[i].present)
             continue;
         memcpy(as_shape.shape, place->layout.stride, sizeof as_shape.shape);
-        text_put(text, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s\n",
-                 problem->form->parameters[i].name, place->layout.offset,
-                 layout_shape_text(&as_shape, strides), place->storage,
-                 layout_shape_text(&placement->storages[place->storage].shape, storage));
+        writer_put(writer, "  %s: offset %" PRId64 ", strides %s, in storage %u of shape %s\n",
+                   problem->form->parameters[i].name, place->layout.offset,
+                   layout_shape_text(&as_shape, strides), place->storage,
+                   layout_shape_text(&placement->storages[place->storage].shape, storage));
     }
 }
 
@@ -326,7 +325,7 @@ MUST_CHECK static enum healcl_status different(const struct problem *problem,
                                                const struct difference *difference,
                                                struct healcl_error *error)
 {
-    struct text text = {.bytes = NULL};
+    struct writer text = {0};
     (void)ERROR(error, HEALCL_DIFFERENT, "%s is %" PRId64 ", not %" PRId64, where,
                 difference->actual, difference->expected);
     put_problem(&text, problem, placement);

@@ -1,5 +1,6 @@
 #include "lab/view.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* The last axes of a view whose elements lie without gaps. */
@@ -76,4 +77,19 @@ void view_gather(const struct layout *layout, size_t size, const void *image, vo
         void *taken;
     } from = {.read = image};
     copy_view(layout, size, from.taken, packed, false);
+}
+
+void view_order_axes(struct writer *writer, const char *name, uint32_t count, uint32_t *order)
+{
+    for (uint32_t to = 0; to < count; to++) {
+        uint32_t from = to;
+        for (uint32_t i = to; i < count; i++)
+            from = order[i] < order[from] ? i : from;
+        if (from == to)
+            continue;
+        uint32_t axis = order[from];
+        writer_call(writer, name, "moveaxis", "%s %" PRIu32 " %" PRIu32, name, from, to);
+        memmove(order + to + 1, order + to, (from - to) * sizeof *order);
+        order[to] = axis;
+    }
 }

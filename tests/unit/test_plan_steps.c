@@ -304,8 +304,7 @@ static void large_empty_tensors(void **state)
     struct script script = {0}, repeated = {0};
     script_call(&script, "a", "zeros", "(1099511627776,1099511627776,0) :int64");
     script_call(&script, "flat", "flatten", "a 0 1");
-    text_put(&script.text, "]");
-    script.source = (struct source){script.text.bytes, script.text.length, false};
+    script_finish(&script);
     assert_int_equal(plan_create(&script.source, NULL, &script.plan, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,
                         "entry 1 (flatten): argument 'a': shape [1099511627776, 1099511627776] is "

@@ -1,0 +1,104 @@
+/* Transcripts as they are written: arguments, payloads, and what is read of them again. */
+#include "test_transcript_common.h"
+
+#include "transcript/base64.h"
+#include "transcript/writer.h"
+
+static void encodes_base64(void **state)
+{
+    (void)state;
+    /* RFC 4648, section 10 */
+    static const char *const texts[][2] = {{"", ""},
+                                           {"f", "Zg=="},
+                                           {"fo", "Zm8="},
+                                           {"foo", "Zm9v"},
+                                           {"foob", "Zm9vYg=="},
+                                           {"fooba", "Zm9vYmE="},
+                                           {"foobar", "Zm9vYmFy"},
+                                           {"\xfb\xff", "+/8="}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char text[16];
+        size_t count = strlen(texts[i][0]);
+        base64_encode((const unsigned char *)texts[i][0], count, text);
+        assert_string_equal(text, texts[i][1]);
+        assert_int_equal(base64_length(count), strlen(text));
+    }
+}
+
+static void headers_are_read_again(void **state)
+{
+    (void)state;
+    for (uint32_t rank = 0; rank <= MAX_RANK; rank++)
+        for (int dtype = 0; dtype < 2 * DTYPE_COUNT; dtype++) {
+            struct layout shape = {.rank = rank};
+            for (uint32_t axis = 0; axis < rank; axis++)
+                shape.shape[axis] = 1 + axis % 3;
+            struct npy_header header;
+            struct healcl_error error = {0};
+            char text[NPY_HEADER_SIZE];
+            uint32_t start, data;
+            size_t length = npy_write_header((enum dtype)(dtype / 2), &shape, dtype % 2, text);
+            assert_int_equal(length % 64, 0);
+            expect_ok(npy_read_prefix((unsigned char *)text, length, &start, &data, &error),
+                      &error);
+            assert_int_equal(data, length);
+            expect_ok(npy_read_header(text + start, data - start, &header, &error), &error);
+            assert_int_equal(header.dtype, dtype / 2);
+            assert_int_equal(header.fortran_order, dtype % 2);
+            assert_true(layout_same_shape(&header.layout, &shape));
+        }
+}
+
+static void arguments_are_words(void **state)
+{
+    (void)state;
+    struct writer writer = {0};
+    writer_entry(&writer, "SEGMENT_START", "name", "s");
+    writer_call(&writer, "out", "f", "a0 -%d none :%s (2,3) []", 17, "int8");
+    writer_call(&writer, NULL, "g", "[1, 2] [...,-1,2:,:-3,4:5:6]");
+    writer_entry(&writer, "SEGMENT_END", NULL, NULL);
+    char *text = writer_finish(&writer);
+#define INT(value) "{\"arg_type\":\"INT\",\"value\":" value "}"
+#define TENSOR(name) "{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"" name "\"}}"
+#define SHAPE(items) "{\"arg_type\":\"SHAPE\",\"value\":[" items "]}"
+#define SLICE(start, stop, step) \
+    "{\"arg_type\":\"SLICE\",\"value\":{\"start\":" start ",\"stop\":" stop ",\"step\":" step "}}"
+    assert_string_equal(
+        text, "[\n{\"type\":\"SEGMENT_START\",\"name\":\"s\"},\n"
+              "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"f\",\"args\":[" TENSOR("a0") "," INT("-1"
+                                                                                               "7") ",{\"arg_type\":\"NONE\",\"value\":null},{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"int8\"}," SHAPE(
+                  INT("2") "," INT(
+                      "3")) "," SHAPE("") "],\"out\":" TENSOR("out") "}},\n"
+                                                                     "{\"type\":\"DEVICE_OP\","
+                                                                     "\"op\":{\"name\":\"g\","
+                                                                     "\"args\":[" SHAPE(INT("1") "," INT("2")) "," SHAPE(
+                                                                         "{\"arg_type\":"
+                                                                         "\"ELLIPSIS\",\"value\":"
+                                                                         "null}," INT("-1") "," SLICE("2", "null", "null") "," SLICE(
+                                                                             "null", "-3",
+                                                                             "null") "," SLICE("4",
+                                                                                               "5",
+                                                                                               "6")) "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}},\n"
+                                                                                                     "{\"type\":\"SEGMENT_END\"}\n]\n");
+    free(text);
+}
+
+static void nothing_is_an_empty_list(void **state)
+{
+    (void)state;
+    struct writer writer = {0};
+    char *text = writer_finish(&writer);
+    assert_string_equal(text, "[]\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encodes_base64),
+        cmocka_unit_test(headers_are_read_again),
+        cmocka_unit_test(arguments_are_words),
+        cmocka_unit_test(nothing_is_an_empty_list),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
