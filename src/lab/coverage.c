@@ -27,15 +27,9 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
             sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
 }
 
-static bool has_many_moduli(const struct form *form)
-{
-    return form->operation == OPERATION_NTT || form->operation == OPERATION_INTT ||
-           form->operation == OPERATION_G_DECOMP_FULL_Q;
-}
-
 size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form)
 {
-    return sizes->count + has_many_moduli(form);
+    return sizes->count + problem_has_many_moduli(form);
 }
 
 struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,

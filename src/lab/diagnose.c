@@ -255,22 +255,18 @@ MUST_CHECK static enum healcl_status check_output(struct session *session,
 MUST_CHECK static enum healcl_status check_step(struct session *session, struct healcl_error *error)
 {
     struct memories memories = {.before = NULL};
-    enum healcl_status status;
-    switch (session->step->kind) {
-    case STEP_RELEASE: return reference_step(session->reference, session->step, error);
-    case STEP_DOWNLOAD:
-        status = check_download(session, error);
-        free(session->result);
-        session->result = NULL;
-        return status;
-    default:
-        status = check_output(session, &memories, error);
-        if (session->step->payload)
-            payload_forget(session->step->payload, session->plan->source);
-        free(memories.before);
-        free(memories.actual);
-        return status;
-    }
+    const struct step *step = session->step;
+    if (step->kind == STEP_RELEASE)
+        return reference_step(session->reference, step, error);
+    enum healcl_status status =
+        step->out ? check_output(session, &memories, error) : check_download(session, error);
+    if (step->out && step->payload)
+        payload_forget(step->payload, session->plan->source);
+    free(session->result);
+    session->result = NULL;
+    free(memories.before);
+    free(memories.actual);
+    return status;
 }
 
 /* ---------------------------------------------------------------- all steps */

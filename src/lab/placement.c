@@ -63,18 +63,6 @@ static int partner_of_out(const struct problem *problem, bool same_shape)
     return -1;
 }
 
-/* Operations whose output has a shape of its own: it may equal an input's only by chance. */
-static bool reshapes(const struct problem *problem)
-{
-    switch (problem->form->operation) {
-    case OPERATION_AXIS_MODSUM:
-    case OPERATION_MODMUL_AXIS_SUM:
-    case OPERATION_G_DECOMP:
-    case OPERATION_G_DECOMP_FULL_Q: return true;
-    default: return false;
-    }
-}
-
 const char *arrangement_excluded(const struct problem *problem, enum arrangement arrangement)
 {
     int tensors = 0, repeats = 0;
@@ -92,7 +80,7 @@ const char *arrangement_excluded(const struct problem *problem, enum arrangement
         if (partner_of_out(problem, false) < 0)
             return "no input of the output's dtype";
         if (arrangement == ARRANGEMENT_IN_PLACE &&
-            (reshapes(problem) || partner_of_out(problem, true) < 0))
+            (problem_reshapes(problem->form) || partner_of_out(problem, true) < 0))
             return "no input of the output's shape and dtype";
     }
     return NULL;

@@ -218,8 +218,8 @@ static void make_elementwise(struct maker *maker)
     uint32_t rank = base_shape(maker, 0, MAX_RANK, full);
     enum dtype dtype = maker->dtypes->value;
     int64_t a_how = 1, b_how = choose(maker, 3), p_how = choose(maker, 5);
-    bool is_mod = maker->problem->form->operation == OPERATION_MOD;
-    int a = parameter_of(maker, "a"), b = parameter_of(maker, "b");
+    int a = parameter_of(maker, "a"), b = parameter_of(maker, "b"), p = parameter_of(maker, "p");
+    bool is_mod = p < 0; /* b holds the moduli */
     const struct parameter *parameters = maker->problem->form->parameters;
     /* One operand has the full shape. */
     if (parameters[a].kind != PARAMETER_TENSOR)
@@ -238,7 +238,6 @@ static void make_elementwise(struct maker *maker)
         set_integer(maker, "b",
                     is_mod ? random_modulus(maker->random, DTYPE_INT64)
                            : random_value(maker->random, DTYPE_INT64));
-    int p = parameter_of(maker, "p");
     if (p >= 0 && parameters[p].kind == PARAMETER_TENSOR)
         set_contents(maker, "p", broadcast_shape(maker, p_how, rank, full, shape), shape,
                      CONTENTS_MODULI);
@@ -353,7 +352,7 @@ static void make_modmul_axis_sum(struct maker *maker)
 
 static void make_transform(struct maker *maker)
 {
-    bool inverse = maker->problem->form->operation == OPERATION_INTT;
+    bool inverse = parameter_of(maker, "ipsi") >= 0;
     any_n_and_k(maker, true);
     int64_t n = maker->n, k = maker->k, l = 1, r = 1;
     if (maker->any || n * k <= 1024) {
@@ -463,7 +462,7 @@ static void make_permute(struct maker *maker)
 
 static void make_pad_or_repeat(struct maker *maker)
 {
-    bool pads = maker->problem->form->operation == OPERATION_PAD_SINGLE_AXIS;
+    bool pads = parameter_of(maker, "pad") >= 0;
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = (uint32_t)choose(maker, 2);
     if (maker->any)
@@ -535,26 +534,6 @@ static uint32_t other_shape(struct maker *maker, uint32_t rank, int64_t shape[LA
     return count;
 }
 
-static void make_index(struct maker *maker, uint32_t rank, const int64_t *shape)
-{
-    char text[ARGUMENT_TEXT_SIZE];
-    uint32_t count = rank > 4 ? 4 : rank;
-    bool has_ellipsis = choose(maker, 2); /* in front: then the last axes are meant */
-    int used = sprintf(text, has_ellipsis ? "[..." : "[");
-    for (uint32_t axis = 0; axis < count; axis++) {
-        int64_t size = shape[has_ellipsis ? rank - count + axis : axis], how = choose(maker, 3);
-        used += sprintf(text + used, axis || has_ellipsis ? "," : "");
-        if (how == 0 && size > 0)
-            used +=
-                sprintf(text + used, "%" PRId64, random_between(maker->random, -size, size - 1));
-        else if (how == 1)
-            used += sprintf(text + used, "%d::%d", size > 2 ? 1 : 0, size > 8 ? 3 : 1);
-        else
-            used += sprintf(text + used, ":%" PRId64, size > 1 ? (int64_t)-1 : size);
-    }
-    set_text(maker, "index", "%s]", text);
-}
-
 /* Some axis gets size 1. */
 static uint32_t unit_axis(struct maker *maker, uint32_t *rank, int64_t shape[LAYOUT_RANK])
 {
@@ -572,45 +551,89 @@ static uint32_t unit_axis(struct maker *maker, uint32_t *rank, int64_t shape[LAY
     return axis;
 }
 
-static void make_view(struct maker *maker)
+static void set_viewed(struct maker *maker, uint32_t rank, const int64_t *shape)
 {
-    int64_t shape[LAYOUT_RANK], given[LAYOUT_RANK];
-    enum operation_id operation = maker->problem->form->operation;
-    uint32_t rank = base_shape(maker, 1, operation == OPERATION_UNSQUEEZE ? 15 : 16, shape), axis;
-    switch (operation) {
-    case OPERATION_RESHAPE:
-        memcpy(given, shape, sizeof given);
-        set_shape(maker, "shape", other_shape(maker, rank, given), given);
-        break;
-    case OPERATION_FLATTEN: {
-        int64_t first = maker->any ? random_between(maker->random, 0, rank - 1) : choose(maker, 2);
-        int64_t last = random_between(maker->random, first, rank - 1);
-        set_integer(maker, "first", spelled_axis(maker, first, rank));
-        set_integer(maker, "last", spelled_axis(maker, last, rank));
-        break;
-    }
-    case OPERATION_SQUEEZE:
-    case OPERATION_EXPAND:
-        axis = unit_axis(maker, &rank, shape);
-        set_integer(maker, "axis", spelled_axis(maker, axis, rank));
-        set_integer(maker, "repeats", 1 + choose(maker, 3));
-        break;
-    case OPERATION_UNSQUEEZE:
-        set_integer(maker, "axis", random_between(maker->random, -(int64_t)rank - 1, rank));
-        break;
-    case OPERATION_MOVEAXIS: {
-        int64_t from = random_between(maker->random, 0, rank - 1);
-        int64_t to = maker->any ? random_between(maker->random, 0, rank - 1) : 1 - from;
-        set_integer(maker, "from", spelled_axis(maker, from, rank));
-        set_integer(maker, "to", spelled_axis(maker, to, rank));
-        break;
-    }
-    case OPERATION_GET_SLICE: make_index(maker, rank, shape); break;
-    default: break; /* the tensor is the only argument */
-    }
     set_tensor(maker, "a", rank, shape);
     set_tensor(maker, "t", rank, shape);
     set_text(maker, "none", "none");
+}
+
+/* The tensor is the only argument. */
+static void make_whole(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    set_viewed(maker, base_shape(maker, 1, MAX_RANK, shape), shape);
+}
+
+static void make_reshape(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK], given[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    memcpy(given, shape, sizeof given);
+    set_shape(maker, "shape", other_shape(maker, rank, given), given);
+    set_viewed(maker, rank, shape);
+}
+
+static void make_flatten(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    int64_t first = maker->any ? random_between(maker->random, 0, rank - 1) : choose(maker, 2);
+    int64_t last = random_between(maker->random, first, rank - 1);
+    set_integer(maker, "first", spelled_axis(maker, first, rank));
+    set_integer(maker, "last", spelled_axis(maker, last, rank));
+    set_viewed(maker, rank, shape);
+}
+
+static void make_squeeze_or_expand(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = unit_axis(maker, &rank, shape);
+    set_integer(maker, "axis", spelled_axis(maker, axis, rank));
+    set_integer(maker, "repeats", 1 + choose(maker, 3));
+    set_viewed(maker, rank, shape);
+}
+
+static void make_unsqueeze(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK - 1, shape);
+    set_integer(maker, "axis", random_between(maker->random, -(int64_t)rank - 1, rank));
+    set_viewed(maker, rank, shape);
+}
+
+static void make_moveaxis(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    int64_t from = random_between(maker->random, 0, rank - 1);
+    int64_t to = maker->any ? random_between(maker->random, 0, rank - 1) : 1 - from;
+    set_integer(maker, "from", spelled_axis(maker, from, rank));
+    set_integer(maker, "to", spelled_axis(maker, to, rank));
+    set_viewed(maker, rank, shape);
+}
+
+static void make_get_slice(struct maker *maker)
+{
+    int64_t shape[LAYOUT_RANK];
+    char text[ARGUMENT_TEXT_SIZE];
+    uint32_t rank = base_shape(maker, 1, MAX_RANK, shape);
+    uint32_t count = rank > 4 ? 4 : rank;
+    bool has_ellipsis = choose(maker, 2); /* in front: then the last axes are meant */
+    int used = sprintf(text, has_ellipsis ? "[..." : "[");
+    for (uint32_t axis = 0; axis < count; axis++) {
+        int64_t size = shape[has_ellipsis ? rank - count + axis : axis], how = choose(maker, 3);
+        used += sprintf(text + used, axis || has_ellipsis ? "," : "");
+        if (how == 0 && size > 0)
+            used +=
+                sprintf(text + used, "%" PRId64, random_between(maker->random, -size, size - 1));
+        else if (how == 1)
+            used += sprintf(text + used, "%d::%d", size > 2 ? 1 : 0, size > 8 ? 3 : 1);
+        else
+            used += sprintf(text + used, ":%" PRId64, size > 1 ? (int64_t)-1 : size);
+    }
+    set_text(maker, "index", "%s]", text);
+    set_viewed(maker, rank, shape);
 }
 
 static void make_fill(struct maker *maker)
@@ -623,41 +646,34 @@ static void make_fill(struct maker *maker)
 
 /* ---------------------------------------------------------------- all of them */
 
-static void make(struct maker *maker)
+static const struct {
+    void (*make)(struct maker *maker);
+    bool many_moduli, reshapes;
+} traits[OPERATION_COUNT] = {
+#define PROBLEM(id, maker, many_moduli, reshapes) \
+    [OPERATION_##id] = {make_##maker, many_moduli, reshapes},
+#include "lab/problems.def"
+#undef PROBLEM
+};
+
+enum {
+    PROBLEM_COUNT = 0
+#define PROBLEM(...) +1
+#include "lab/problems.def"
+#undef PROBLEM
+};
+
+_Static_assert((int)PROBLEM_COUNT == (int)OPERATION_COUNT,
+               "an operation has no problem in problems.def");
+
+bool problem_has_many_moduli(const struct form *form)
 {
-    switch (maker->problem->form->operation) {
-    case OPERATION_HOST_TO_DEVICE: make_upload(maker); break;
-    case OPERATION_EMPTY:
-    case OPERATION_ZEROS: make_allocation(maker); break;
-    case OPERATION_DEVICE_TO_HOST:
-    case OPERATION_FREE_DEVICE_TENSOR:
-    case OPERATION_RESHAPE:
-    case OPERATION_FLATTEN:
-    case OPERATION_SQUEEZE:
-    case OPERATION_UNSQUEEZE:
-    case OPERATION_EXPAND:
-    case OPERATION_MOVEAXIS:
-    case OPERATION_NEW_REFERENCE:
-    case OPERATION_GET_SLICE:
-    case OPERATION_CONTIGUOUS: make_view(maker); break;
-    case OPERATION_SET_CONST_VAL: make_fill(maker); break;
-    case OPERATION_MODMUL:
-    case OPERATION_MODSUM:
-    case OPERATION_MOD:
-    case OPERATION_MODNEG:
-    case OPERATION_ABS: make_elementwise(maker); break;
-    case OPERATION_AXIS_MODSUM: make_axis_modsum(maker); break;
-    case OPERATION_MODMUL_AXIS_SUM: make_modmul_axis_sum(maker); break;
-    case OPERATION_NTT:
-    case OPERATION_INTT: make_transform(maker); break;
-    case OPERATION_G_DECOMP: make_digits(maker); break;
-    case OPERATION_G_DECOMP_FULL_Q: make_digits_full_q(maker); break;
-    case OPERATION_TAKE_ALONG_AXIS: make_take_along_axis(maker); break;
-    case OPERATION_PERMUTE: make_permute(maker); break;
-    case OPERATION_PAD_SINGLE_AXIS:
-    case OPERATION_REPEAT_INTERLEAVE: make_pad_or_repeat(maker); break;
-    case OPERATION_COUNT: break;
-    }
+    return traits[form->operation].many_moduli;
+}
+
+bool problem_reshapes(const struct form *form)
+{
+    return traits[form->operation].reshapes;
 }
 
 static void make_problem(struct maker *maker)
@@ -669,7 +685,7 @@ static void make_problem(struct maker *maker)
     for (uint32_t i = 0; i < problem->form->parameter_count; i++)
         if (problem->form->parameters[i].kind == PARAMETER_OUT)
             problem->out = (int)i;
-    make(maker);
+    traits[problem->form->operation].make(maker);
 }
 
 void problem_make(struct problem *problem, const struct form *form,

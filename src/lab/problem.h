@@ -57,6 +57,10 @@ bool problem_has_index(const struct form *form);
 /* Whether the planner should accept these dtypes. */
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes);
 
+/* Columns of problems.def. */
+bool problem_has_many_moduli(const struct form *form);
+bool problem_reshapes(const struct form *form);
+
 /*
  * A problem with n and k as its sizes: vectors of n elements for k moduli, or a matrix [n,k] where
  * the operation knows nothing of either. variant: any number; consecutive ones give flags, axes and
