@@ -226,7 +226,7 @@ MUST_CHECK static enum healcl_status verify_again(struct bench *bench,
 {
     struct result_sink sink = {.context = bench, .take = compare_again};
     uint64_t ignored;
-    if (bench_case_accumulates(&bench->measured))
+    if (bench->measured.operation->accumulates)
         return HEALCL_OK;
     TRY(run_segment(bench->executor, &bench->script.plan->segments[BENCH_RESULT], &sink, &ignored,
                     error));
@@ -254,7 +254,7 @@ static bool wants_second_output(const struct bench *bench, const struct healcl_d
     const struct step *step = &plan->steps[plan->segments[BENCH_OPERATE].first_step];
     uint64_t bytes = step->out ? storage_bytes(step->out->storage) : 0;
     if (!device->overlaps || !step->out || bytes > SECOND_OUTPUT_BYTES || bench->loop_steps != 1 ||
-        plan->segments[BENCH_RESULT].step_count != 1 || bench_case_accumulates(&bench->measured) ||
+        plan->segments[BENCH_RESULT].step_count != 1 || bench->measured.operation->accumulates ||
         plan->bytes_peak + bytes > bench->options->memory_limit ||
         !caches_as_well(device, plan->bytes_peak, bytes))
         return false;
@@ -329,7 +329,7 @@ MUST_CHECK static enum healcl_status run_on_device(struct bench *bench, uint32_t
 MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t launches,
                                                 uint64_t *nanoseconds, struct healcl_error *error)
 {
-    if (!bench_case_is_host_copy(&bench->measured))
+    if (bench->measured.operation->arguments)
         return run_on_device(bench, launches, nanoseconds, error);
     return host_copy_run(bench->host_copy, launches, nanoseconds, error);
 }
@@ -452,12 +452,11 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
     *result = (struct bench_result){.operation = operation,
                                     .parameters = bench.measured.settings,
                                     .shape = bench.measured.shape,
-                                    .unit = bench.measured.unit,
+                                    .unit = operation->unit,
                                     .units = bench.measured.units,
                                     .bytes = bench.measured.bytes};
-    enum healcl_status status = bench_case_is_host_copy(&bench.measured)
-                                    ? run_host_copy(&bench, result, error)
-                                    : run_case(&bench, device, result, error);
+    enum healcl_status status = operation->arguments ? run_case(&bench, device, result, error)
+                                                     : run_host_copy(&bench, result, error);
     if (status != HEALCL_OK)
         error_prefix(error, "%s: ", bench_operation_name(operation));
     bench_release(&bench);

@@ -12,8 +12,8 @@
 #define HEALCL_LAB_BENCH_H
 
 #include "core/dtype.h"
+#include "core/layout.h"
 #include "device/device.h"
-#include "lab/bench_text.h"
 
 /* ---------------------------------------------------------------- parameters */
 
@@ -54,6 +54,13 @@ extern const struct bench_parameter_info bench_parameters[BENCH_PARAMETER_COUNT]
 struct bench_settings {
     int64_t of[BENCH_PARAMETER_COUNT];
 };
+
+#define BENCH_SETTINGS(...) \
+    {                       \
+        {                   \
+            __VA_ARGS__     \
+        }                   \
+    }
 
 /* ---------------------------------------------------------------- cases */
 
@@ -96,7 +103,7 @@ struct bench_options {
 struct bench_result {
     const struct bench_operation *operation;
     struct bench_settings parameters; /* all that it takes; BENCH_BYTES only where it was given */
-    struct extents shape;             /* of the main input, or of the output where there is none */
+    struct layout shape;              /* of the main input, or of the output where there is none */
     enum bench_unit unit;
     uint64_t units;    /* of one operation */
     uint64_t bytes;    /* of inputs and outputs, each counted once, without moduli and twiddles */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "lab/primes.h"
+
 uint64_t random_bits(struct random *random)
 {
     /* splitmix64 (Steele, Lea and Flood, 2014) */
@@ -153,6 +155,12 @@ static void swap(enum dtype dtype, void *array, int64_t i, int64_t j)
     dtype_store(dtype, array, j, value);
 }
 
+void random_shuffle(struct random *random, enum dtype dtype, int64_t count, void *array)
+{
+    for (int64_t i = count - 1; i > 0; i--)
+        swap(dtype, array, i, random_between(random, 0, i));
+}
+
 void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array)
 {
     bool is_power = count > 0 && (count & (count - 1)) == 0;
@@ -160,16 +168,11 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
     for (int64_t i = 0; i < count; i++)
         dtype_store(dtype, array, i, i);
     if (kind >= 2 && kind <= 4 && is_power) {
-        for (int64_t i = 1, reversed = 0; i < count; i++) {
-            int64_t bit = count >> 1; /* counts up from the highest bit */
-            for (; reversed & bit; bit >>= 1)
-                reversed ^= bit;
-            reversed |= bit;
-            dtype_store(dtype, array, i, reversed);
-        }
+        uint32_t bits = (uint32_t)__builtin_ctzll((uint64_t)count);
+        for (int64_t i = 0; i < count; i++)
+            dtype_store(dtype, array, i, (int64_t)reverse_bits((uint64_t)i, bits));
     } else if (kind >= 5 || !is_power) {
-        for (int64_t i = count - 1; i > 0; i--)
-            swap(dtype, array, i, random_between(random, 0, i));
+        random_shuffle(random, dtype, count, array);
     }
     if (count > 1 && (kind == 1 || kind == 4)) { /* but for two, often the last */
         bool last = random_once_in(random, 2);
@@ -180,67 +183,26 @@ void random_fill_permutation(struct random *random, enum dtype dtype, int64_t co
 
 /* ---------------------------------------------------------------- coprime moduli */
 
-__extension__ typedef unsigned __int128 uint128;
-
-static uint64_t power_mod(uint64_t base, uint64_t exponent, uint64_t q)
+static void find_coprimes(enum dtype dtype, uint64_t list[COPRIME_MAX])
 {
-    uint64_t power = 1;
-    for (; exponent > 0; exponent >>= 1) {
-        if (exponent & 1)
-            power = (uint64_t)((uint128)power * base % q);
-        base = (uint64_t)((uint128)base * base % q);
-    }
-    return power;
-}
-
-/* Miller-Rabin with the bases that decide every 64-bit number; x odd, above 40. */
-static bool is_prime(uint64_t x)
-{
-    static const uint64_t bases[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
-    int twos = __builtin_ctzll(x - 1);
-    for (size_t i = 0; i < sizeof bases / sizeof *bases; i++) {
-        uint64_t power = power_mod(bases[i], (x - 1) >> twos, x);
-        bool passes = power == 1 || power == x - 1;
-        for (int j = 1; j < twos && !passes; j++) {
-            power = (uint64_t)((uint128)power * power % x);
-            passes = power == x - 1;
-        }
-        if (!passes)
-            return false;
-    }
-    return true;
-}
-
-static const int64_t *coprimes_of(enum dtype dtype)
-{
-    static int64_t lists[DTYPE_COUNT][COPRIME_MAX];
     if (dtype == DTYPE_INT8) /* holds too few; only for calls that are to be refused */
         dtype = DTYPE_INT64;
-    int64_t *list = lists[dtype];
-    if (list[0])
-        return list;
     /* Lengths from 7 bits to the largest, and then the largest primes. */
-    int bits = (int)(8 * dtype_size(dtype)) - 1, next = 0;
-    list[next++] = (int64_t)1 << (bits - 1);
-    for (int length = 7; length < bits; length += 5)
-        for (uint64_t x = ((uint64_t)1 << length) - 1;; x -= 2)
-            if (is_prime(x)) {
-                list[next++] = (int64_t)x;
-                break;
-            }
-    for (uint64_t x = (uint64_t)largest(dtype); next < COPRIME_MAX; x -= 2)
-        if (is_prime(x))
-            list[next++] = (int64_t)x;
-    return list;
+    uint32_t bits = (uint32_t)(8 * dtype_size(dtype)) - 1, next = 0;
+    list[next++] = (uint64_t)1 << (bits - 1);
+    for (uint32_t length = 7; length < bits; length += 5)
+        find_primes(length, 2, 1, &list[next++]);
+    find_primes(bits, 2, COPRIME_MAX - next, &list[next]);
 }
 
 void random_fill_coprime(struct random *random, enum dtype dtype, int64_t count, void *array)
 {
-    const int64_t *list = coprimes_of(dtype);
-    int64_t order[COPRIME_MAX];
-    memcpy(order, list, sizeof order);
-    for (int64_t i = COPRIME_MAX - 1; i > 0; i--)
-        swap(DTYPE_INT64, order, i, random_between(random, 0, i));
+    static uint64_t lists[DTYPE_COUNT][COPRIME_MAX];
+    uint64_t order[COPRIME_MAX];
+    if (lists[dtype][0] == 0)
+        find_coprimes(dtype, lists[dtype]);
+    memcpy(order, lists[dtype], sizeof order);
+    random_shuffle(random, DTYPE_INT64, COPRIME_MAX, order);
     for (int64_t i = 0; i < count; i++)
-        dtype_store(dtype, array, i, order[i]);
+        dtype_store(dtype, array, i, (int64_t)order[i]);
 }

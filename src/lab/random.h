@@ -47,6 +47,9 @@ void random_fill_between(struct random *random, enum dtype dtype, int64_t count,
 void random_fill_tame(struct random *random, enum dtype dtype, int64_t count, int64_t high,
                       bool outliers, void *array);
 
+/* Puts elements in another order, any one as often as any other. */
+void random_shuffle(struct random *random, enum dtype dtype, int64_t count, void *array);
+
 /* A permutation of 0 .. count-1: any, often the identity, a bit reversal, or nearly one of them. */
 void random_fill_permutation(struct random *random, enum dtype dtype, int64_t count, void *array);
 

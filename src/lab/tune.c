@@ -12,35 +12,29 @@
 
 enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
 
-#define SETTINGS(...)   \
-    {                   \
-        {               \
-            __VA_ARGS__ \
-        }               \
-    }
-
 /* What stands for a family: often run and of several shapes, each of a few milliseconds at most. */
 static const struct tune_case {
     enum kernel_family family;
     const char *operation;
     struct bench_settings settings;
 } cases[] = {
-    {FAMILY_copy, "copy", SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
-    {FAMILY_copy, "contiguous", SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
-    {FAMILY_elementwise, "modmul", SETTINGS(0)},
+    {FAMILY_copy, "copy", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_copy, "contiguous", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_elementwise, "modmul", BENCH_SETTINGS(0)},
     {FAMILY_elementwise, "modmul",
-     SETTINGS([BENCH_LAYOUT] = BENCH_HEAL, [BENCH_BATCH] = 8, [BENCH_S] = 784, [BENCH_N] = 16,
-              [BENCH_K] = 2)},
-    {FAMILY_elementwise, "modsum", SETTINGS(0)},
-    {FAMILY_sum, "axis_modsum", SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
-    {FAMILY_sum, "modmul_axis_sum", SETTINGS([BENCH_BATCH] = 10)},
-    {FAMILY_transform, "ntt", SETTINGS([BENCH_BATCH] = 64)},
-    {FAMILY_transform, "intt", SETTINGS([BENCH_BATCH] = 64, [BENCH_PERM] = BENCH_PERM_REVERSE)},
+     BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL, [BENCH_BATCH] = 8, [BENCH_S] = 784, [BENCH_N] = 16,
+                    [BENCH_K] = 2)},
+    {FAMILY_elementwise, "modsum", BENCH_SETTINGS(0)},
+    {FAMILY_sum, "axis_modsum", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_sum, "modmul_axis_sum", BENCH_SETTINGS([BENCH_BATCH] = 10)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 64)},
+    {FAMILY_transform, "intt",
+     BENCH_SETTINGS([BENCH_BATCH] = 64, [BENCH_PERM] = BENCH_PERM_REVERSE)},
     {FAMILY_transform, "ntt",
-     SETTINGS([BENCH_BATCH] = 16, [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = 2, [BENCH_R] = 2)},
-    {FAMILY_transform, "ntt", SETTINGS([BENCH_BATCH] = 4, [BENCH_N] = 65536)},
-    {FAMILY_digits, "apply_g_decomp", SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
-    {FAMILY_gather, "take_along_axis", SETTINGS([BENCH_BYTES] = MEGABYTES_8)},
+     BENCH_SETTINGS([BENCH_BATCH] = 16, [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = 2, [BENCH_R] = 2)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 4, [BENCH_N] = 65536)},
+    {FAMILY_digits, "apply_g_decomp", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_gather, "take_along_axis", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_8)},
 };
 
 enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };

@@ -109,9 +109,9 @@ static const char *put_argument(struct writer *writer, const char *word)
     return word + length;
 }
 
-/* A .npy file of version 1.0. */
+/* A .npy file of version 1.0. held: the dtype in memory. */
 static void put_payload(struct writer *writer, enum dtype dtype, const struct layout *layout,
-                        bool fortran, const void *memory)
+                        bool fortran, enum dtype held, const void *memory)
 {
     char header[NPY_HEADER_SIZE];
     struct layout order = *layout; /* of the axes in the file */
@@ -130,7 +130,7 @@ static void put_payload(struct writer *writer, enum dtype dtype, const struct la
         const struct layout *layouts[] = {&order};
         struct walk walk;
         for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk)) {
-            uint64_t value = (uint64_t)dtype_load(dtype, memory, walk.position[0]);
+            uint64_t value = (uint64_t)dtype_load(held, memory, walk.position[0]);
             for (size_t byte = 0; byte < size; byte++)
                 *next++ = (unsigned char)(value >> 8 * byte);
         }
@@ -184,7 +184,15 @@ void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
                    const struct layout *layout, bool fortran, const void *memory)
 {
     begin_operation(writer, "host_to_device");
-    put_payload(writer, dtype, layout, fortran, memory);
+    put_payload(writer, dtype, layout, fortran, dtype, memory);
+    end_operation(writer, out);
+}
+
+void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
+                          const struct layout *shape, const int64_t *values)
+{
+    begin_operation(writer, "host_to_device");
+    put_payload(writer, dtype, shape, false, DTYPE_INT64, values);
     end_operation(writer, out);
 }
 
@@ -195,7 +203,7 @@ void writer_download(struct writer *writer, const char *name, enum dtype dtype,
     put_argument(writer, name);
     writer_put(writer, "],\"out\":");
     if (expected)
-        put_payload(writer, dtype, layout, false, expected);
+        put_payload(writer, dtype, layout, false, dtype, expected);
     else
         writer_put(writer, "%s", NONE);
     writer_put(writer, "}}");

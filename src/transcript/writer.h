@@ -37,6 +37,10 @@ __attribute__((format(printf, 4, 5))) void writer_call(struct writer *writer, co
 void writer_upload(struct writer *writer, const char *out, enum dtype dtype,
                    const struct layout *layout, bool fortran, const void *memory);
 
+/* Values in C order, of which the transcript has what fits dtype: the lowest bits. */
+void writer_upload_values(struct writer *writer, const char *out, enum dtype dtype,
+                          const struct layout *shape, const int64_t *values);
+
 /* expected: the elements that the result is to have, or NULL. */
 void writer_download(struct writer *writer, const char *name, enum dtype dtype,
                      const struct layout *layout, const void *expected);

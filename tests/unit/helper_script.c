@@ -9,20 +9,11 @@
 void script_upload(struct script *script, const char *name, enum dtype dtype, uint32_t rank,
                    const int64_t *shape, const int64_t *values)
 {
-    struct layout layout;
-    if (layout_init(&layout, rank, shape, 8, NULL) != HEALCL_OK)
-        abort();
-    int64_t count = layout_elements(&layout);
-    void *packed = malloc((size_t)count * dtype_size(dtype) + 1);
-    if (!packed)
-        abort();
-    for (int64_t i = 0; i < count; i++) {
+    const struct layout layout = layout_of_shape(rank, shape);
+    for (int64_t i = 0; i < layout_elements(&layout); i++)
         if (!dtype_holds(dtype, values[i]))
             abort();
-        dtype_store(dtype, packed, i, values[i]);
-    }
-    writer_upload(&script->writer, name, dtype, &layout, false, packed);
-    free(packed);
+    writer_upload_values(&script->writer, name, dtype, &layout, values);
 }
 
 void script_call(struct script *script, const char *out, const char *operation,

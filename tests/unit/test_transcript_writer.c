@@ -64,22 +64,24 @@ static void arguments_are_words(void **state)
 #define SLICE(start, stop, step) \
     "{\"arg_type\":\"SLICE\",\"value\":{\"start\":" start ",\"stop\":" stop ",\"step\":" step "}}"
     assert_string_equal(
-        text, "[\n{\"type\":\"SEGMENT_START\",\"name\":\"s\"},\n"
-              "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"f\",\"args\":[" TENSOR("a0") "," INT("-1"
-                                                                                               "7") ",{\"arg_type\":\"NONE\",\"value\":null},{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"int8\"}," SHAPE(
-                  INT("2") "," INT(
-                      "3")) "," SHAPE("") "],\"out\":" TENSOR("out") "}},\n"
-                                                                     "{\"type\":\"DEVICE_OP\","
-                                                                     "\"op\":{\"name\":\"g\","
-                                                                     "\"args\":[" SHAPE(INT("1") "," INT("2")) "," SHAPE(
-                                                                         "{\"arg_type\":"
-                                                                         "\"ELLIPSIS\",\"value\":"
-                                                                         "null}," INT("-1") "," SLICE("2", "null", "null") "," SLICE(
-                                                                             "null", "-3",
-                                                                             "null") "," SLICE("4",
-                                                                                               "5",
-                                                                                               "6")) "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}},\n"
-                                                                                                     "{\"type\":\"SEGMENT_END\"}\n]\n");
+        text,
+        "[\n{\"type\":\"SEGMENT_START\",\"name\":\"s\"},\n"
+        "{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"f\",\"args\":[" TENSOR("a0") "," INT(
+            "-1"
+            "7") ",{\"arg_type\":\"NONE\",\"value\":null},{\"arg_type\":\"TENSOR_TYPE\",\"value\":"
+                 "\"int8\"}," SHAPE(INT("2") "," INT("3")) "," SHAPE("") "],\"out\":" TENSOR("out") "}},\n"
+                                                                                                    "{\"type\":\"DEVICE_OP\","
+                                                                                                    "\"op\":{\"name\":\"g\","
+                                                                                                    "\"args\":[" SHAPE(INT("1") "," INT("2")) "," SHAPE(
+                                                                                                        "{\"arg_type\":"
+                                                                                                        "\"ELLIPSIS\",\"value\":"
+                                                                                                        "null}," INT("-1") "," SLICE("2", "null", "null") "," SLICE(
+                                                                                                            "null",
+                                                                                                            "-3",
+                                                                                                            "null") "," SLICE("4",
+                                                                                                                              "5",
+                                                                                                                              "6")) "],\"out\":{\"arg_type\":\"NONE\",\"value\":null}}},\n"
+                                                                                                                                    "{\"type\":\"SEGMENT_END\"}\n]\n");
     free(text);
 }
 

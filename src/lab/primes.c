@@ -1,4 +1,4 @@
-#include "lab/bench_prime.h"
+#include "lab/primes.h"
 
 #include <stddef.h>
 
