@@ -241,10 +241,9 @@ static int64_t *allocate(int64_t count)
 /* "q" [k] and "q_column" [k,1] */
 static void put_moduli(struct writer *writer, const struct bench_case *self)
 {
-    int64_t k = modulus_count(self), *moduli = allocate(k);
-    if (moduli)
-        memcpy(moduli, self->moduli, (size_t)k * sizeof *moduli);
-    upload(writer, "q", modulus_dtype(self), 0, k, moduli);
+    int64_t k = modulus_count(self);
+    const struct layout shape = layout_of_shape(1, &k);
+    writer_upload_values(writer, "q", modulus_dtype(self), &shape, (const int64_t *)self->moduli);
     writer_call(writer, "q_column", "unsqueeze", "q 1");
 }
 

@@ -216,13 +216,6 @@ static void arrange(struct place *place, const struct problem_tensor *tensor, bo
     }
 }
 
-static void share_place(struct placement *placement, const struct problem *problem, int with_out)
-{
-    finish_alone(placement, problem, problem->out);
-    placement->places[with_out] = placement->places[problem->out];
-    placement->shared = true;
-}
-
 /* ---------------------------------------------------------------- random ones */
 
 /* Axes with room around them: each makes the storage several times as large. */
@@ -348,7 +341,9 @@ void placement_make(struct placement *placement, const struct problem *problem,
                                                 ARRANGEMENT_TRANSPOSED};
         arrange(&placement->places[problem->out], &problem->tensors[problem->out], true,
                 both[variant % 3], variant);
-        share_place(placement, problem, partner);
+        finish_alone(placement, problem, problem->out);
+        placement->places[partner] = placement->places[problem->out];
+        placement->shared = true;
         together[partner] = together[problem->out] = true;
     } else if (arrangement == ARRANGEMENT_OVERLAP) {
         int partner = partner_of_out(problem, false);

@@ -676,42 +676,38 @@ bool problem_reshapes(const struct form *form)
     return traits[form->operation].reshapes;
 }
 
-static void make_problem(struct maker *maker)
+static void make_problem(struct maker maker, const struct form *form)
 {
-    struct problem *problem = maker->problem;
-    problem->out = -1;
-    enum operation_result result = operations[problem->form->operation].result;
+    struct problem *problem = maker.problem;
+    enum operation_result result = operations[form->operation].result;
+    *problem = (struct problem){.form = form, .out = -1};
     problem->is_new = result == RESULT_NEW || result == RESULT_HOST || result == RESULT_NONE;
-    for (uint32_t i = 0; i < problem->form->parameter_count; i++)
-        if (problem->form->parameters[i].kind == PARAMETER_OUT)
+    for (uint32_t i = 0; i < form->parameter_count; i++)
+        if (form->parameters[i].kind == PARAMETER_OUT)
             problem->out = (int)i;
-    traits[problem->form->operation].make(maker);
+    traits[form->operation].make(&maker);
 }
 
 void problem_make(struct problem *problem, const struct form *form,
                   const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
                   struct random *random)
 {
-    memset(problem, 0, sizeof *problem);
-    problem->form = form;
-    struct maker maker = {
+    const struct maker maker = {
         .problem = problem, .dtypes = dtypes, .random = random, .n = n, .k = k, .variant = variant};
-    make_problem(&maker);
+    make_problem(maker, form);
 }
 
 void problem_make_any(struct problem *problem, const struct form *form,
                       const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
                       struct random *random)
 {
-    memset(problem, 0, sizeof *problem);
-    problem->form = form;
-    struct maker maker = {.problem = problem,
-                          .dtypes = dtypes,
-                          .random = random,
-                          .any = true,
-                          .elements = elements,
-                          .variant = variant};
-    make_problem(&maker);
+    const struct maker maker = {.problem = problem,
+                                .dtypes = dtypes,
+                                .random = random,
+                                .any = true,
+                                .elements = elements,
+                                .variant = variant};
+    make_problem(maker, form);
 }
 
 /* ---------------------------------------------------------------- contents */

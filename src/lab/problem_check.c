@@ -242,9 +242,23 @@ static void read_images(struct problem_data *data, const struct problem *problem
 
 struct difference {
     bool found;
-    uint64_t byte;
+    int64_t element;
     int64_t actual, expected;
 };
+
+/* Finds the first difference of arrays, the elements from first on. */
+static void find_difference(enum dtype dtype, const char *actual, const char *expected,
+                            size_t bytes, int64_t first, struct difference *difference)
+{
+    size_t at = 0;
+    if (bytes == 0 || memcmp(actual, expected, bytes) == 0)
+        return;
+    while (actual[at] == expected[at])
+        at++;
+    int64_t element = (int64_t)(at / dtype_size(dtype));
+    *difference = (struct difference){true, first + element, dtype_load(dtype, actual, element),
+                                      dtype_load(dtype, expected, element)};
+}
 
 static enum healcl_status compare(struct healcl_device *device, const struct buffer *buffer,
                                   enum dtype dtype, const char *expected, size_t count,
@@ -256,17 +270,8 @@ static enum healcl_status compare(struct healcl_device *device, const struct buf
         part = part < device->chunk_bytes ? part : device->chunk_bytes;
         void *memory;
         TRY(device_download_map(device, buffer, chunk, 0, part, &memory, error));
-        const char *actual = memory;
-        if (memcmp(actual, expected + first, part) != 0) {
-            uint64_t at = 0;
-            while (actual[at] == expected[first + at])
-                at++;
-            difference->found = true;
-            difference->byte = first + at;
-            int64_t element = (int64_t)(at / dtype_size(dtype));
-            difference->actual = dtype_load(dtype, actual, element);
-            difference->expected = dtype_load(dtype, expected + first, element);
-        }
+        find_difference(dtype, memory, expected + first, part, (int64_t)(first / dtype_size(dtype)),
+                        difference);
         TRY(device_download_end(device, buffer, chunk, memory, error));
     }
     return HEALCL_OK;
@@ -284,18 +289,13 @@ static enum healcl_status take(void *context, const struct step *step, const voi
 {
     (void)error;
     struct sink_context *sink = context;
-    enum dtype dtype = sink->data->result_dtype;
+    const struct problem_data *data = sink->data;
+    enum dtype dtype = data->result_dtype;
     sink->taken = step->in[0]->storage->dtype == dtype &&
-                  layout_elements(&step->in[0]->layout) == sink->data->result_elements;
-    for (int64_t i = 0; sink->taken && i < sink->data->result_elements; i++) {
-        int64_t actual = dtype_load(dtype, bytes, i);
-        int64_t expected = dtype_load(dtype, sink->data->result, i);
-        if (actual == expected)
-            continue;
-        sink->difference =
-            (struct difference){true, (uint64_t)i * dtype_size(dtype), actual, expected};
-        break;
-    }
+                  layout_elements(&step->in[0]->layout) == data->result_elements;
+    if (sink->taken)
+        find_difference(dtype, bytes, data->result,
+                        (size_t)data->result_elements * dtype_size(dtype), 0, &sink->difference);
     return HEALCL_OK;
 }
 
@@ -339,7 +339,7 @@ MUST_CHECK static enum healcl_status different(const struct problem *problem,
 /* "out[1, 2]", where the element of a storage is one of the output's, or "element 5 of storage 0,
  * which is not the output's,". */
 static void describe_element(const struct problem *problem, const struct placement *placement,
-                             uint32_t storage, uint64_t element, char text[SHAPE_TEXT_SIZE + 32])
+                             uint32_t storage, int64_t element, char text[SHAPE_TEXT_SIZE + 32])
 {
     const struct place *out = problem->out >= 0 ? &placement->places[problem->out] : NULL;
     char index[SHAPE_TEXT_SIZE];
@@ -348,13 +348,13 @@ static void describe_element(const struct problem *problem, const struct placeme
         struct walk walk;
         int64_t linear = 0;
         for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), linear++)
-            if ((uint64_t)walk.position[0] == element) {
+            if (walk.position[0] == element) {
                 sprintf(text, "%s%s", problem->form->parameters[problem->out].name,
                         layout_index_text(&out->layout, linear, index));
                 return;
             }
     }
-    sprintf(text, "element %" PRIu64 " of storage %" PRIu32 ", outside of the output,", element,
+    sprintf(text, "element %" PRId64 " of storage %" PRIu32 ", outside of the output,", element,
             storage);
 }
 
@@ -372,7 +372,7 @@ MUST_CHECK static enum healcl_status compare_storage(struct launcher *launcher,
                 &difference, error));
     if (!difference.found)
         return HEALCL_OK;
-    describe_element(problem, placement, i, difference.byte / dtype_size(storage->dtype), where);
+    describe_element(problem, placement, i, difference.element, where);
     return different(problem, placement, where, &difference, error);
 }
 
@@ -386,8 +386,8 @@ MUST_CHECK static enum healcl_status check_result(const struct problem *problem,
     if (context->taken && !context->difference.found)
         return HEALCL_OK;
     if (context->taken)
-        snprintf(where, sizeof where, "element %" PRIu64 " of the result",
-                 context->difference.byte / dtype_size(context->data->result_dtype));
+        snprintf(where, sizeof where, "element %" PRId64 " of the result",
+                 context->difference.element);
     return different(problem, placement, where, &context->difference, error);
 }
 
