@@ -251,7 +251,7 @@ static void put_moduli(struct writer *writer, const struct bench_case *self)
 static void put_roots(struct writer *writer, const struct bench_case *self)
 {
     int64_t n = get(self, BENCH_N), k = modulus_count(self);
-    bool inverse = strcmp(self->operation->name, "intt") == 0;
+    bool inverse = strstr(self->operation->arguments, "n_inv") != NULL;
     int64_t *table = allocate(n * k), *n_inv = allocate(k);
     for (int64_t j = 0; table && n_inv && j < k; j++) {
         uint64_t q = self->moduli[j], root = primitive_root(q, (uint64_t)n);

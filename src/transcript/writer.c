@@ -171,7 +171,7 @@ void writer_call(struct writer *writer, const char *out, const char *operation,
     put_list(&words, arguments, list);
     va_end(list);
     begin_operation(writer, operation);
-    for (const char *word = words.failed ? "" : words.bytes; *word; word += strspn(word, " ")) {
+    for (const char *word = words.bytes ? words.bytes : ""; *word; word += strspn(word, " ")) {
         writer_put(writer, word > words.bytes ? "," : "");
         word = put_argument(writer, word);
     }
