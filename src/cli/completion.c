@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "lab/bench.h"
 #include "ops/ops.h"
-#include "run/bench.h"
 
 /* ---------------------------------------------------------------- words */
 

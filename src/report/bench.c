@@ -35,8 +35,8 @@ static const char *describe(const struct bench_result *result, char text[DESCRIP
     char number[32];
     text[0] = 0;
     for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
-        snprintf(number, sizeof number, "%" PRId64, result->shape.size[axis]);
-        if (result->shape.size[axis] != 1)
+        snprintf(number, sizeof number, "%" PRId64, result->shape.shape[axis]);
+        if (result->shape.shape[axis] != 1)
             append(text, *text ? "x" : "", number);
     }
     append(text, "", *text ? "" : "1");
@@ -114,7 +114,7 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
             add_parameter(json, object, i, result->parameters.of[i]);
     cJSON *shape = json_array(json, object, "shape");
     for (uint32_t axis = 0; axis < result->shape.rank; axis++)
-        json_number(json, shape, NULL, (uint64_t)result->shape.size[axis]);
+        json_number(json, shape, NULL, (uint64_t)result->shape.shape[axis]);
     json_string(json, object, "unit", bench_unit_name(result->unit));
     json_number(json, object, "units", result->units);
     json_number(json, object, "bytes", result->bytes);
