@@ -56,8 +56,6 @@ MUST_CHECK enum healcl_status want_index(const struct call *call, const char *na
 
 /* ---------------------------------------------------------------- steps */
 
-struct step new_step(const struct call *call, enum step_kind kind, const struct tensor *out);
-
 /* Input i of a step: the tensor of a parameter, seen through a layout. */
 MUST_CHECK enum healcl_status set_input(struct call *call, struct step *step, int i,
                                         const char *name, const struct layout *layout,

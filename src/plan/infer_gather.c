@@ -19,7 +19,7 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
     TRY_ARGUMENT("idx", layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
     a_view.shape[axis] = a->layout.shape[axis];
     a_view.stride[axis] = a->layout.stride[axis];
-    struct step step = new_step(call, STEP_GATHER, out);
+    struct step step = planner_step(call->planner, STEP_GATHER, out);
     step.value[0] = axis;
     step.value[1] = 1;
     TRY(set_input(call, &step, 0, "a", &a_view, error));
@@ -46,7 +46,7 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     perms_view.offset = perms->layout.offset;
     perms_view.stride[row_axis] = perms->layout.stride[0];
     perms_view.stride[perm_axis] = perms->layout.stride[1];
-    struct step step = new_step(call, STEP_GATHER, out);
+    struct step step = planner_step(call->planner, STEP_GATHER, out);
     step.value[0] = perm_axis;
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "perms", &perms_view, error));
@@ -70,7 +70,7 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct la
                                               const struct layout *a_view,
                                               struct healcl_error *error)
 {
-    struct step step = new_step(call, STEP_COPY, NULL);
+    struct step step = planner_step(call->planner, STEP_COPY, NULL);
     TRY(set_output(call, &step, out_view, error));
     TRY(set_input(call, &step, 0, "a", a_view, error));
     return add_compute(call, &step, error);

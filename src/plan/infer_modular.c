@@ -27,7 +27,7 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
                                                        &shape, error));
     TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
 
-    struct step step = new_step(call, kind, out);
+    struct step step = planner_step(call->planner, kind, out);
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);
         if (parameter < 0)
@@ -41,7 +41,7 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
         struct tensor *input;
         TRY(planner_view(call->planner, operand->storage, &view, &input, error));
         step.in[place] = input;
-        step.parameter[place] = (uint8_t)parameter;
+        step.arguments[place].parameter = (uint8_t)parameter;
     }
     call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
@@ -86,7 +86,7 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
     struct layout summed = layout_drop_axis(&a->layout, axis);
     TRY(want_shape("out", &out->layout, summed.rank, summed.shape, error));
 
-    struct step step = new_step(call, STEP_AXIS_MODSUM, out);
+    struct step step = planner_step(call->planner, STEP_AXIS_MODSUM, out);
     step.value[0] = axis;
     struct layout q_view;
     TRY(layout_broadcast(&q->layout, &out->layout, &q_view, error));
@@ -140,7 +140,7 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
     TRY(want_shape("out", &out->layout, 3, out_shape, error));
     TRY(want_shape("q", &q->layout, 1, &k, error));
 
-    struct step step = new_step(call, STEP_MODMUL_AXIS_SUM, NULL);
+    struct step step = planner_step(call->planner, STEP_MODMUL_AXIS_SUM, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "b", &b_view, error));
@@ -188,7 +188,7 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     TRY(want_shape("out", &out->layout, 4, out_shape, error));
     TRY(want_shape(twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
 
-    struct step step = new_step(call, inverse ? STEP_INTT : STEP_NTT, NULL);
+    struct step step = planner_step(call->planner, inverse ? STEP_INTT : STEP_NTT, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "q", NULL, error));

@@ -25,11 +25,6 @@ uint64_t storage_bytes(const struct storage *storage)
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
 }
 
-const char *step_input_name(const struct step *step, int i)
-{
-    return step->form->parameters[step->parameter[i]].name;
-}
-
 /* ---------------------------------------------------------------- growing the plan */
 
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
@@ -71,16 +66,21 @@ MUST_CHECK static enum healcl_status check_limits(struct planner *planner, const
     if (status == HEALCL_OK)
         status = count_scratch(planner, step, error);
     if (status != HEALCL_OK)
-        error_prefix(error, "argument '%s': ",
-                     step->in[0] ? step_input_name(step, 0) : step->form->parameters[0].name);
+        error_prefix(error, "argument '%s': ", step_input_name(step, 0));
     return status;
+}
+
+struct step planner_step(const struct planner *planner, enum step_kind kind,
+                         const struct tensor *out)
+{
+    return (struct step){.kind = kind, .origins = planner->origins, .out = out};
 }
 
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (step->form) /* else it is a release */
+    if (step->kind != STEP_RELEASE)
         TRY(check_limits(planner, step, error));
     struct step *steps =
         array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
@@ -106,8 +106,7 @@ enum healcl_status planner_view(struct planner *planner, struct storage *storage
 }
 
 MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum dtype dtype,
-                                                 int64_t elements, size_t entry, const char *maker,
-                                                 struct storage **result,
+                                                 int64_t elements, struct storage **result,
                                                  struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
@@ -122,8 +121,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
     *storage = (struct storage){.id = (uint32_t)plan->storage_count,
                                 .dtype = dtype,
                                 .elements = elements,
-                                .entry = entry,
-                                .maker = maker};
+                                .origin = planner->origins ? planner->origins->of : NULL};
     plan->storages[plan->storage_count++] = storage;
     *result = storage;
     return HEALCL_OK;
@@ -147,20 +145,19 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                " in use, above the limit of %" PRIu64,
                layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
     struct storage *storage = NULL;
-    TRY(add_storage(planner, dtype, layout_elements(&layout), call->entry->index, call->name,
-                    &storage, error));
+    TRY(add_storage(planner, dtype, layout_elements(&layout), &storage, error));
     planner->bytes_live += bytes;
     if (planner->bytes_live > planner->plan->bytes_peak)
         planner->plan->bytes_peak = planner->bytes_live;
     return planner_view(planner, storage, &layout, tensor, error);
 }
 
-enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
-                                   const char *name, const struct tensor *tensor,
+enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
                                    struct healcl_error *error)
 {
     planner->bytes_live -= storage_bytes(tensor->storage);
-    struct step step = {.kind = STEP_RELEASE, .entry = entry->index, .name = name, .in = {tensor}};
+    struct step step = planner_step(planner, STEP_RELEASE, NULL);
+    step.in[0] = tensor;
     return planner_add_step(planner, &step, error);
 }
 
@@ -189,18 +186,15 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
 /* ---------------------------------------------------------------- names and lifetimes */
 
 /* One name less for the tensor's storage. */
-MUST_CHECK static enum healcl_status drop_reference(struct planner *planner,
-                                                    const struct entry *entry, const char *name,
-                                                    struct tensor *tensor,
+MUST_CHECK static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
                                                     struct healcl_error *error)
 {
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
-    return planner_release(planner, entry, name, tensor, error);
+    return planner_release(planner, tensor, error);
 }
 
-MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const struct entry *entry,
-                                               const char *operation, const char *name,
+MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const char *name,
                                                struct tensor *tensor, struct healcl_error *error)
 {
     struct tensor *previous;
@@ -208,17 +202,16 @@ MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const st
     tensor->storage->references++;
     if (tensor != previous)
         planner->plan->tensors++;
-    return previous ? drop_reference(planner, entry, operation, previous, error) : HEALCL_OK;
+    return previous ? drop_reference(planner, previous, error) : HEALCL_OK;
 }
 
-enum healcl_status planner_free_name(struct planner *planner, const struct entry *entry,
-                                     const char *operation, const char *name,
+enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                      struct healcl_error *error)
 {
     struct tensor *tensor = names_remove(&planner->names, name);
     if (!tensor)
         REFUSE(error, "no tensor is bound to the name %s", name);
-    return drop_reference(planner, entry, operation, tensor, error);
+    return drop_reference(planner, tensor, error);
 }
 
 /* ---------------------------------------------------------------- segments */
@@ -306,7 +299,24 @@ MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healc
     if (result == RESULT_ALIAS &&
         names_find(&call->planner->names, out->tensor.name) == call->result)
         return HEALCL_OK;
-    return bind_name(call->planner, call->entry, call->name, out->tensor.name, call->result, error);
+    return bind_name(call->planner, out->tensor.name, call->result, error);
+}
+
+/* What is added to the plan from here on comes from this entry. */
+MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
+                                                 const char *name, const struct form *form,
+                                                 struct healcl_error *error)
+{
+    struct one_origin {
+        struct origins origins;
+        struct origin origin;
+    } *one = arena_alloc(planner->plan->arena, sizeof *one);
+    if (!one)
+        NO_MEMORY(error);
+    one->origin = (struct origin){.entry = entry->index, .name = name, .form = form};
+    one->origins = (struct origins){1, &one->origin};
+    planner->origins = &one->origins;
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
@@ -316,7 +326,9 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
     struct call call = {.planner = planner, .entry = entry};
     planner->visits = 0;
     TRY(form_of_entry(entry, &call.form, error));
-    call.name = entry->name[0] == '_' ? call.form->underscore_name : call.form->name;
+    TRY(set_origins(planner, entry,
+                    entry->name[0] == '_' ? call.form->underscore_name : call.form->name, call.form,
+                    error));
     for (uint32_t i = 0; i < call.form->parameter_count; i++) {
         enum healcl_status status = resolve_argument(&call, i, error);
         if (status != HEALCL_OK) {
@@ -348,7 +360,8 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
     case ENTRY_FREE:
         TRY(need_segment(planner, error));
         planner->segment->frees++;
-        return planner_free_name(planner, entry, "free_device_tensor", entry->name, error);
+        TRY(set_origins(planner, entry, "free_device_tensor", NULL, error));
+        return planner_free_name(planner, entry->name, error);
     case ENTRY_OPERATION:
         TRY(need_segment(planner, error));
         return plan_operation(planner, entry, error);
@@ -393,8 +406,7 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     planner->plan->arena = arena_create();
     if (!planner->plan->arena)
         NO_MEMORY(error);
-    TRY(add_storage(planner, DTYPE_INT64, 0, 0, "constants", &planner->plan->constants.storage,
-                    error));
+    TRY(add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
     TRY(entry_reader_open(source, &reader, error));
     enum healcl_status status = plan_entries(planner, reader, error);

@@ -10,8 +10,8 @@ static void sum_bytes(const struct plan *plan, const struct segment *segment,
     memset(bytes, 0, OPERATION_COUNT * sizeof *bytes);
     const struct step *steps = plan->steps + segment->first_step;
     for (size_t i = 0; i < segment->step_count; i++)
-        if (steps[i].form)
-            bytes[steps[i].form->operation] += step_bytes(&steps[i]);
+        if (steps[i].kind != STEP_RELEASE)
+            origins_share(steps[i].origins, step_bytes(&steps[i]), bytes);
 }
 
 static uint64_t bytes_of(const uint64_t bytes[OPERATION_COUNT], const char *name)

@@ -156,7 +156,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
                     name, found->index / check->size, found->index % check->size);
         break;
     }
-    error_prefix_step(error, check->step);
+    error_prefix_step(error, check->step, check->input);
     self->has_refused = true;
     return HEALCL_REFUSED;
 }
@@ -284,7 +284,7 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
                          error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK)
-            error_prefix_step(error, download->step);
+            error_prefix_step(error, download->step, NO_INPUT);
     }
     forget_downloads(self);
     return status;
@@ -377,7 +377,7 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
-    self->result->operation_nanoseconds[times->tag] += times->running;
+    origins_share(times->tag, times->running, self->result->operation_nanoseconds);
     self->result->without_command_nanoseconds += times->without_command;
     self->result->not_begun_nanoseconds += times->not_begun;
 }
@@ -406,11 +406,12 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
         struct healcl_error own = {0};
+        self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
         enum healcl_status status = run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            error_prefix_step(&own, step);
+            error_prefix_step(&own, step, self->launcher.refused_input);
             return first_error(self, &own, error);
         }
     }

@@ -66,14 +66,15 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
                                         : reference_step(self->reference, step, error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            error_prefix_step(error, step);
+            error_prefix_step(error, step, self->reference->refused_input);
             return status;
         }
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        if (step->form)
-            result->operation_nanoseconds[step->form->operation] +=
-                monotonic_nanoseconds() - start - (sink_time - sink_before);
+        if (step->kind != STEP_RELEASE)
+            origins_share(step->origins,
+                          monotonic_nanoseconds() - start - (sink_time - sink_before),
+                          result->operation_nanoseconds);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
     result->sink_nanoseconds = sink_time;

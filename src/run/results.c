@@ -84,12 +84,13 @@ static void tell_difference(const struct results *results, const struct step *st
                             const struct comparison *comparison)
 {
     const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
+    const struct origin *origin = step_origin(step, NO_INPUT);
     char line[LINE_SIZE], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE], repetition[32] = "";
     if (results->repetition > 1)
         snprintf(repetition, sizeof repetition, "repetition %" PRIu32 ": ", results->repetition);
     if (!comparison->same_shape) {
         snprintf(line, sizeof line, "%sentry %zu (%s): tensor %.80s: shape %s, expected %s",
-                 repetition, step->entry, step->name, step->tensor_name,
+                 repetition, origin->entry, origin->name, step->tensor_name,
                  layout_shape_text(actual, text), layout_shape_text(expected, other));
         tell(results, line);
         return;
@@ -97,7 +98,7 @@ static void tell_difference(const struct results *results, const struct step *st
     uint64_t elements = (uint64_t)layout_elements(actual);
     snprintf(line, sizeof line,
              "%sentry %zu (%s): tensor %.80s of shape %s: %" PRIu64 " of %" PRIu64 " value%s",
-             repetition, step->entry, step->name, step->tensor_name,
+             repetition, origin->entry, origin->name, step->tensor_name,
              layout_shape_text(actual, text), comparison->different, elements,
              elements == 1                ? " differs"
              : comparison->different == 1 ? "s differs"

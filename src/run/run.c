@@ -11,15 +11,18 @@
 #include "plan/transcript.h"
 #include "run/results.h"
 
-void error_prefix_step(struct healcl_error *error, const struct step *step)
+void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
 {
-    error_prefix(error, "entry %zu (%s): ", step->entry, step->name);
+    const struct origin *origin = step_origin(step, input);
+    error_prefix(error, "entry %zu (%s): ", origin->entry, origin->name);
 }
 
 size_t trace_begin_step(struct trace *trace, const struct step *step)
 {
-    const char *name = step->form ? operations[step->form->operation].name : "free";
-    trace_for_operation(trace, name, step->entry);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    const char *name =
+        step->kind == STEP_RELEASE ? "free" : operations[origin->form->operation].name;
+    trace_for_operation(trace, name, origin->entry);
     return trace_begin(trace, "operation", name);
 }
 
@@ -166,7 +169,7 @@ MUST_CHECK static enum healcl_status check_device_holds(const struct run *run,
         REFUSE(error,
                "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
                " in one tensor",
-               storage->entry, storage->maker, storage_bytes(storage), limit);
+               storage->origin->entry, storage->origin->name, storage_bytes(storage), limit);
     }
     return HEALCL_OK;
 }

@@ -110,7 +110,7 @@ static void visits_of_operations(void **state)
         const struct plan *plan = script.plan;
         uint64_t visits = 0;
         for (size_t j = 0; j < plan->step_count; j++)
-            if (plan->steps[j].entry == CALL)
+            if (step_origin(&plan->steps[j], NO_INPUT)->entry == CALL)
                 visits += step_visits(&plan->steps[j]);
         if (visits != calls[i].visits)
             fail_msg("%s %s: %" PRIu64 " visits", calls[i].operation, calls[i].arguments, visits);

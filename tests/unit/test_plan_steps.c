@@ -154,8 +154,9 @@ static void check_step(const struct step *step)
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i]) {
             assert_true(inside(step->in[i]));
-            if (step->form)
-                assert_true(step->parameter[i] < step->form->parameter_count);
+            if (step->kind != STEP_RELEASE)
+                assert_true(step->arguments[i].parameter <
+                            step_origin(step, i)->form->parameter_count);
         }
     switch (step->kind) {
     case STEP_UPLOAD:
@@ -216,9 +217,9 @@ static void check_plan(const struct plan *plan)
     assert_int_equal(next, plan->step_count);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        assert_true(step->entry >= entry);
-        entry = step->entry;
-        for (; made < plan->storage_count && plan->storages[made]->entry <= entry; made++) {
+        assert_true(step_origin(step, NO_INPUT)->entry >= entry);
+        entry = step_origin(step, NO_INPUT)->entry;
+        for (; made < plan->storage_count && plan->storages[made]->origin->entry <= entry; made++) {
             live += storage_bytes(plan->storages[made]);
             peak = live > peak ? live : peak;
         }
