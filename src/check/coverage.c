@@ -30,8 +30,8 @@ void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
 
 static bool has_many_moduli(const struct form *form)
 {
-    return form->operation == OPERATION_NTT || form->operation == OPERATION_INTT ||
-           form->operation == OPERATION_G_DECOMP_FULL_Q;
+    enum operation_id id = form_id(form);
+    return id == OPERATION_NTT || id == OPERATION_INTT || id == OPERATION_G_DECOMP_FULL_Q;
 }
 
 size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form)

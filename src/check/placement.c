@@ -67,7 +67,7 @@ static int partner_of_out(const struct problem *problem, bool same_shape)
 /* Operations whose output has a shape of its own: it may equal an input's only by chance. */
 static bool reshapes(const struct problem *problem)
 {
-    switch (problem->form->operation) {
+    switch (form_id(problem->form)) {
     case OPERATION_AXIS_MODSUM:
     case OPERATION_MODMUL_AXIS_SUM:
     case OPERATION_G_DECOMP:
@@ -526,7 +526,7 @@ static void put_call(struct text *text, const struct problem *problem, const voi
         else
             text_put(text, "%s", problem->text[i]);
     }
-    enum operation_result result = operations[form->operation].result;
+    enum operation_result result = form->operation->result;
     if (result == RESULT_NEW)
         end_operation(text, "made", 0);
     else if (result == RESULT_ALIAS)
@@ -539,7 +539,7 @@ char *placement_transcript(const struct placement *placement, const struct probl
                            const void *payload)
 {
     struct text text = {.bytes = NULL};
-    enum operation_id operation = problem->form->operation;
+    enum operation_id operation = form_id(problem->form);
     text_put(&text, "[");
     for (uint32_t i = 0; i < placement->storage_count; i++)
         put_empty(&text, &placement->storages[i], i);

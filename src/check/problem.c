@@ -10,7 +10,7 @@
 
 int problem_also(const struct form *form)
 {
-    const char *also = operations[form->operation].dtypes.also;
+    const char *also = form->operation->dtypes.also;
     return also ? form_parameter(form, also) : -1;
 }
 
@@ -29,7 +29,7 @@ bool problem_has_index(const struct form *form)
 
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes)
 {
-    const struct dtype_rule *rule = &operations[form->operation].dtypes;
+    const struct dtype_rule *rule = &form->operation->dtypes;
     int also = problem_also(form);
     return (rule->values >> dtypes->value & 1) &&
            !(problem_has_index(form) && dtypes->index == DTYPE_INT8) &&
@@ -233,7 +233,7 @@ static void make_elementwise(struct maker *maker)
     uint32_t rank = base_shape(maker, 0, MAX_RANK, full);
     enum dtype dtype = maker->dtypes->value;
     int64_t a_how = 1, b_how = choose(maker, 3), p_how = choose(maker, 5);
-    bool is_mod = maker->problem->form->operation == OPERATION_MOD;
+    bool is_mod = form_id(maker->problem->form) == OPERATION_MOD;
     int a = parameter_of(maker, "a"), b = parameter_of(maker, "b");
     const struct parameter *parameters = maker->problem->form->parameters;
     /* One operand has the full shape. */
@@ -368,7 +368,7 @@ static void make_modmul_axis_sum(struct maker *maker)
 
 static void make_transform(struct maker *maker)
 {
-    bool inverse = maker->problem->form->operation == OPERATION_INTT;
+    bool inverse = form_id(maker->problem->form) == OPERATION_INTT;
     any_n_and_k(maker, true);
     int64_t n = maker->n, k = maker->k, l = 1, r = 1;
     if (maker->any || n * k <= 1024) {
@@ -478,7 +478,7 @@ static void make_permute(struct maker *maker)
 
 static void make_pad_or_repeat(struct maker *maker)
 {
-    bool pads = maker->problem->form->operation == OPERATION_PAD_SINGLE_AXIS;
+    bool pads = form_id(maker->problem->form) == OPERATION_PAD_SINGLE_AXIS;
     int64_t shape[LAYOUT_RANK];
     uint32_t rank = base_shape(maker, 1, MAX_RANK, shape), axis = (uint32_t)choose(maker, 2);
     if (maker->any)
@@ -604,7 +604,7 @@ static uint32_t unit_axis(struct maker *maker, uint32_t *rank, int64_t shape[LAY
 static void make_view(struct maker *maker)
 {
     int64_t shape[LAYOUT_RANK], given[LAYOUT_RANK];
-    enum operation_id operation = maker->problem->form->operation;
+    enum operation_id operation = form_id(maker->problem->form);
     uint32_t rank = base_shape(maker, 1, operation == OPERATION_UNSQUEEZE ? 15 : 16, shape), axis;
     switch (operation) {
     case OPERATION_RESHAPE:
@@ -654,7 +654,7 @@ static void make_fill(struct maker *maker)
 
 static void make(struct maker *maker)
 {
-    switch (maker->problem->form->operation) {
+    switch (form_id(maker->problem->form)) {
     case OPERATION_HOST_TO_DEVICE: make_upload(maker); break;
     case OPERATION_EMPTY:
     case OPERATION_ZEROS: make_allocation(maker); break;
@@ -693,7 +693,7 @@ static void make_problem(struct maker *maker)
 {
     struct problem *problem = maker->problem;
     problem->out = -1;
-    enum operation_result result = operations[problem->form->operation].result;
+    enum operation_result result = problem->form->operation->result;
     problem->is_new = result == RESULT_NEW || result == RESULT_HOST || result == RESULT_NONE;
     for (uint32_t i = 0; i < problem->form->parameter_count; i++)
         if (problem->form->parameters[i].kind == PARAMETER_OUT)

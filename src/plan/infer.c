@@ -36,7 +36,7 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 static bool holds_values(const struct form *form, uint32_t i)
 {
     enum parameter_kind kind = form->parameters[i].kind;
-    const char *also = operations[form->operation].dtypes.also;
+    const char *also = form->operation->dtypes.also;
     return (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT) &&
            !(also && strcmp(also, form->parameters[i].name) == 0);
 }
@@ -45,7 +45,7 @@ MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32
                                                  enum dtype values, struct healcl_error *error)
 {
     const struct parameter *parameter = &call->form->parameters[i];
-    const struct dtype_rule *rule = &operations[call->form->operation].dtypes;
+    const struct dtype_rule *rule = &call->form->operation->dtypes;
     enum dtype dtype = call->tensors[i]->storage->dtype;
     char text[DTYPES_TEXT_SIZE];
     if (dtype_rule_allows(rule, parameter->name, values, dtype))
@@ -220,5 +220,6 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
 #undef FORM
     };
     TRY(check_dtypes(call, error));
-    return functions[call->form->operation](call, error);
+    enum operation_id id = form_id(call->form);
+    return (id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error);
 }

@@ -1,7 +1,8 @@
 /*
  * What the inference of single operations shares: arguments by parameter name, checks that name
  * the argument they refuse, and steps. One infer_... function for each operation stands in
- * ops/ops.def; they are in the infer_*.c file of their family.
+ * ops/ops.def; they are in the infer_*.c file of their family. One of an operation that is added to
+ * a table may call them, where its form has the parameters that they name.
  */
 #ifndef HEALCL_PLAN_INFER_H
 #define HEALCL_PLAN_INFER_H
@@ -76,8 +77,6 @@ MUST_CHECK enum healcl_status add_fill(struct call *call, const struct tensor *o
                                        struct healcl_error *error);
 
 /* ---------------------------------------------------------------- operations */
-
-typedef enum healcl_status infer_function(struct call *call, struct healcl_error *error);
 
 #define OPERATION(id, name, family, infer, ...) infer_function infer;
 #define FORM(...)

@@ -27,10 +27,10 @@ void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amo
             visits > 0 ? (double)origins->of[i].visits / visits : 1.0 / (double)(last + 1);
         uint64_t share = (uint64_t)((double)amount * part);
         share = share < left ? share : left;
-        amounts[origins->of[i].form->operation] += share;
+        amounts[origins->of[i].form->operation->number] += share;
         left -= share;
     }
-    amounts[origins->of[last].form->operation] += left;
+    amounts[origins->of[last].form->operation->number] += left;
 }
 
 /* Copies the origins of a step. A single one has not been charged with what the step visits. */

@@ -226,10 +226,12 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
         NO_MEMORY(error);
     plan->segments = segments;
     char *copy = arena_strdup(plan->arena, name);
-    if (!copy)
+    uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->operations) * sizeof *counts);
+    if (!copy || !counts)
         NO_MEMORY(error);
     planner->segment = &plan->segments[plan->segment_count++];
-    *planner->segment = (struct segment){.name = copy, .first_step = plan->step_count};
+    *planner->segment =
+        (struct segment){.name = copy, .first_step = plan->step_count, .counts = counts};
     planner->segment_is_named = is_named;
     return HEALCL_OK;
 }
@@ -279,7 +281,7 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
 MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
 {
     const struct argument *out = &call->entry->out;
-    enum operation_result result = operations[call->form->operation].result;
+    enum operation_result result = call->form->operation->result;
     if (result == RESULT_NONE || (result == RESULT_ALIAS && out->kind == ARGUMENT_NONE))
         return HEALCL_OK;
     enum argument_kind wanted =
@@ -325,7 +327,7 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
 {
     struct call call = {.planner = planner, .entry = entry};
     planner->visits = 0;
-    TRY(form_of_entry(entry, &call.form, error));
+    TRY(form_of_entry(planner->plan->operations, entry, &call.form, error));
     TRY(set_origins(planner, entry,
                     entry->name[0] == '_' ? call.form->underscore_name : call.form->name, call.form,
                     error));
@@ -336,7 +338,7 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
             return status;
         }
     }
-    planner->segment->counts[call.form->operation]++;
+    planner->segment->counts[call.form->operation->number]++;
     planner->segment->operations++;
     TRY(infer(&call, error));
     return bind_result(&call, error);
@@ -414,8 +416,9 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     return status;
 }
 
-enum healcl_status plan_create(const struct source *source, const struct healcl_limits *limits,
-                               struct plan **plan, struct healcl_error *error)
+enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
+                               const struct healcl_limits *limits, struct plan **plan,
+                               struct healcl_error *error)
 {
     struct planner planner = {
         .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
@@ -425,6 +428,7 @@ enum healcl_status plan_create(const struct source *source, const struct healcl_
     if (!planner.plan)
         NO_MEMORY(error);
     planner.plan->source = source;
+    planner.plan->operations = table;
     planner.plan->memory_limit = planner.memory_limit;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);

@@ -95,14 +95,15 @@ struct step {
 struct segment {
     const char *name; /* "" outside of any segment */
     size_t first_step, step_count;
-    uint64_t counts[OPERATION_COUNT]; /* operations by kind, views and frees included */
-    uint64_t frees;                   /* FREE_DEVICE_TENSOR entries */
-    uint64_t operations;              /* sum of counts */
+    uint64_t *counts;    /* of operations by number, views and frees included */
+    uint64_t frees;      /* FREE_DEVICE_TENSOR entries */
+    uint64_t operations; /* sum of counts */
     uint64_t bytes_up, bytes_down;
 };
 
 struct plan {
-    const struct source *source; /* where payloads lie */
+    const struct source *source;              /* where payloads lie */
+    const struct operation_table *operations; /* that the transcript may name; or NULL */
     struct step *steps;
     size_t step_count;
     struct segment *segments;
@@ -126,9 +127,11 @@ struct plan {
     struct arena *arena; /* owns everything above */
 };
 
-/* Reads, checks and plans all entries of source, which must outlive the plan. limits may be NULL,
- * for the defaults. */
+/* Reads, checks and plans all entries of source, which must outlive the plan, as must table, the
+ * operations that it may name. That may be NULL, for the built-in ones, and limits may, for
+ * the defaults. */
 MUST_CHECK enum healcl_status plan_create(const struct source *source,
+                                          const struct operation_table *table,
                                           const struct healcl_limits *limits, struct plan **plan,
                                           struct healcl_error *error);
 void plan_free(struct plan *plan);

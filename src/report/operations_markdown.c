@@ -163,7 +163,7 @@ void report_operations_markdown(FILE *stream)
         fprintf(stream, "\nDtypes: %s.\n\n| form | arguments |\n|---|---|\n",
                 dtype_rule_text(&operation->dtypes, dtypes));
         for (size_t i = 0; i < form_count; i++)
-            if (forms[i].operation == id)
+            if (forms[i].operation == operation)
                 print_form(stream, &forms[i]);
     }
 }

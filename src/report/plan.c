@@ -60,14 +60,15 @@ MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const 
                                                   {"family", TABLE_LEFT, false},
                                                   {"count", TABLE_RIGHT, false}};
     struct table *table = table_create(columns, 3);
-    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+    for (size_t number = 0; number < operation_count(plan->operations); number++) {
+        const struct operation *operation = operation_at(plan->operations, number);
         uint64_t count = 0;
         for (size_t i = 0; i < plan->segment_count; i++)
-            count += plan->segments[i].counts[id];
+            count += plan->segments[i].counts[number];
         if (count == 0)
             continue;
-        table_cell(table, "%s", operations[id].name);
-        table_cell(table, "%s", operations[id].family);
+        table_cell(table, "%s", operation->name);
+        table_cell(table, "%s", operation->family);
         table_cell(table, "%" PRIu64, count);
     }
     return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
@@ -101,7 +102,8 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
 
 /* ---------------------------------------------------------------- JSON */
 
-static void add_segment(struct json *json, cJSON *segments, const struct segment *segment)
+static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
+                        const struct segment *segment)
 {
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
@@ -110,12 +112,12 @@ static void add_segment(struct json *json, cJSON *segments, const struct segment
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
-    for (size_t id = 0; id < OPERATION_COUNT; id++) {
-        if (segment->counts[id] == 0)
+    for (size_t number = 0; number < operation_count(plan->operations); number++) {
+        if (segment->counts[number] == 0)
             continue;
         cJSON *kind = json_object(json, kinds, NULL);
-        json_string(json, kind, "name", operations[id].name);
-        json_number(json, kind, "count", segment->counts[id]);
+        json_string(json, kind, "name", operation_at(plan->operations, number)->name);
+        json_number(json, kind, "count", segment->counts[number]);
     }
 }
 
@@ -140,7 +142,7 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
     json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
-        add_segment(&json, segments, &plan->segments[i]);
+        add_segment(&json, segments, plan, &plan->segments[i]);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
     return report_finish_json(&json, stream);

@@ -377,7 +377,8 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
-    origins_share(times->tag, times->running, self->result->operation_nanoseconds);
+    if (self->result->operation_nanoseconds)
+        origins_share(times->tag, times->running, self->result->operation_nanoseconds);
     self->result->without_command_nanoseconds += times->without_command;
     self->result->not_begun_nanoseconds += times->not_begun;
 }

@@ -71,7 +71,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
         }
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        if (step->kind != STEP_RELEASE)
+        if (step->kind != STEP_RELEASE && result->operation_nanoseconds)
             origins_share(step->origins,
                           monotonic_nanoseconds() - start - (sink_time - sink_before),
                           result->operation_nanoseconds);

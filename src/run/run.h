@@ -35,7 +35,7 @@ struct segment_result {
     uint64_t sink_nanoseconds; /* comparing and dumping */
     /* While the device is profiling: how long it worked for each operation, and how long, between
      * kernels, it had no command or had not begun with it. */
-    uint64_t operation_nanoseconds[OPERATION_COUNT];
+    uint64_t *operation_nanoseconds; /* the caller's, by number; NULL: it does not ask */
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
 };
 

@@ -124,7 +124,7 @@ void script_plan(struct script *script)
     begin(script);
     text_put(&script->text, "]");
     script->source = (struct source){script->text.bytes, script->text.length, false};
-    if (plan_create(&script->source, NULL, &script->plan, &error) != HEALCL_OK) {
+    if (plan_create(&script->source, script->operations, NULL, &script->plan, &error) != HEALCL_OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();
     }
@@ -134,7 +134,7 @@ enum healcl_status script_open(struct script *script, const char *path, struct h
 {
     memset(script, 0, sizeof *script);
     TRY(source_open(&script->source, path, error));
-    return plan_create(&script->source, NULL, &script->plan, error);
+    return plan_create(&script->source, script->operations, NULL, &script->plan, error);
 }
 
 void script_release(struct script *script)

@@ -19,6 +19,7 @@
 #include "run/run.h"
 
 struct script {
+    const struct operation_table *operations; /* that it may name; NULL: the built-in ones */
     struct text text;
     struct source source;
     struct plan *plan; /* NULL until script_plan */

@@ -74,7 +74,8 @@ static void run_timed(const struct script *script, struct executor *executor)
 {
     struct script_results results = {0};
     struct result_sink sink = script_sink(&results);
-    struct segment_result result = {0};
+    uint64_t nanoseconds[OPERATION_COUNT] = {0};
+    struct segment_result result = {.operation_nanoseconds = nanoseconds};
     OK(executor->class->run_segment(executor, &script->plan->segments[0], &sink, &result, &error));
     assert_true(result.operation_nanoseconds[OPERATION_MODMUL] > 0);
     assert_true(result.operation_nanoseconds[OPERATION_AXIS_MODSUM] > 0);

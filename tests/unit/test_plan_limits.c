@@ -22,7 +22,8 @@ static const char *plan_within(struct script *script, uint64_t memory_bytes, uin
     script->plan = NULL;
     healcl_error_clear(&refusal);
     refusal.message[0] = 0;
-    enum healcl_status status = plan_create(&script->source, &limits, &script->plan, &refusal);
+    enum healcl_status status =
+        plan_create(&script->source, NULL, &limits, &script->plan, &refusal);
     assert_int_equal(status, refusal.message[0] ? HEALCL_REFUSED : HEALCL_OK);
     return refusal.message;
 }

@@ -287,7 +287,7 @@ static void random_calls(void **state)
             void *payload = calloc(1, 8 * 200 + 8);
             char *text = placement_transcript(&placement, &problem, payload);
             struct source source = {text, strlen(text), false};
-            OK(plan_create(&source, NULL, &plan, &error));
+            OK(plan_create(&source, NULL, NULL, &plan, &error));
             check_plan(plan);
             for (size_t i = 0; i < plan->step_count; i++)
                 copies += plan->steps[i].kind == STEP_COPY;
@@ -307,7 +307,7 @@ static void large_empty_tensors(void **state)
     script_call(&script, "flat", "flatten", "a 0 1");
     text_put(&script.text, "]");
     script.source = (struct source){script.text.bytes, script.text.length, false};
-    assert_int_equal(plan_create(&script.source, NULL, &script.plan, &error), HEALCL_REFUSED);
+    assert_int_equal(plan_create(&script.source, NULL, NULL, &script.plan, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,
                         "entry 1 (flatten): argument 'a': shape [1099511627776, 1099511627776] is "
                         "larger than 2^63-1 bytes");
