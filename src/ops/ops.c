@@ -196,54 +196,24 @@ enum healcl_status operation_table_add(struct operation_table *table,
 
 /* ---------------------------------------------------------------- parameters */
 
-bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument)
-{
-    switch (parameter) {
-    case PARAMETER_TENSOR:
-    case PARAMETER_INDICES:
-    case PARAMETER_OUT: return argument == ARGUMENT_DEVICE_TENSOR;
-    case PARAMETER_SCALAR:
-    case PARAMETER_MODULUS:
-    case PARAMETER_INT:
-    case PARAMETER_FLAG: return argument == ARGUMENT_INT;
-    case PARAMETER_PERM: return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_NONE;
-    case PARAMETER_HINT:
-        return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_INT ||
-               argument == ARGUMENT_NONE;
-    case PARAMETER_SHAPE:
-    case PARAMETER_INDEX: return argument == ARGUMENT_SHAPE;
-    case PARAMETER_DTYPE: return argument == ARGUMENT_TENSOR_TYPE;
-    case PARAMETER_HOST: return argument == ARGUMENT_HOST_TENSOR;
-    case PARAMETER_NOTHING: return argument == ARGUMENT_NONE;
-    }
-    return false;
-}
-
-const char *parameter_kind_text(enum parameter_kind kind)
-{
-    switch (kind) {
-    case PARAMETER_TENSOR:
-    case PARAMETER_INDICES: return "a tensor";
-    case PARAMETER_OUT: return "a tensor to write";
-    case PARAMETER_SCALAR: return "an integer";
-    case PARAMETER_MODULUS: return "a modulus";
-    case PARAMETER_INT: return "an integer";
-    case PARAMETER_FLAG: return "a flag";
-    case PARAMETER_PERM: return "a tensor or nothing";
-    case PARAMETER_HINT: return "a tensor, an integer or nothing";
-    case PARAMETER_SHAPE: return "a shape";
-    case PARAMETER_INDEX: return "an index";
-    case PARAMETER_DTYPE: return "a dtype";
-    case PARAMETER_HOST: return "a host tensor";
-    case PARAMETER_NOTHING: return "nothing";
-    }
-    return "?";
-}
-
-bool parameter_is_tensor(enum parameter_kind kind)
-{
-    return kind == PARAMETER_TENSOR || kind == PARAMETER_INDICES || kind == PARAMETER_OUT;
-}
+#define ACCEPTS(kind) (1u << ARGUMENT_##kind)
+const struct parameter_traits parameter_traits[] = {
+    [PARAMETER_TENSOR] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_INDICES] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_OUT] = {"out", "a tensor to write", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_SCALAR] = {"scalar", "an integer", ACCEPTS(INT)},
+    [PARAMETER_MODULUS] = {"modulus", "a modulus", ACCEPTS(INT)},
+    [PARAMETER_INT] = {"int", "an integer", ACCEPTS(INT)},
+    [PARAMETER_FLAG] = {"flag", "a flag", ACCEPTS(INT)},
+    [PARAMETER_PERM] = {"perm", "a tensor or nothing", ACCEPTS(DEVICE_TENSOR) | ACCEPTS(NONE)},
+    [PARAMETER_HINT] = {"hint", "a tensor, an integer or nothing",
+                        ACCEPTS(DEVICE_TENSOR) | ACCEPTS(INT) | ACCEPTS(NONE)},
+    [PARAMETER_SHAPE] = {"shape", "a shape", ACCEPTS(SHAPE)},
+    [PARAMETER_INDEX] = {"index", "an index", ACCEPTS(SHAPE)},
+    [PARAMETER_DTYPE] = {"dtype", "a dtype", ACCEPTS(TENSOR_TYPE)},
+    [PARAMETER_HOST] = {"host", "a host tensor", ACCEPTS(HOST_TENSOR)},
+    [PARAMETER_NOTHING] = {"none", "nothing", ACCEPTS(NONE)},
+};
 
 /* ---------------------------------------------------------------- dtypes */
 
@@ -293,7 +263,7 @@ int form_parameter(const struct form *form, const char *name)
 static int first_unaccepted(const struct form *form, const struct entry *entry)
 {
     for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (!parameter_accepts(form->parameters[i].kind, entry->arguments[i].kind))
+        if (!(parameter_traits[form->parameters[i].kind].accepted >> entry->arguments[i].kind & 1))
             return (int)i;
     return -1;
 }
@@ -347,6 +317,6 @@ enum healcl_status form_of_entry(const struct operation_table *table, const stru
                entry->argument_count);
     }
     REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
-           parameter_kind_text(closest->parameters[closest_argument].kind),
+           parameter_traits[closest->parameters[closest_argument].kind].wanted,
            argument_kind_name(entry->arguments[closest_argument].kind));
 }

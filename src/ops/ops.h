@@ -113,11 +113,14 @@ size_t operation_count(const struct operation_table *table);
 /* number: below operation_count. */
 const struct operation *operation_at(const struct operation_table *table, size_t number);
 
-/* Whether an argument of this kind may stand for a parameter of that kind. */
-bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument);
+/* By kind of parameter: its name in docs/OPS.md, what it wants for messages, and which kinds of
+ * argument may stand for it, kind k as bit k. */
+struct parameter_traits {
+    const char *name, *wanted;
+    uint32_t accepted;
+};
 
-/* "tensor", "int" ...: what a parameter of this kind wants, for messages and docs. */
-const char *parameter_kind_text(enum parameter_kind kind);
+extern const struct parameter_traits parameter_traits[];
 
 /*
  * Finds the form of a table that an operation entry is written in. Refuses an unknown name, a
@@ -126,9 +129,6 @@ const char *parameter_kind_text(enum parameter_kind kind);
 MUST_CHECK enum healcl_status form_of_entry(const struct operation_table *table,
                                             const struct entry *entry, const struct form **form,
                                             struct healcl_error *error);
-
-/* Whether a parameter stands for a tensor that is bound. */
-bool parameter_is_tensor(enum parameter_kind kind);
 
 /* "int32, int64; a also int8" */
 enum { DTYPES_TEXT_SIZE = 64 };

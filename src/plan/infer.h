@@ -18,14 +18,7 @@
     } while (0)
 
 /* Forwards an error with the argument named. */
-#define TRY_ARGUMENT(name, expression)                    \
-    do {                                                  \
-        enum healcl_status try_status_ = (expression);    \
-        if (try_status_ != HEALCL_OK) {                   \
-            error_prefix(error, "argument '%s': ", name); \
-            return try_status_;                           \
-        }                                                 \
-    } while (0)
+#define TRY_ARGUMENT(name, expression) TRY_PREFIX(expression, "argument '%s': ", name)
 
 /* ---------------------------------------------------------------- arguments by name */
 

@@ -29,7 +29,6 @@ enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
     struct step step = planner_step(call->planner, STEP_DIGITS, out);
     step.value[0] = base_bits;
     TRY(set_input(call, &step, 0, "a", NULL, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -43,7 +42,6 @@ enum healcl_status infer_digits_full_q(struct call *call, struct healcl_error *e
     TRY(want_shape("out", &out->layout, 3,
                    (int64_t[]){a->layout.shape[0], kept, a->layout.shape[2]}, error));
     TRY(digit_arguments(call, kept, &base_bits, error));
-    call->result = call->tensors[index_of(call, "out")];
     if (a->layout.shape[1] == 0) /* the only residue of an empty product is 0 */
         return add_fill(call, call->result, 0, error);
 

@@ -49,6 +49,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
         plan->expected++;
     }
     plan->results++;
+    call->planner->segment->results++;
     call->planner->segment->bytes_down +=
         (uint64_t)layout_elements(&step.in[0]->layout) * dtype_size(step.in[0]->storage->dtype);
     return planner_add_step(call->planner, &step, error);
@@ -89,7 +90,6 @@ enum healcl_status infer_zeros(struct call *call, struct healcl_error *error)
 
 enum healcl_status infer_set_const_val(struct call *call, struct healcl_error *error)
 {
-    call->result = call->tensors[index_of(call, "a")];
     int64_t value = integer_of(call, "v", 0);
     enum dtype dtype = call->result->storage->dtype;
     if (!dtype_holds(dtype, value))

@@ -43,7 +43,6 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
         step.in[place] = input;
         step.arguments[place].parameter = (uint8_t)parameter;
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -92,7 +91,6 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
     TRY(layout_broadcast(&q->layout, &out->layout, &q_view, error));
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "q", &q_view, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -149,7 +147,6 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
         TRY(want_permutation(call, n, error));
         TRY(set_input(call, &step, 3, "perm", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -201,7 +198,6 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
         TRY(want_shape("n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
         TRY(set_input(call, &step, 4, "n_inv", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 

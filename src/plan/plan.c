@@ -58,18 +58,6 @@ MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, cons
     return HEALCL_OK;
 }
 
-/* Refuses a step of an operation that goes beyond the limits. */
-MUST_CHECK static enum healcl_status check_limits(struct planner *planner, const struct step *step,
-                                                  struct healcl_error *error)
-{
-    enum healcl_status status = count_work(planner, step, error);
-    if (status == HEALCL_OK)
-        status = count_scratch(planner, step, error);
-    if (status != HEALCL_OK)
-        error_prefix(error, "argument '%s': ", step_input_name(step, 0));
-    return status;
-}
-
 struct step planner_step(const struct planner *planner, enum step_kind kind,
                          const struct tensor *out)
 {
@@ -80,8 +68,11 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
                                     struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (step->kind != STEP_RELEASE)
-        TRY(check_limits(planner, step, error));
+    if (step->kind != STEP_RELEASE) {
+        const char *name = step_input_name(step, 0);
+        TRY_PREFIX(count_work(planner, step, error), "argument '%s': ", name);
+        TRY_PREFIX(count_scratch(planner, step, error), "argument '%s': ", name);
+    }
     struct step *steps =
         array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
     if (!steps)
@@ -226,7 +217,7 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
         NO_MEMORY(error);
     plan->segments = segments;
     char *copy = arena_strdup(plan->arena, name);
-    uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->operations) * sizeof *counts);
+    uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->table) * sizeof *counts);
     if (!copy || !counts)
         NO_MEMORY(error);
     planner->segment = &plan->segments[plan->segment_count++];
@@ -267,6 +258,8 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
             REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
         TRY(check_named_dtype(argument, tensor, error));
         call->tensors[i] = tensor;
+        if (kind == PARAMETER_OUT)
+            call->result = tensor;
     }
     if (kind == PARAMETER_MODULUS && argument->integer < 1)
         REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
@@ -293,11 +286,7 @@ MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healc
                argument_kind_name(out->kind));
     if (result == RESULT_HOST)
         return HEALCL_OK;
-    enum healcl_status status = check_named_dtype(out, call->result, error);
-    if (status != HEALCL_OK) {
-        error_prefix(error, "out: ");
-        return status;
-    }
+    TRY_PREFIX(check_named_dtype(out, call->result, error), "out: ");
     if (result == RESULT_ALIAS &&
         names_find(&call->planner->names, out->tensor.name) == call->result)
         return HEALCL_OK;
@@ -327,17 +316,13 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
 {
     struct call call = {.planner = planner, .entry = entry};
     planner->visits = 0;
-    TRY(form_of_entry(planner->plan->operations, entry, &call.form, error));
+    TRY(form_of_entry(planner->plan->table, entry, &call.form, error));
     TRY(set_origins(planner, entry,
                     entry->name[0] == '_' ? call.form->underscore_name : call.form->name, call.form,
                     error));
-    for (uint32_t i = 0; i < call.form->parameter_count; i++) {
-        enum healcl_status status = resolve_argument(&call, i, error);
-        if (status != HEALCL_OK) {
-            error_prefix(error, "argument '%s': ", call.form->parameters[i].name);
-            return status;
-        }
-    }
+    for (uint32_t i = 0; i < call.form->parameter_count; i++)
+        TRY_PREFIX(resolve_argument(&call, i, error),
+                   "argument '%s': ", call.form->parameters[i].name);
     planner->segment->counts[call.form->operation->number]++;
     planner->segment->operations++;
     TRY(infer(&call, error));
@@ -394,9 +379,13 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
     }
     if (planner->segment && planner->segment_is_named)
         REFUSE(error, "segment '%s' never ends", planner->segment->name);
-    for (size_t i = 0; i < planner->plan->segment_count; i++) {
-        planner->plan->bytes_up += planner->plan->segments[i].bytes_up;
-        planner->plan->bytes_down += planner->plan->segments[i].bytes_down;
+    struct plan *plan = planner->plan;
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        const struct segment *segment = &plan->segments[i];
+        plan->operations += segment->operations;
+        plan->frees += segment->frees;
+        plan->bytes_up += segment->bytes_up;
+        plan->bytes_down += segment->bytes_down;
     }
     return HEALCL_OK;
 }
@@ -428,7 +417,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
     if (!planner.plan)
         NO_MEMORY(error);
     planner.plan->source = source;
-    planner.plan->operations = table;
+    planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);

@@ -99,11 +99,12 @@ struct segment {
     uint64_t frees;      /* FREE_DEVICE_TENSOR entries */
     uint64_t operations; /* sum of counts */
     uint64_t bytes_up, bytes_down;
+    size_t results; /* downloads */
 };
 
 struct plan {
-    const struct source *source;              /* where payloads lie */
-    const struct operation_table *operations; /* that the transcript may name; or NULL */
+    const struct source *source;         /* where payloads lie */
+    const struct operation_table *table; /* of operations that it may name; or NULL */
     struct step *steps;
     size_t step_count;
     struct segment *segments;
@@ -112,9 +113,9 @@ struct plan {
     size_t storage_count;
     size_t tensors; /* names bound, over the whole transcript */
     size_t entries;
-    size_t results;  /* downloads */
-    size_t expected; /* downloads with an expected tensor */
-    uint64_t bytes_up, bytes_down;
+    size_t results;                                   /* downloads, of all segments */
+    size_t expected;                                  /* downloads with an expected tensor */
+    uint64_t operations, frees, bytes_up, bytes_down; /* sums over the segments */
     uint64_t bytes_peak; /* largest sum of live storages and of the step_scratch_bytes in hand;
                             other memory that kernels need comes on top */
     uint64_t memory_limit;

@@ -25,11 +25,11 @@ struct call {
     const struct entry *entry;
     const struct form *form;
     struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    struct tensor *result;                  /* of RESULT_NEW and RESULT_ALIAS operations */
+    struct tensor *result;                  /* the OUT parameter's; infer sets it if RESULT_NEW */
 };
 
 /* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
- * adds its steps to the plan and sets call->result. */
+ * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
 MUST_CHECK enum healcl_status infer(struct call *call, struct healcl_error *error);
 
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */

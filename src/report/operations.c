@@ -47,7 +47,7 @@ static void add_forms(struct json *json, cJSON *object, const struct operation *
         for (uint32_t j = 0; j < forms[i].parameter_count; j++) {
             cJSON *argument = json_object(json, arguments, NULL);
             json_string(json, argument, "name", forms[i].parameters[j].name);
-            json_string(json, argument, "kind", signature_kind(forms[i].parameters[j].kind));
+            json_string(json, argument, "kind", parameter_traits[forms[i].parameters[j].kind].name);
         }
     }
 }

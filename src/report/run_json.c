@@ -7,7 +7,7 @@
  * when out of memory. */
 static uint64_t *sum_bytes(const struct plan *plan, const struct segment *segment)
 {
-    uint64_t *bytes = calloc(operation_count(plan->operations), sizeof *bytes);
+    uint64_t *bytes = calloc(operation_count(plan->table), sizeof *bytes);
     const struct step *steps = plan->steps + segment->first_step;
     for (size_t i = 0; bytes && i < segment->step_count; i++)
         if (steps[i].kind != STEP_RELEASE)
@@ -33,7 +33,7 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json->failed |= !bytes;
     /* The profiles are those of the operations that are counted, in their order. */
     const struct healcl_operation_profile *profile = segment->profiles;
-    for (size_t number = 0; bytes && number < operation_count(plan->operations); number++) {
+    for (size_t number = 0; bytes && number < operation_count(plan->table); number++) {
         if (planned->counts[number] == 0)
             continue;
         cJSON *kind = json_object(json, kinds, NULL);

@@ -26,6 +26,18 @@ size_t trace_begin_step(struct trace *trace, const struct step *step)
     return trace_begin(trace, "operation", name);
 }
 
+enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+                             const struct step *step, const void *data, uint64_t *spent,
+                             struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "compare", "compare");
+    enum healcl_status status = sink->take(sink->context, step, data, error);
+    trace_end(trace, span);
+    *spent += monotonic_nanoseconds() - start;
+    return status;
+}
+
 /* A report and what it points to. */
 struct owned_report {
     struct healcl_report report; /* first: healcl_report_free casts back */
@@ -127,7 +139,7 @@ MUST_CHECK static enum healcl_status report_segment(struct run *run, const struc
     for (size_t i = 0; i < run->operation_count; i++)
         if (segment->counts[i] > 0)
             profile->profiles[next++] = (struct healcl_operation_profile){
-                .name = operation_at(run->plan->operations, i)->name, .count = segment->counts[i]};
+                .name = operation_at(run->plan->table, i)->name, .count = segment->counts[i]};
     return HEALCL_OK;
 }
 
@@ -143,7 +155,7 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
         arena_alloc(run->arena, columns(run) * sizeof *report->run_nanoseconds);
     report->segments =
         arena_alloc(run->arena, (plan->segment_count + 1) * sizeof *report->segments);
-    run->operation_count = operation_count(plan->operations);
+    run->operation_count = operation_count(plan->table);
     run->operation_nanoseconds =
         arena_alloc(run->arena, run->operation_count * sizeof *run->operation_nanoseconds);
     if (!report->run_nanoseconds || !report->segments || !run->operation_nanoseconds)

@@ -29,6 +29,11 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
     return !sink->wants_data || sink->wants_data(sink->context, step);
 }
 
+/* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */
+MUST_CHECK enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+                                        const struct step *step, const void *data, uint64_t *spent,
+                                        struct healcl_error *error);
+
 /* What an executor learned of one segment. */
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */

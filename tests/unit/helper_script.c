@@ -124,7 +124,8 @@ void script_plan(struct script *script)
     begin(script);
     text_put(&script->text, "]");
     script->source = (struct source){script->text.bytes, script->text.length, false};
-    if (plan_create(&script->source, script->operations, NULL, &script->plan, &error) != HEALCL_OK) {
+    if (plan_create(&script->source, script->operations, NULL, &script->plan, &error) !=
+        HEALCL_OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();
     }

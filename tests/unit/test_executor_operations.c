@@ -34,7 +34,6 @@ static enum healcl_status infer_negsquare(struct call *call, struct healcl_error
     struct step negative = planner_step(call->planner, STEP_MODNEG, out);
     TRY(set_operand(call, &negative, 0, "out", failure));
     TRY(set_operand(call, &negative, 2, "p", failure));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &negative, failure);
 }
 

@@ -167,7 +167,7 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     struct source source = {.mapped = false};
     struct plan *plan = NULL;
     struct executor *executor = NULL;
-    struct segment_result result;
+    struct segment_result result = {0};
     char *text;
     OK(bench_case_text(measured, first, count, &text, &source.length, &error));
     source.text = text;
