@@ -84,18 +84,14 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
     TRY(device_buffer_acquire(self->launcher.device, storage_bytes(storage), true, buffer, error));
     /* Parts can only be read in file order, which here must be C order. */
     void *whole = NULL;
+    enum healcl_status status = HEALCL_OK;
     if (payload && buffer->chunk_count > 1 && payload->fortran_order) {
         whole = malloc(storage_bytes(storage));
         if (!whole)
             NO_MEMORY(error);
-        enum healcl_status status = payload_read(payload, storage->dtype, whole, error);
-        if (status != HEALCL_OK) {
-            free(whole);
-            return status;
-        }
+        status = payload_read(payload, storage->dtype, whole, error);
         memory = whole;
     }
-    enum healcl_status status = HEALCL_OK;
     for (uint32_t chunk = 0; status == HEALCL_OK && chunk < buffer->chunk_count; chunk++)
         status = upload_chunk(self, buffer, chunk, payload, storage->dtype, memory, error);
     free(whole);
