@@ -52,7 +52,7 @@ static bool is_wanted(const struct session *session, const struct coverage_row *
     const char *name = session->operation;
     if (session->one_cell)
         return row->number == session->cell.row;
-    return !name || strcmp(operations[row->form->operation].name, name) == 0 ||
+    return !name || strcmp(row->form->operation->name, name) == 0 ||
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
 
@@ -131,8 +131,8 @@ static void check_rows(struct session *session)
     begin_table(session);
     for (size_t i = 0; i < session->row_count; i++) {
         struct coverage_row *row = &session->rows[i];
-        enum operation_id operation = row->form->operation;
-        if (i == 0 || row[-1].form->operation != operation)
+        enum operation_id operation = form_id(row->form);
+        if (i == 0 || form_id(row[-1].form) != operation)
             begin_operation(session, operation);
         progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
                      row->form->name, dtype_name(row->dtypes.value));
@@ -142,7 +142,7 @@ static void check_rows(struct session *session)
         else
             coverage_check_row(session->device, &session->sizes, row, &observer);
         session->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == session->row_count || row[1].form->operation != operation)
+        if (i + 1 == session->row_count || form_id(row[1].form) != operation)
             end_operation(session, operation);
     }
 }

@@ -275,8 +275,8 @@ struct launch {
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     size_t local_size;
-    size_t groups; /* work-groups; 0 launches nothing */
-    uint32_t tag;  /* handed back with the launch's time */
+    size_t groups;   /* work-groups; 0 launches nothing */
+    const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
 /* Builds what a launch needs if it is not built yet. */
@@ -295,12 +295,12 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
  * the command before it and its start: it had no command yet, or had not begun with the one it had.
  * Both are 0 for the first one, and where the host's clock counts. */
 struct launch_times {
-    uint32_t tag;
+    const void *tag;
     uint64_t running, without_command, not_begun;
 };
 
-/* Hands out the times of all profiled launches since the last call, in their order. Waits for the
- * last of them. Where it fails, the times are lost. */
+/* Hands out the times of all profiled launches with a tag since the last call, in their order.
+ * Waits for the last of them. Where it fails, the times are lost. */
 MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
                                                 void (*add)(void *context,
                                                             const struct launch_times *times),

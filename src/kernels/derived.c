@@ -319,7 +319,7 @@ enum healcl_status derive_permutation(struct launcher *self, const struct step *
         int64_t n = layout->shape[0];
         if (n > INT32_MAX)
             REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
-                   step_input_name(step, i), (long long)n);
+                   launcher_refuse(self, step, i), (long long)n);
         struct buffer first = {0};
         TRY(derived_add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
         TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,

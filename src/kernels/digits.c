@@ -129,7 +129,7 @@ MUST_CHECK static enum healcl_status begin_full_q(struct job *job, struct launch
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
         REFUSE(error, "argument '%s': %lld moduli are more than the %d that a device combines",
-               step_input_name(step, 1), (long long)k, MODULI_MAX);
+               launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
     const struct buffer *q, *inverses;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));

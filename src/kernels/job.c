@@ -22,7 +22,7 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launcher = launcher;
     job->launch.program = program;
     job->launch.kernel = kernel;
-    job->launch.tag = step->form->operation;
+    job->launch.tag = step->origins;
 }
 
 void job_define(struct job *job, const char *name, const char *value)

@@ -17,7 +17,7 @@ struct job {
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* tag: what the launch's time counts for. */
+/* The launch's tag, and so its time's, are the origins of the step. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
 

@@ -40,6 +40,12 @@ void launcher_release(struct launcher *self)
     free(self->storages);
 }
 
+const char *launcher_refuse(struct launcher *self, const struct step *step, int i)
+{
+    self->refused_input = i;
+    return step_input_name(step, i);
+}
+
 /* ---------------------------------------------------------------- storages */
 
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,

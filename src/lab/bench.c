@@ -86,7 +86,7 @@ MUST_CHECK static enum healcl_status script_init(struct script *script,
     TRY(bench_case_text(measured, first, count, &script->text, &length, error));
     script->source = (struct source){.text = script->text, .length = length};
     const struct healcl_limits limits = {.memory_bytes = memory_limit};
-    return plan_create(&script->source, &limits, &script->plan, error);
+    return plan_create(&script->source, NULL, &limits, &script->plan, error);
 }
 
 MUST_CHECK static enum healcl_status run_segment(struct executor *executor,

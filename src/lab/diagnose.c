@@ -227,7 +227,7 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
     enum healcl_status status = reference_step(session->reference, session->step, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
-        error_prefix_step(error, session->step);
+        error_prefix_step(error, session->step, session->reference->refused_input);
         return status;
     }
     TRY(reference_memory(session->reference, storage, &memories->expected, error));

@@ -519,7 +519,7 @@ static bool is_wrong(struct healcl_device *device, const char *transcript, struc
     struct plan *plan = NULL;
     struct result actual = {NULL, 0};
     bool wrong = false;
-    if (plan_create(&source, NULL, &plan, NULL) == HEALCL_OK &&
+    if (plan_create(&source, NULL, NULL, &plan, NULL) == HEALCL_OK &&
         run_plan(NULL, plan, expected, NULL) == HEALCL_OK && expected->bytes) {
         enum healcl_status status = run_plan(device, plan, &actual, NULL);
         wrong = status != HEALCL_OK || !actual.bytes || actual.count != expected->count ||

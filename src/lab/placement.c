@@ -434,7 +434,7 @@ static void put_tensor(struct writer *writer, const struct place *place,
 static void put_call(struct writer *writer, const struct problem *problem, const void *payload)
 {
     const struct form *form = problem->form;
-    enum operation_result result = operations[form->operation].result;
+    enum operation_result result = form->operation->result;
     char words[PROBLEM_TEXT_SIZE] = "", name[32], tensor[32];
     const char *out = result == RESULT_NEW     ? "made"
                       : result == RESULT_ALIAS ? name_of("t", (uint32_t)problem->out, name)
@@ -455,7 +455,7 @@ char *placement_transcript(const struct placement *placement, const struct probl
                            const void *payload)
 {
     struct writer writer = {0};
-    enum operation_id operation = problem->form->operation;
+    enum operation_id operation = form_id(problem->form);
     for (uint32_t i = 0; i < placement->storage_count; i++) {
         char name[32], shape[SHAPE_TEXT_SIZE];
         const struct placed_storage *storage = &placement->storages[i];

@@ -9,7 +9,7 @@
 
 int problem_also(const struct form *form)
 {
-    const char *also = operations[form->operation].dtypes.also;
+    const char *also = form->operation->dtypes.also;
     return also ? form_parameter(form, also) : -1;
 }
 
@@ -28,7 +28,7 @@ bool problem_has_index(const struct form *form)
 
 bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes)
 {
-    const struct dtype_rule *rule = &operations[form->operation].dtypes;
+    const struct dtype_rule *rule = &form->operation->dtypes;
     int also = problem_also(form);
     return (rule->values >> dtypes->value & 1) &&
            !(problem_has_index(form) && dtypes->index == DTYPE_INT8) &&
@@ -668,24 +668,24 @@ _Static_assert((int)PROBLEM_COUNT == (int)OPERATION_COUNT,
 
 bool problem_has_many_moduli(const struct form *form)
 {
-    return traits[form->operation].many_moduli;
+    return traits[form_id(form)].many_moduli;
 }
 
 bool problem_reshapes(const struct form *form)
 {
-    return traits[form->operation].reshapes;
+    return traits[form_id(form)].reshapes;
 }
 
 static void make_problem(struct maker maker, const struct form *form)
 {
     struct problem *problem = maker.problem;
-    enum operation_result result = operations[form->operation].result;
+    enum operation_result result = form->operation->result;
     *problem = (struct problem){.form = form, .out = -1};
     problem->is_new = result == RESULT_NEW || result == RESULT_HOST || result == RESULT_NONE;
     for (uint32_t i = 0; i < form->parameter_count; i++)
         if (form->parameters[i].kind == PARAMETER_OUT)
             problem->out = (int)i;
-    traits[form->operation].make(&maker);
+    traits[form_id(form)].make(&maker);
 }
 
 void problem_make(struct problem *problem, const struct form *form,

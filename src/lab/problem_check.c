@@ -41,7 +41,7 @@ static enum healcl_status plan_problem(struct planned *planned, const struct pro
     if (!planned->transcript)
         NO_MEMORY(error);
     planned->source = (struct source){planned->transcript, strlen(planned->transcript), false};
-    TRY(plan_create(&planned->source, NULL, &planned->plan, error));
+    TRY(plan_create(&planned->source, NULL, NULL, &planned->plan, error));
     if (!planned->plan) /* never: for analysers, which cannot know */
         NO_MEMORY(error);
     return HEALCL_OK;

@@ -27,7 +27,7 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
                                                        &shape, error));
     TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
 
-    struct step step = new_step(call, kind, out);
+    struct step step = planner_step(call->planner, kind, out);
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);
         if (parameter < 0)
@@ -41,9 +41,8 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
         struct tensor *input;
         TRY(planner_view(call->planner, operand->storage, &view, &input, error));
         step.in[place] = input;
-        step.parameter[place] = (uint8_t)parameter;
+        step.arguments[place].parameter = (uint8_t)parameter;
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -86,13 +85,12 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
     struct layout summed = layout_drop_axis(&a->layout, axis);
     TRY(want_shape("out", &out->layout, summed.rank, summed.shape, error));
 
-    struct step step = new_step(call, STEP_AXIS_MODSUM, out);
+    struct step step = planner_step(call->planner, STEP_AXIS_MODSUM, out);
     step.value[0] = axis;
     struct layout q_view;
     TRY(layout_broadcast(&q->layout, &out->layout, &q_view, error));
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "q", &q_view, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -140,7 +138,7 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
     TRY(want_shape("out", &out->layout, 3, out_shape, error));
     TRY(want_shape("q", &q->layout, 1, &k, error));
 
-    struct step step = new_step(call, STEP_MODMUL_AXIS_SUM, NULL);
+    struct step step = planner_step(call->planner, STEP_MODMUL_AXIS_SUM, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "b", &b_view, error));
@@ -149,7 +147,6 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
         TRY(want_permutation(call, n, error));
         TRY(set_input(call, &step, 3, "perm", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -188,7 +185,7 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     TRY(want_shape("out", &out->layout, 4, out_shape, error));
     TRY(want_shape(twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
 
-    struct step step = new_step(call, inverse ? STEP_INTT : STEP_NTT, NULL);
+    struct step step = planner_step(call->planner, inverse ? STEP_INTT : STEP_NTT, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "q", NULL, error));
@@ -201,7 +198,6 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
         TRY(want_shape("n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
         TRY(set_input(call, &step, 4, "n_inv", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 

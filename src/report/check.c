@@ -7,7 +7,7 @@
 
 static const char *operation_of(const struct coverage_row *row)
 {
-    return operations[row->form->operation].name;
+    return row->form->operation->name;
 }
 
 /* ---------------------------------------------------------------- totals */
@@ -49,7 +49,7 @@ static struct check_totals totals_of(const struct check_facts *facts, enum opera
 {
     struct check_totals totals = {0};
     for (size_t i = 0; i < facts->row_count; i++)
-        if (facts->rows[i].form->operation == operation &&
+        if (form_id(facts->rows[i].form) == operation &&
             (dtype == DTYPE_COUNT || (int)facts->rows[i].dtypes.value == dtype))
             add(&totals, &facts->rows[i]);
     return totals;
@@ -61,7 +61,7 @@ static char mark_of(const struct check_facts *facts, enum operation_id operation
     int applied = 0, passed = 0, unsupported = 0;
     for (size_t i = 0; i < facts->row_count; i++) {
         const struct coverage_row *row = &facts->rows[i];
-        if (row->form->operation != operation || (int)row->dtypes.value != dtype)
+        if (form_id(row->form) != operation || (int)row->dtypes.value != dtype)
             continue;
         applied += row->applied[layout];
         passed += row->passed[layout];

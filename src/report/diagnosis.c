@@ -22,7 +22,8 @@ static void print_step(const struct diagnosis_facts *facts, const struct style *
 {
     const struct diagnosis *diagnosis = facts->diagnosis;
     const struct step *step = diagnosis->step;
-    report_label(style, "entry", "%zu (%s)", step->entry, step->name);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    report_label(style, "entry", "%zu (%s)", origin->entry, origin->name);
     report_label(style, "segment", "%s",
                  *diagnosis->segment->name ? diagnosis->segment->name : "(no segment)");
     report_label(style, "step", "%s, %zu steps before it agree", step_traits[step->kind].name,
@@ -132,8 +133,9 @@ static void add_tensor(struct json *json, cJSON *tensors, const char *name,
 static void add_step(struct json *json, cJSON *object, const struct diagnosis *diagnosis)
 {
     const struct step *step = diagnosis->step;
-    json_number(json, object, "entry", step->entry);
-    json_string(json, object, "op", step->name);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    json_number(json, object, "entry", origin->entry);
+    json_string(json, object, "op", origin->name);
     json_string(json, object, "segment", diagnosis->segment->name);
     json_string(json, object, "step", step_traits[step->kind].name);
     cJSON *tensors = json_array(json, object, "tensors");

@@ -121,7 +121,8 @@ static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
         if (*c != '"')
             kept[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
     kept[length] = 0;
-    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step->entry, length ? "_" : "", kept);
+    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step_origin(step, NO_INPUT)->entry,
+             length ? "_" : "", kept);
 }
 
 MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct step *step,
@@ -131,7 +132,7 @@ MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct
 {
     const struct layout *layout = &step->in[0]->layout;
     char number[24];
-    snprintf(number, sizeof number, "%zu", step->entry);
+    snprintf(number, sizeof number, "%zu", step_origin(step, NO_INPUT)->entry);
     cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
     bool whole = cJSON_AddRawToObject(item, "entry", number) &&
                  cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&

@@ -53,7 +53,8 @@ void script_plan(struct script *script)
 {
     struct healcl_error error = {0};
     script_finish(script);
-    if (plan_create(&script->source, NULL, &script->plan, &error) != HEALCL_OK) {
+    if (plan_create(&script->source, script->operations, NULL, &script->plan, &error) !=
+        HEALCL_OK) {
         fprintf(stderr, "%s\n", error.message);
         abort();
     }
@@ -63,7 +64,7 @@ enum healcl_status script_open(struct script *script, const char *path, struct h
 {
     memset(script, 0, sizeof *script);
     TRY(source_open(&script->source, path, error));
-    return plan_create(&script->source, NULL, &script->plan, error);
+    return plan_create(&script->source, script->operations, NULL, &script->plan, error);
 }
 
 void script_release(struct script *script)

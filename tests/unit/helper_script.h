@@ -18,6 +18,7 @@
 #include "transcript/writer.h"
 
 struct script {
+    const struct operation_table *operations; /* that it may name; NULL: the built-in ones */
     struct writer writer;
     struct source source;
     struct plan *plan; /* NULL until script_plan */

@@ -22,7 +22,8 @@ static const char *plan_within(struct script *script, uint64_t memory_bytes, uin
     script->plan = NULL;
     healcl_error_clear(&refusal);
     refusal.message[0] = 0;
-    enum healcl_status status = plan_create(&script->source, &limits, &script->plan, &refusal);
+    enum healcl_status status =
+        plan_create(&script->source, NULL, &limits, &script->plan, &refusal);
     assert_int_equal(status, refusal.message[0] ? HEALCL_REFUSED : HEALCL_OK);
     return refusal.message;
 }
@@ -103,7 +104,7 @@ static void visits_of_operations(void **state)
         const struct plan *plan = script.plan;
         uint64_t visits = 0;
         for (size_t j = 0; j < plan->step_count; j++)
-            if (plan->steps[j].entry == CALL)
+            if (step_origin(&plan->steps[j], NO_INPUT)->entry == CALL)
                 visits += step_visits(&plan->steps[j]);
         if (visits != calls[i].visits)
             fail_msg("%s %s: %" PRIu64 " visits", calls[i].operation, calls[i].arguments, visits);

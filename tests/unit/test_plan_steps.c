@@ -154,8 +154,9 @@ static void check_step(const struct step *step)
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i]) {
             assert_true(inside(step->in[i]));
-            if (step->form)
-                assert_true(step->parameter[i] < step->form->parameter_count);
+            if (step->kind != STEP_RELEASE)
+                assert_true(step->arguments[i].parameter <
+                            step_origin(step, i)->form->parameter_count);
         }
     switch (step->kind) {
     case STEP_UPLOAD:
@@ -216,9 +217,9 @@ static void check_plan(const struct plan *plan)
     assert_int_equal(next, plan->step_count);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        assert_true(step->entry >= entry);
-        entry = step->entry;
-        for (; made < plan->storage_count && plan->storages[made]->entry <= entry; made++) {
+        assert_true(step_origin(step, NO_INPUT)->entry >= entry);
+        entry = step_origin(step, NO_INPUT)->entry;
+        for (; made < plan->storage_count && plan->storages[made]->origin->entry <= entry; made++) {
             live += storage_bytes(plan->storages[made]);
             peak = live > peak ? live : peak;
         }
@@ -286,7 +287,7 @@ static void random_calls(void **state)
             void *payload = calloc(1, 8 * 200 + 8);
             char *text = placement_transcript(&placement, &problem, payload);
             struct source source = {text, strlen(text), false};
-            OK(plan_create(&source, NULL, &plan, &error));
+            OK(plan_create(&source, NULL, NULL, &plan, &error));
             check_plan(plan);
             for (size_t i = 0; i < plan->step_count; i++)
                 copies += plan->steps[i].kind == STEP_COPY;
@@ -347,7 +348,7 @@ static void large_empty_tensors(void **state)
     script_call(&script, "a", "zeros", "(1099511627776,1099511627776,0) :int64");
     script_call(&script, "flat", "flatten", "a 0 1");
     script_finish(&script);
-    assert_int_equal(plan_create(&script.source, NULL, &script.plan, &error), HEALCL_REFUSED);
+    assert_int_equal(plan_create(&script.source, NULL, NULL, &script.plan, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,
                         "entry 1 (flatten): argument 'a': shape [1099511627776, 1099511627776] is "
                         "larger than 2^63-1 bytes");

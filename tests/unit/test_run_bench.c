@@ -167,11 +167,11 @@ static struct kept run_rows(const struct bench_case *measured, int64_t first, in
     struct source source = {.mapped = false};
     struct plan *plan = NULL;
     struct executor *executor = NULL;
-    struct segment_result result;
+    struct segment_result result = {0};
     char *text;
     OK(bench_case_text(measured, first, count, &text, &source.length, &error));
     source.text = text;
-    OK(plan_create(&source, NULL, &plan, &error));
+    OK(plan_create(&source, NULL, NULL, &plan, &error));
     assert_int_equal(plan->segment_count, BENCH_SEGMENTS);
     assert_string_equal(plan->segments[BENCH_OPERATE].name, "operation");
     assert_int_equal(plan->segments[BENCH_OPERATE].operations, 1);
