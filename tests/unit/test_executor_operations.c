@@ -207,8 +207,7 @@ static void arguments_are_checked(void **state)
         struct healcl_error refusal = {0};
         script_upload(&script, "a", DTYPE_INT32, 1, VALUES(1), VALUES(1));
         script_call(&script, "a", "negsquare", cases[i].arguments);
-        text_put(&script.text, "]");
-        script.source = (struct source){script.text.bytes, script.text.length, false};
+        script_finish(&script);
         assert_int_equal(plan_create(&script.source, cases[i].table, NULL, &plan, &refusal),
                          HEALCL_REFUSED);
         assert_string_equal(refusal.message, cases[i].message);
