@@ -312,7 +312,7 @@ static void note_kinds(const struct coverage_row *row, const struct coverage_cel
     void *payload = calloc((size_t)(cell->size.n * cell->size.k), 8);
     char *text = placement_transcript(&placement, &problem, payload);
     struct source source = {text, strlen(text), false};
-    OK(plan_create(&source, NULL, &plan, &error));
+    OK(plan_create(&source, NULL, NULL, &plan, &error));
     for (size_t i = 0; i < plan->step_count; i++)
         seen[plan->steps[i].kind] = true;
     plan_free(plan);
