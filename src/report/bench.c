@@ -85,7 +85,7 @@ enum healcl_status report_bench(const struct device_info *device,
     report_label(style, "device", "%s", device->name);
     putc('\n', style->stream);
     unsigned width = style->width > 0 ? style->width : TABLE_WIDTH;
-    return table_print(table, style->stream, width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, width);
 }
 
 /* ---------------------------------------------------------------- JSON */
