@@ -245,9 +245,8 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
         const struct buffer *twiddles;
         TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
         int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-        int64_t block = (n < NTT_ROW_PART ? n : NTT_ROW_PART) / NTT_RADIX;
-        TRY(derived_add(self, storage, &key, k * (n / block) * (block - 1),
-                        2 * (size_t)word_bits / 8, &derived, error));
+        TRY(derived_add(self, storage, &key, k * (int64_t)ntt_lane_twiddles((uint64_t)n),
+                        (size_t)word_bits / 8, &derived, error));
         struct job job;
         job_init_rows(&job, self, step, "lane_twiddles", word_bits);
         job_add_table(&job, twiddles);
@@ -291,7 +290,8 @@ MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
     job_add_written_table(&job, first);
     TRY(job_launch(&job, error));
 
-    uint32_t kinds = 3; /* bit reversal and identity, until it is found to be neither */
+    /* Until it is found to be neither. */
+    uint32_t kinds = PERMUTATION_REVERSES_BITS | PERMUTATION_IDENTITY;
     TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof kinds, sizeof kinds,
                      &kinds, error));
     struct check check = {.step = step,

@@ -1,15 +1,15 @@
-/* Elementwise operations: cl/modular/general.cl, cl/vectors.cl, cl/modular/vector_runs.cl,
+/* Elementwise operations: cl/modular/general.cl, cl/vectors.cl, cl/modular/interleaved.cl,
  * cl/copy/lines.cl. */
 #include "kernels/kernels.h"
 
 struct elementwise_kernel {
     const char *table, *tensor; /* for moduli in a table, and in a tensor */
-    const char *vectors, *runs; /* in cl/vectors.cl */
+    const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, name, ...) [STEP_##kind] = {name "_table", name, name "_vectors", name "_runs"},
+#define STEP(kind, name, ...) [STEP_##kind] = {name "_table", name, name "_vectors", name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -195,7 +195,7 @@ MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
     struct job job;
-    begin_elementwise(&job, self, step, "vectors", kernels[step->kind].runs);
+    begin_elementwise(&job, self, step, "vectors", kernels[step->kind].interleaved);
     TRY(add_elementwise_tensors(&job, step, &scalars, error));
     TRY(derive_moduli(self, step, 2, &table, error));
     job_add_table(&job, table);
@@ -208,13 +208,13 @@ MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
         space_move_axis(space, axis, &old, axis + 1);
     space_move_axis(space, parts, &old, found.rows);
     space_move_axis(space, parts + 1, &old, found.rows);
-    space->shape[parts] = (old.shape[found.rows] + INTERLEAVED_ROWS - 1) / INTERLEAVED_ROWS;
+    space->shape[parts] = (old.shape[found.rows] + INTERLEAVED_GROUPS - 1) / INTERLEAVED_GROUPS;
     for (int i = 0; i < SPACE_OPERANDS; i++)
-        space->operand[i].stride[parts] *= INTERLEAVED_ROWS;
+        space->operand[i].stride[parts] *= INTERLEAVED_GROUPS;
     space->end = 1;
     for (uint32_t axis = 0; axis <= parts; axis++)
         space->end *= (uint64_t)space->shape[axis];
-    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_ROWS * found.k));
+    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * found.k));
     job_add_long(&job, found.k);
     job_add_long(&job, old.shape[found.rows]);
     job_add_long(&job, found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
@@ -266,8 +266,8 @@ static const struct variant elementwise_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS,
      "cl/modular/vectors.cl",
      "rows of multiples of eight elements in order, moduli that repeat along them"},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "cl/modular/vector_runs.cl",
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
     {"table", VARIANT_GENERAL, lacks_table, launch_table, OVER_ELEMENTS, "cl/modular/general.cl",
      "anything with up to 2^16 moduli"},

@@ -1,4 +1,4 @@
-/* Transforms by cl/ntt/rows.cl: whole rows, or neighbouring rows together, in one work-item each.
+/* Transforms by cl/ntt/rows.cl: whole rows, or batches of interleaved rows, in one work-item each.
  */
 #include "kernels/ntt.h"
 
@@ -23,7 +23,7 @@ const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *
         return lack;
     if (n < NTT_ROW_MIN)
         return "rows are shorter than 256";
-    return NTT_ROWS_TOGETHER * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
+    return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
                    (int64_t)device->chunk_bytes
                ? NULL
                : "eight rows do not fit one allocation";
@@ -31,7 +31,7 @@ const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *
 
 /* Whether the elements of one number, in the rows of one l, lie side by side: [l,r,k,n] in memory
  * as [l,n,r,k]. */
-static bool has_neighbours(const struct layout *layout)
+static bool is_interleaved(const struct layout *layout)
 {
     int64_t r = layout->shape[1], k = layout->shape[2];
     return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
@@ -103,20 +103,20 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     int bits = word_bits(step);
     TRY(derive_lane_twiddles(self, step, 2, 1, bits, &lane_twiddles, error));
 
-    bool out_neighbours = has_neighbours(out), in_neighbours = has_neighbours(in);
-    int64_t rows = out->shape[1] * out->shape[2], together = 1; /* rows of one l */
-    if (out_neighbours || in_neighbours)
-        together = rows < NTT_ROWS_TOGETHER ? rows : NTT_ROWS_TOGETHER;
-    int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    bool direct = together == 1 && has_direct_rows(&transform);
+    bool out_interleaved = is_interleaved(out), in_interleaved = is_interleaved(in);
+    int64_t rows = out->shape[1] * out->shape[2], batch_rows = 1; /* rows of one l */
+    if (out_interleaved || in_interleaved)
+        batch_rows = rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS;
+    int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
+    bool direct = batch_rows == 1 && has_direct_rows(&transform);
     /* The inverse of long rows fetches its parts in any case. */
     bool large =
-        direct && !(transform.inverse && transform.n > NTT_ROW_PART) &&
+        direct && !(transform.inverse && transform.n > NTT_ROW_TILE) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
     /* A permuted row is written all over: that had better be where the caches hold it. */
-    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_PART;
+    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_TILE;
     bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
-    int64_t scratch_bytes = scratch ? together * pitch_of(transform.n) * bits / 8 : 0;
+    int64_t scratch_bytes = scratch ? batch_rows * pitch_of(transform.n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
     if (scratch && work_items > chunk_bytes / scratch_bytes)
@@ -144,8 +144,9 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     job_add_table(&job, lane_twiddles);
     job_add_table(&job, transform.perm);
     job_add_uint(&job, step->in[3] != NULL);
-    job_add_uint(&job, (uint32_t)together);
-    job_add_uint(&job, (uint32_t)out_neighbours | (uint32_t)in_neighbours << 1);
+    job_add_uint(&job, (uint32_t)batch_rows);
+    job_add_uint(&job, (out_interleaved ? NTT_OUT_INTERLEAVED : 0) |
+                           (in_interleaved ? NTT_IN_INTERLEAVED : 0));
     if (transform.inverse)
         job_add_table(&job, transform.n_inv);
     if (status == HEALCL_OK)

@@ -1,4 +1,4 @@
-/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/modular/vector_runs.cl.
+/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/modular/interleaved.cl.
  */
 #include "kernels/kernels.h"
 
@@ -94,7 +94,7 @@ MUST_CHECK static enum healcl_status launch_columns(struct launcher *self, const
 }
 
 /* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
- * one by one: see axis_modsum_runs. */
+ * one by one: see axis_modsum_interleaved. */
 struct interleaved {
     struct space space; /* out has stride 0 along the last axis */
     int64_t k, out_stride;
@@ -141,7 +141,7 @@ MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
     struct interleaved found = interleaved_of(step);
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_runs", error));
+    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_interleaved", error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job.space = found.space;
     job_add_table(&job, moduli.lanes);
@@ -237,8 +237,8 @@ static const struct variant axis_modsum_variants[] = {
      "rows of multiples of eight elements in order"},
     {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "cl/sum/rows.cl",
      "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "cl/modular/vector_runs.cl",
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
     {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ELEMENTS, "cl/sum/general.cl",
      "anything"},
