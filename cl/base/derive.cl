@@ -27,8 +27,8 @@ KERNEL check_moduli(SPACE(space), BUFFER(const ELEMENT, in), volatile global str
 }
 
 /* Reports elements outside of [first, size). */
-KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status,
-                     long first, long size)
+KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), long first, long size,
+                     volatile global struct status *status)
 {
     TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
@@ -139,8 +139,8 @@ KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
             while (rest != 0) {
                 ulong quotient = old_rest / rest;
                 ulong next_rest = old_rest - quotient * rest;
-                ulong next_factor = subtract_mod(
-                    old_factor, multiply_mod(reduce(quotient, modulus), factor, modulus), modulus.value);
+                ulong product = multiply_mod(reduce(quotient, modulus), factor, modulus);
+                ulong next_factor = subtract_mod(old_factor, product, modulus.value);
                 old_rest = rest;
                 rest = next_rest;
                 old_factor = factor;

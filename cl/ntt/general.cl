@@ -7,7 +7,7 @@
 #include "stages.cl"
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
- * The space is [l,r,k,n]; operands: none, in, whose elements have size bytes: were they of a type
+ * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
  * that is compiled in, a transform of int8 would want another program than the output's. */
 KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint size,
             global const struct modulus *q, global const uint *perm, uint use_perm)

@@ -66,21 +66,17 @@ static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle t
     w->quotient[t] = (words)(word_quotient(twiddle.quotient));
 }
 
-INLINE void load_twiddles(struct pass_twiddles *w, const uint R,
-                          global const struct twiddle *twiddles, ulong number)
-{
-    UNROLL for (uint t = 1; t < R; t++) set_twiddle(w, t, twiddles[twiddle_number(t, number)]);
-}
-
+/* What follows is unrolled where R is known from the start, so that all arrays are registers: these
+ * are macros, for compilers make less of functions that get R as a constant argument. */
+#define LOAD_TWIDDLES(R, w, twiddles, number)                                                      \
+    UNROLL for (uint t = 1; t < R; t++)                                                            \
+        set_twiddle(&(w), t, (twiddles)[twiddle_number(t, number)])
 /* Where each lane has its own block. */
-INLINE void load_lane_twiddles(struct pass_twiddles *w, const uint R,
-                               global const word *lane_twiddles)
-{
-    UNROLL for (uint t = 1; t < R; t++) {
-        w->factor[t] = LOAD_WORDS(lane_twiddles + (2 * t - 2) * WIDTH);
-        w->quotient[t] = LOAD_WORDS(lane_twiddles + (2 * t - 1) * WIDTH);
+#define LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
+    UNROLL for (uint t = 1; t < R; t++) {                                                          \
+        (w).factor[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 2) * WIDTH);                         \
+        (w).quotient[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 1) * WIDTH);                       \
     }
-}
 
 /* Words of lane twiddles for a pass of radix R. */
 static inline ulong pass_lane_twiddles(ulong R)
@@ -88,101 +84,123 @@ static inline ulong pass_lane_twiddles(ulong R)
     return 2 * (R - 1) * WIDTH;
 }
 
-INLINE void butterflies(const bool inverse, const uint R, words *a, const struct pass_twiddles *w,
-                        struct word_modulus modulus)
-{
-    UNROLL for (uint turn = 1; turn < R; turn *= 2) {
-        const uint blocks = inverse ? R / 2 / turn : turn, half_size = R / 2 / blocks;
-        UNROLL for (uint block = 0; block < blocks; block++)
-            UNROLL for (uint i = 0; i < half_size; i++) {
-                words *x = a + block * 2 * half_size + i, *y = x + half_size;
-                if (inverse)
-                    inverse_butterfly(x, y, w->factor[blocks + block], w->quotient[blocks + block],
-                                      modulus);
-                else
-                    forward_butterfly(x, y, w->factor[blocks + block], w->quotient[blocks + block],
-                                      modulus);
-            }
-    }
-}
-
+#define FORWARD_BUTTERFLIES(R, a, w, modulus)                                                      \
+    UNROLL for (uint blocks = 1; blocks < R; blocks *= 2)                                          \
+        UNROLL for (uint block = 0; block < blocks; block++)                                       \
+            UNROLL for (uint i = 0; i < R / 2 / blocks; i++)                                       \
+                forward_butterfly(&(a)[block * (R / blocks) + i],                                  \
+                                  &(a)[block * (R / blocks) + i + R / 2 / blocks],                 \
+                                  (w).factor[blocks + block], (w).quotient[blocks + block],        \
+                                  modulus)
+#define INVERSE_BUTTERFLIES(R, a, w, modulus)                                                      \
+    UNROLL for (uint blocks = R / 2; blocks > 0; blocks /= 2)                                      \
+        UNROLL for (uint block = 0; block < blocks; block++)                                       \
+            UNROLL for (uint i = 0; i < R / 2 / blocks; i++)                                       \
+                inverse_butterfly(&(a)[block * (R / blocks) + i],                                  \
+                                  &(a)[block * (R / blocks) + i + R / 2 / blocks],                 \
+                                  (w).factor[blocks + block], (w).quotient[blocks + block],        \
+                                  modulus)
 /* scale: NULL for none. */
-INLINE void scale_results(const uint R, words *a, const struct scale *scale,
-                          struct word_modulus modulus)
-{
-    if (!scale)
-        return;
-    UNROLL for (uint i = 0; i < R / 2; i++)
-        a[i] = multiply_words(a[i], (words)((word)scale->n_inv.factor),
-                              (words)(word_quotient(scale->n_inv.quotient)), modulus);
-    UNROLL for (uint i = 0; i < R; i++) a[i] = reduce_words(a[i], modulus);
-}
+#define SCALE_RESULTS(R, a, scale, modulus)                                                        \
+    if (scale) {                                                                                   \
+        UNROLL for (uint i = 0; i < R / 2; i++)                                                    \
+            (a)[i] = multiply_words((a)[i], (words)((word)(scale)->n_inv.factor),                  \
+                                    (words)(word_quotient((scale)->n_inv.quotient)), modulus);     \
+        UNROLL for (uint i = 0; i < R; i++) (a)[i] = reduce_words((a)[i], modulus);                \
+    }
 
 /* ---------------------------------------------------------------- passes of radix R */
 
-/* Block `number` of size elements, from `from` to x, which may be the same. Returns the bits that
- * any element has. */
-INLINE words forward_divide(const uint R, global word *x, global const word *from, ulong size,
-                            const struct row_transform *transform, ulong number)
-{
-    struct pass_twiddles w;
-    struct word_modulus modulus = transform->modulus;
-    words seen = (words)(0);
-    ulong step = size / R;
-    load_twiddles(&w, R, transform->twiddles, number);
-    for (ulong j = 0; j < step; j += WIDTH) {
-        words a[NTT_RADIX];
-        UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);
-        UNROLL for (uint i = 0; i < R; i++) seen |= a[i];
-        butterflies(false, R, a, &w, modulus);
-        UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);
+/* divide takes block `number` of size elements from `from` to x, which may be the same; forward it
+ * returns the bits that any element has. middle takes the size words of WIDTH blocks in lanes. */
+#define PASSES(R)                                                                                  \
+    static inline words forward_divide_##R(global word *x, global const word *from, ulong size,    \
+                                           const struct row_transform *transform, ulong number)    \
+    {                                                                                              \
+        struct pass_twiddles w;                                                                    \
+        struct word_modulus modulus = transform->modulus;                                          \
+        words seen = (words)(0);                                                                   \
+        ulong step = size / R;                                                                     \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                          \
+        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+            words a[R];                                                                            \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);            \
+            UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
+            FORWARD_BUTTERFLIES(R, a, w, modulus);                                                 \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);               \
+        }                                                                                          \
+        return seen;                                                                               \
+    }                                                                                              \
+    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,     \
+                                          const struct row_transform *transform, ulong number,     \
+                                          const struct scale *scale)                               \
+    {                                                                                              \
+        struct pass_twiddles w;                                                                    \
+        struct word_modulus modulus = transform->modulus;                                          \
+        ulong step = size / R;                                                                     \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                          \
+        if (scale)                                                                                 \
+            set_twiddle(&w, 1, scale->first);                                                      \
+        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+            words a[R];                                                                            \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);            \
+            INVERSE_BUTTERFLIES(R, a, w, modulus);                                                 \
+            SCALE_RESULTS(R, a, scale, modulus)                                                    \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);               \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void forward_middle_##R(word *x, ulong size, global const word *lane_twiddles,   \
+                                          struct word_modulus modulus)                             \
+    {                                                                                              \
+        struct pass_twiddles w;                                                                    \
+        ulong step = size / R;                                                                     \
+        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
+        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+            words a[R];                                                                            \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);               \
+            FORWARD_BUTTERFLIES(R, a, w, modulus);                                                 \
+            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);               \
+        }                                                                                          \
+    }                                                                                              \
+    static inline void inverse_middle_##R(word *x, ulong size, global const word *lane_twiddles,   \
+                                          struct word_modulus modulus)                             \
+    {                                                                                              \
+        struct pass_twiddles w;                                                                    \
+        ulong step = size / R;                                                                     \
+        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
+        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
+            words a[R];                                                                            \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);               \
+            INVERSE_BUTTERFLIES(R, a, w, modulus);                                                 \
+            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);               \
+        }                                                                                          \
     }
-    return seen;
-}
 
-INLINE void inverse_divide(const uint R, global word *x, global const word *from, ulong size,
-                           const struct row_transform *transform, ulong number,
-                           const struct scale *scale)
-{
-    struct pass_twiddles w;
-    struct word_modulus modulus = transform->modulus;
-    ulong step = size / R;
-    load_twiddles(&w, R, transform->twiddles, number);
-    if (scale)
-        set_twiddle(&w, 1, scale->first);
-    for (ulong j = 0; j < step; j += WIDTH) {
-        words a[NTT_RADIX];
-        UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);
-        butterflies(true, R, a, &w, modulus);
-        scale_results(R, a, scale, modulus);
-        UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);
-    }
-}
+PASSES(2)
+PASSES(4)
+PASSES(8)
+PASSES(16)
 
-/* The size words of WIDTH blocks in lanes. */
-INLINE void middle_pass(const bool inverse, const uint R, word *x, ulong size,
-                        global const word *lane_twiddles, struct word_modulus modulus)
-{
-    struct pass_twiddles w;
-    ulong step = size / R;
-    load_lane_twiddles(&w, R, lane_twiddles);
-    for (ulong j = 0; j < step; j += WIDTH) {
-        words a[NTT_RADIX];
-        UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);
-        butterflies(inverse, R, a, &w, modulus);
-        UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);
-    }
-}
-
-/* Radix 1 does nothing. */
-INLINE void middle_pass_of(const bool inverse, ulong radix, word *x, ulong size,
-                           global const word *lane_twiddles, struct word_modulus modulus)
+/* A middle pass of radix 1 does nothing. */
+static inline void forward_middle(ulong radix, word *x, ulong size, global const word *lane_twiddles,
+                                  struct word_modulus modulus)
 {
     switch (radix) {
-    case 2: middle_pass(inverse, 2, x, size, lane_twiddles, modulus); break;
-    case 4: middle_pass(inverse, 4, x, size, lane_twiddles, modulus); break;
-    case 8: middle_pass(inverse, 8, x, size, lane_twiddles, modulus); break;
-    case 16: middle_pass(inverse, 16, x, size, lane_twiddles, modulus); break;
+    case 2: forward_middle_2(x, size, lane_twiddles, modulus); break;
+    case 4: forward_middle_4(x, size, lane_twiddles, modulus); break;
+    case 8: forward_middle_8(x, size, lane_twiddles, modulus); break;
+    case 16: forward_middle_16(x, size, lane_twiddles, modulus); break;
+    }
+}
+
+static inline void inverse_middle(ulong radix, word *x, ulong size, global const word *lane_twiddles,
+                                  struct word_modulus modulus)
+{
+    switch (radix) {
+    case 2: inverse_middle_2(x, size, lane_twiddles, modulus); break;
+    case 4: inverse_middle_4(x, size, lane_twiddles, modulus); break;
+    case 8: inverse_middle_8(x, size, lane_twiddles, modulus); break;
+    case 16: inverse_middle_16(x, size, lane_twiddles, modulus); break;
     }
 }
 
@@ -200,13 +218,13 @@ static inline words forward_spread(global const word *from, global const word *n
     ulong step = size / NTT_RADIX;
     words seen = (words)(0);
     word *tile = transform->tile;
-    load_twiddles(&w, NTT_RADIX, transform->twiddles, number);
+    LOAD_TWIDDLES(NTT_RADIX, w, transform->twiddles, number);
     for (ulong j = 0; j < step; j += WIDTH) {
         words a[NTT_RADIX];
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) a[i] = LOAD_WORDS(from + i * step + j);
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) seen |= a[i];
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) FETCH(next + i * step + j);
-        butterflies(false, NTT_RADIX, a, &w, modulus);
+        FORWARD_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint i = 0; i < NTT_RADIX; i += WIDTH) {
             transpose_words(a + i);
             UNROLL for (uint t = 0; t < WIDTH; t++)
@@ -223,7 +241,7 @@ static inline void inverse_spread(global word *x, ulong size, const struct row_t
     struct word_modulus modulus = transform->modulus;
     ulong step = size / NTT_RADIX;
     const word *tile = transform->tile;
-    load_twiddles(&w, NTT_RADIX, transform->twiddles, number);
+    LOAD_TWIDDLES(NTT_RADIX, w, transform->twiddles, number);
     if (scale)
         set_twiddle(&w, 1, scale->first);
     for (ulong j = 0; j < step; j += WIDTH) {
@@ -233,8 +251,8 @@ static inline void inverse_spread(global word *x, ulong size, const struct row_t
                 a[i + t] = LOAD_LANES(tile + (i / WIDTH * step + j + t) * WIDTH);
             transpose_words(a + i);
         }
-        butterflies(true, NTT_RADIX, a, &w, modulus);
-        scale_results(NTT_RADIX, a, scale, modulus);
+        INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
+        SCALE_RESULTS(NTT_RADIX, a, scale, modulus)
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) STORE_WORDS(a[i], x + i * step + j);
     }
 }
@@ -246,9 +264,9 @@ static inline void forward_last(global word *x, const word *lanes, ulong step,
     for (ulong e = 0; e < step; e += NTT_RADIX) {
         words a[NTT_RADIX];
         struct pass_twiddles w;
-        load_lane_twiddles(&w, NTT_RADIX, lane_twiddles);
+        LOAD_LANE_TWIDDLES(NTT_RADIX, w, lane_twiddles)
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = LOAD_LANES(lanes + (e + t) * WIDTH);
-        butterflies(false, NTT_RADIX, a, &w, modulus);
+        FORWARD_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = reduce_words(a[t], modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t += WIDTH) {
             transpose_words(a + t);
@@ -268,7 +286,7 @@ static inline words inverse_last(word *lanes, global const word *from, global co
     for (ulong e = 0; e < step; e += NTT_RADIX) {
         words a[NTT_RADIX];
         struct pass_twiddles w;
-        load_lane_twiddles(&w, NTT_RADIX, lane_twiddles);
+        LOAD_LANE_TWIDDLES(NTT_RADIX, w, lane_twiddles)
         UNROLL for (uint t = 0; t < NTT_RADIX; t += WIDTH) {
             UNROLL for (uint b = 0; b < WIDTH; b++)
                 a[t + b] = LOAD_WORDS(from + b * step + e + t);
@@ -278,7 +296,7 @@ static inline words inverse_last(word *lanes, global const word *from, global co
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) seen |= a[t];
         if (WORD_BITS == 32)
             UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = halve_words(a[t], modulus);
-        butterflies(true, NTT_RADIX, a, &w, modulus);
+        INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) STORE_LANES(a[t], lanes + (e + t) * WIDTH);
         lane_twiddles += pass_lane_twiddles(NTT_RADIX);
     }
@@ -334,13 +352,13 @@ static bool forward_row(const struct row_transform *transform, global word *out,
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
     if (d.first == 2)
-        seen = forward_divide(2, between, from, n, transform, 1);
+        seen = forward_divide_2(between, from, n, transform, 1);
     else if (d.first == 4)
-        seen = forward_divide(4, between, from, n, transform, 1);
+        seen = forward_divide_4(between, from, n, transform, 1);
     else if (d.first == 8)
-        seen = forward_divide(8, between, from, n, transform, 1);
+        seen = forward_divide_8(between, from, n, transform, 1);
     else if (n > NTT_ROW_TILE)
-        seen = forward_divide(16, between, from, n, transform, 1);
+        seen = forward_divide_16(between, from, n, transform, 1);
     else
         seen = forward_spread(from, transform->next, n, transform, 1);
     if (are_any_from(seen, transform->limit))
@@ -348,7 +366,7 @@ static bool forward_row(const struct row_transform *transform, global word *out,
     ulong size = n / (d.first > 1 ? d.first : NTT_RADIX);
     for (; size > d.size; size /= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            (void)forward_divide(16, between + at, between + at, size, transform, (n + at) / size);
+            (void)forward_divide_16(between + at, between + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
         global const word *from_tile = between + at;
         global const word *later = LARGE == 2 ? transform->next + at : from_tile + d.size;
@@ -357,7 +375,7 @@ static bool forward_row(const struct row_transform *transform, global word *out,
         ulong middle = d.block / NTT_RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
             word *lanes = transform->tile + begin;
-            middle_pass_of(false, middle, lanes, group, lane_twiddles, modulus);
+            forward_middle(middle, lanes, group, lane_twiddles, modulus);
             lane_twiddles += pass_lane_twiddles(middle);
             forward_last(out + at + begin, lanes, d.block, lane_twiddles, modulus);
             lane_twiddles += middle * pass_lane_twiddles(NTT_RADIX);
@@ -391,7 +409,7 @@ static bool inverse_row(const struct row_transform *transform, global word *out,
             global const word *last_twiddles = lane_twiddles + pass_lane_twiddles(middle);
             seen |= inverse_last(lanes, from + at + begin, transform->next + at + begin, d.block,
                                  last_twiddles, modulus);
-            middle_pass_of(true, middle, lanes, group, lane_twiddles, modulus);
+            inverse_middle(middle, lanes, group, lane_twiddles, modulus);
             lane_twiddles = last_twiddles + middle * pass_lane_twiddles(NTT_RADIX);
         }
         if (are_any_from(seen, transform->limit))
@@ -400,14 +418,14 @@ static bool inverse_row(const struct row_transform *transform, global word *out,
     }
     for (ulong size = d.size * NTT_RADIX; size <= n / d.first; size *= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            inverse_divide(16, size == n ? out : between + at, between + at, size, transform,
+            inverse_divide_16(size == n ? out : between + at, between + at, size, transform,
                            (n + at) / size, size == n ? scale : 0);
     if (d.first == 2)
-        inverse_divide(2, out, between, n, transform, 1, scale);
+        inverse_divide_2(out, between, n, transform, 1, scale);
     else if (d.first == 4)
-        inverse_divide(4, out, between, n, transform, 1, scale);
+        inverse_divide_4(out, between, n, transform, 1, scale);
     else if (d.first == 8)
-        inverse_divide(8, out, between, n, transform, 1, scale);
+        inverse_divide_8(out, between, n, transform, 1, scale);
     return true;
 }
 
