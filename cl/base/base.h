@@ -66,6 +66,12 @@ struct twiddle {
     cl_base_ulong quotient;
 };
 
+/* What all work-items of the self-test count together; see there. */
+struct self_test_counters {
+    cl_base_uint count, sum, least, common, first;
+    cl_base_uint rounds, mixed; /* how often one went round a loop, and what that came to */
+};
+
 #ifdef __OPENCL_C_VERSION__
 
 #ifndef LOCAL_SIZE
@@ -80,14 +86,19 @@ struct twiddle {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
-/* The first parameter of most kernels, struct space space, and what their bodies begin with. A
- * device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE. */
+#define UNROLL _Pragma("unroll")
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* The first parameter of most kernels, a struct space of that name, and what their bodies begin
+ * with. A device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE.
+ */
 #ifdef COPY_SPACE
-#define SPACE struct space space_argument
-#define TAKE_SPACE struct space space = space_argument
+#define SPACE(name) struct space name##_argument
+#define TAKE_SPACE(name) struct space name = name##_argument
 #else
-#define SPACE struct space space
-#define TAKE_SPACE
+#define SPACE(name) struct space name
+#define TAKE_SPACE(name)
 #endif
 
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
@@ -129,21 +140,21 @@ static inline long load_number(global const char *at, uint size)
 }
 
 /*
- * A work-item's walk through its part of a space, in runs along the last axis:
- *     for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
- *         for (ulong i = 0; i < run.length; i++)
- *             AT(out, POSITION(space, run, 0, i)) = ...;
+ * A work-item's walk through its elements of a space, in spans along the last axis:
+ *     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+ *         for (ulong i = 0; i < span.length; i++)
+ *             AT(out, POSITION(space, span, 0, i)) = ...;
  */
-struct run {
-    ulong linear;                  /* C-order number of the run's first element */
-    ulong left;                    /* elements still to do, this run included */
-    ulong length;                  /* of this run; 0 at the end */
-    long index[SPACE_AXES];        /* of the run's first element */
-    long position[SPACE_OPERANDS]; /* of the run's first element in each operand */
+struct span {
+    ulong linear;                  /* C-order number of the span's first element */
+    ulong left;                    /* elements still to do, this span included */
+    ulong length;                  /* of this one; 0 at the end */
+    long index[SPACE_AXES];        /* of its first element */
+    long position[SPACE_OPERANDS]; /* of its first element in each operand */
 };
 
-#define POSITION(space, run, k, i) \
-    ((run).position[k] + (long)(i) * (space).operand[k].stride[(space).rank - 1])
+#define POSITION(space, span, k, i) \
+    ((span).position[k] + (long)(i) * (space).operand[k].stride[(space).rank - 1])
 
 /* a / b; many devices divide 32 bits several times as fast as 64. */
 static inline ulong divide(ulong a, ulong b)
@@ -151,52 +162,53 @@ static inline ulong divide(ulong a, ulong b)
     return (a | b) >> 32 ? a / b : (ulong)((uint)a / (uint)b);
 }
 
-static inline struct run run_first(const struct space *space)
+static inline struct span first_span(const struct space *space)
 {
-    struct run run;
-    run.linear = space->first + get_global_id(0) * space->elements_per_item;
-    run.left = run.linear < space->end ? min(space->elements_per_item, space->end - run.linear) : 0;
+    struct span span;
+    span.linear = space->first + get_global_id(0) * space->elements_per_item;
+    span.left =
+        span.linear < space->end ? min(space->elements_per_item, space->end - span.linear) : 0;
     for (uint k = 0; k < SPACE_OPERANDS; k++)
-        run.position[k] = space->operand[k].offset;
-    ulong rest = run.linear;
+        span.position[k] = space->operand[k].offset;
+    ulong rest = span.linear;
     for (uint axis = space->rank; axis-- > 0;) {
         ulong size = (ulong)space->shape[axis], next = axis > 0 ? divide(rest, size) : 0;
         ulong index = rest - next * size;
         rest = next;
-        run.index[axis] = (long)index;
+        span.index[axis] = (long)index;
         for (uint k = 0; k < SPACE_OPERANDS; k++)
-            run.position[k] += (long)index * space->operand[k].stride[axis];
+            span.position[k] += (long)index * space->operand[k].stride[axis];
     }
     uint last = space->rank - 1;
-    run.length = min(run.left, (ulong)(space->shape[last] - run.index[last]));
-    return run;
+    span.length = min(span.left, (ulong)(space->shape[last] - span.index[last]));
+    return span;
 }
 
-static inline void run_next(const struct space *space, struct run *run)
+static inline void next_span(const struct space *space, struct span *span)
 {
-    run->left -= run->length;
-    run->linear += run->length;
-    if (run->left == 0) {
-        run->length = 0;
+    span->left -= span->length;
+    span->linear += span->length;
+    if (span->left == 0) {
+        span->length = 0;
         return;
     }
-    /* The run ended at the end of the last axis: carry into the axes before it. */
+    /* The span ended at the end of the last axis: carry into the axes before it. */
     uint last = space->rank - 1;
-    long back = run->index[last];
-    run->index[last] = 0;
+    long back = span->index[last];
+    span->index[last] = 0;
     for (uint k = 0; k < SPACE_OPERANDS; k++)
-        run->position[k] -= back * space->operand[k].stride[last];
+        span->position[k] -= back * space->operand[k].stride[last];
     for (uint axis = last; axis-- > 0;) {
-        bool carries = ++run->index[axis] == space->shape[axis];
+        bool carries = ++span->index[axis] == space->shape[axis];
         long steps = carries ? 1 - space->shape[axis] : 1;
         if (carries)
-            run->index[axis] = 0;
+            span->index[axis] = 0;
         for (uint k = 0; k < SPACE_OPERANDS; k++)
-            run->position[k] += steps * space->operand[k].stride[axis];
+            span->position[k] += steps * space->operand[k].stride[axis];
         if (!carries)
             break;
     }
-    run->length = min(run->left, (ulong)space->shape[last]);
+    span->length = min(span->left, (ulong)space->shape[last]);
 }
 
 static inline void report(volatile global struct status *status, uint key, ulong index)

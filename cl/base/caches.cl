@@ -11,10 +11,8 @@
 #endif
 #endif
 
-enum {
-    CACHE_LINE = 64,    /* bytes */
-    AHEAD_BYTES = 8192, /* how far ahead memory is asked for where it is read in order: two pages */
-};
+/* How far ahead memory is asked for where it is read in order: two pages. */
+enum { AHEAD_BYTES = 8192 };
 
 /*
  * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody

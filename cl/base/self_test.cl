@@ -3,12 +3,6 @@
  * with what it knows (src/device/self_test.c).
  */
 
-/* Behind each case's answers; see there. */
-struct self_test_counters {
-    uint count, sum, least, common, first;
-    uint rounds, mixed; /* how often one work-item went round a loop, and what that came to */
-};
-
 /* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get one
  * element of each case, its b cut off. loops: whether one work-item goes round a loop. */
 KERNEL self_test(global const ulong *cases, global ulong *answers, global char *stored_bytes,

@@ -1,19 +1,19 @@
 /* Copies and fills. */
 
 /* Operands: out, in. */
-KERNEL copy(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
+KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++)
-            AT(out, POSITION(space, run, 0, i)) = AT(in, POSITION(space, run, 1, i));
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++)
+            AT(out, POSITION(space, span, 0, i)) = AT(in, POSITION(space, span, 1, i));
 }
 
 /* Operand: out. */
-KERNEL fill(SPACE, BUFFER(ELEMENT, out), long value)
+KERNEL fill(SPACE(space), BUFFER(ELEMENT, out), long value)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++)
-            AT(out, POSITION(space, run, 0, i)) = (ELEMENT)value;
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++)
+            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
 }

@@ -8,40 +8,38 @@
  * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
  * of the axis have been reported by a check before; nothing is read for them.
  */
-KERNEL gather(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
               BUFFER(const INDEX, idx), long size, long stride)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long index = WIDEN(AT(idx, POSITION(space, run, 2, i)));
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
             index += index < 0 ? size : 0;
             bool inside = index >= 0 && index < size;
-            long at = POSITION(space, run, 1, i) + (inside ? index * stride : 0);
-            AT(out, POSITION(space, run, 0, i)) = inside ? AT(a, at) : 0;
+            long at = POSITION(space, span, 1, i) + (inside ? index * stride : 0);
+            AT(out, POSITION(space, span, 0, i)) = inside ? AT(a, at) : 0;
         }
 }
 
 #if CHUNKS == 1
-
-enum { LINE = 64 / sizeof(ELEMENT) }; /* elements in a line of the cache */
 
 /*
  * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
  * too. Each line of a row is touched in order before elements are taken from it: devices foresee
  * that, but would wait for each line that is read at random.
  */
-KERNEL gather_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL gather_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const INDEX *idx, long size)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        global const ELEMENT *row = a + run.position[1];
-        global const INDEX *from = idx + run.position[2];
-        global ELEMENT *to = out + run.position[0];
-        for (long i = 0; i < size; i += LINE)
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        global const ELEMENT *row = a + span.position[1];
+        global const INDEX *from = idx + span.position[2];
+        global ELEMENT *to = out + span.position[0];
+        for (long i = 0; i < size; i += CACHE_LINE / sizeof(ELEMENT))
             (void)((volatile global const ELEMENT *)row)[i];
-        for (ulong i = 0; i < run.length; i++) {
+        for (ulong i = 0; i < span.length; i++) {
             long index = WIDEN(from[i]);
             index += index < 0 ? size : 0;
             to[i] = (ulong)index < (ulong)size ? row[index] : 0;

@@ -7,18 +7,18 @@
 #include "stages.cl"
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
- * The space is [l,r,k,n]; operands: none, in, whose elements have size bytes: were they of a type
+ * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
  * that is compiled in, a transform of int8 would want another program than the output's. */
-KERNEL ntt_load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
+KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint size,
             global const struct modulus *q, global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        struct modulus modulus = q[run.index[2]];
-        ulong row = run.linear - (ulong)run.index[3] - space.first;
-        for (ulong i = 0; i < run.length; i++) {
-            ulong u = (ulong)run.index[3] + i;
-            long x = load_number(&AT(in, POSITION(space, run, 1, i) * size), size);
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        struct modulus modulus = q[span.index[2]];
+        ulong row = span.linear - (ulong)span.index[3] - space.first;
+        for (ulong i = 0; i < span.length; i++) {
+            ulong u = (ulong)span.index[3] + i;
+            long x = load_number(&AT(in, POSITION(space, span, 1, i) * size), size);
             rows[row + (use_perm ? perm[u] : u)] = reduce_signed(x, modulus);
         }
     }
@@ -26,20 +26,20 @@ KERNEL ntt_load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
 
 /* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
  * The space is [l,r,k,n]; operand: out. */
-KERNEL ntt_store(SPACE, BUFFER(ELEMENT, out), global const ulong *rows,
+KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
              global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
              global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run)) {
-        ulong modulus = q[run.index[2]].value;
-        ulong row = run.linear - (ulong)run.index[3] - space.first;
-        for (ulong i = 0; i < run.length; i++) {
-            ulong u = (ulong)run.index[3] + i;
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        ulong modulus = q[span.index[2]].value;
+        ulong row = span.linear - (ulong)span.index[3] - space.first;
+        for (ulong i = 0; i < span.length; i++) {
+            ulong u = (ulong)span.index[3] + i;
             ulong value = rows[row + (use_perm ? perm[u] : u)];
             if (scale)
-                value = multiply_twiddle(value, n_inv[run.index[2]], modulus);
-            AT(out, POSITION(space, run, 0, i)) = (ELEMENT)value;
+                value = multiply_twiddle(value, n_inv[span.index[2]], modulus);
+            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
         }
     }
 }

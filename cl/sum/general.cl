@@ -2,19 +2,19 @@
 
 /* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
  * out, a, q. */
-KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                    global const struct modulus *q, long count, long stride, uint add)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long at = POSITION(space, run, 1, i), out_at = POSITION(space, run, 0, i);
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            long at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             struct wide sum = wide_zero();
             if (add)
                 sum = wide_add(sum, WIDEN(AT(out, out_at)));
             for (long j = 0; j < count; j++, at += stride)
                 sum = wide_add(sum, WIDEN(AT(a, at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 2, i)]);
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 2, i)]);
         }
 }
 
@@ -23,22 +23,22 @@ KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
  * use_perm is 0. The space is [reps,k,n] with l last; operands: out, a, b, q. The strides of out
  * and b along n are given apart, since there they go by m.
  */
-KERNEL modmul_axis_sum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL modmul_axis_sum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                        BUFFER(const ELEMENT, b), global const struct modulus *q,
                        global const uint *perm, uint use_perm, long count, long a_stride,
                        long b_stride, long out_n_stride, long b_n_stride)
 {
-    TAKE_SPACE;
-    for (struct run run = run_first(&space); run.length > 0; run_next(&space, &run))
-        for (ulong i = 0; i < run.length; i++) {
-            long l = run.index[space.rank - 1] + (long)i;
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong i = 0; i < span.length; i++) {
+            long l = span.index[space.rank - 1] + (long)i;
             long m = use_perm ? (long)perm[l] : l;
-            long out_at = POSITION(space, run, 0, i) + m * out_n_stride;
-            long a_at = POSITION(space, run, 1, i);
-            long b_at = POSITION(space, run, 2, i) + m * b_n_stride;
+            long out_at = POSITION(space, span, 0, i) + m * out_n_stride;
+            long a_at = POSITION(space, span, 1, i);
+            long b_at = POSITION(space, span, 2, i) + m * b_n_stride;
             struct wide sum = wide_add(wide_zero(), WIDEN(AT(out, out_at)));
             for (long j = 0; j < count; j++, a_at += a_stride, b_at += b_stride)
                 sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
-            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, run, 3, i)]);
+            AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 3, i)]);
         }
 }

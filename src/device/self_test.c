@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cl/base/base.h"
 #include "core/clock.h"
 #include "device/internal.h"
 
@@ -127,21 +128,15 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 
 /* ---------------------------------------------------------------- comparing */
 
-/* As in cl/base/self_test.cl. */
-struct counters {
-    uint32_t count, sum, least, common, first;
-    uint32_t rounds, mixed;
-};
-
 /* Begins as cl/base/self_test.cl needs it. */
-static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
+static const struct self_test_counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
 
 /* What a device gave, or should give. */
 struct outputs {
     uint64_t answers[CASES][ANSWERS];
     int8_t bytes[CASES];
     int32_t words[CASES];
-    struct counters counters;
+    struct self_test_counters counters;
 };
 
 static void know_outputs(const struct operands cases[CASES], struct outputs *known)
@@ -187,8 +182,8 @@ MUST_CHECK static enum healcl_status compare_answers(const struct device_info *i
 }
 
 MUST_CHECK static enum healcl_status compare_counters(const struct device_info *info,
-                                                      const struct counters *counters,
-                                                      const struct counters *known,
+                                                      const struct self_test_counters *counters,
+                                                      const struct self_test_counters *known,
                                                       struct healcl_error *error)
 {
     const struct {
@@ -225,7 +220,7 @@ static uint32_t mix(uint32_t rounds)
 
 /* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
 MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *info,
-                                                    const struct counters *counters,
+                                                    const struct self_test_counters *counters,
                                                     struct healcl_error *error)
 {
     uint32_t rounds = counters->rounds;

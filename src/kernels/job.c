@@ -39,13 +39,6 @@ void job_define_number(struct job *job, const char *name, uint32_t value)
     job_define(job, name, text);
 }
 
-void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
-                   const char *kernel, int word_bits)
-{
-    job_init(job, launcher, step, "ntt/rows", kernel);
-    job_define(job, "WORD_BITS", word_bits == 64 ? "64" : "32");
-}
-
 void job_define_type(struct job *job, const char *name, enum dtype dtype)
 {
     job_define(job, name, opencl_type(dtype));

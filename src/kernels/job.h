@@ -21,10 +21,6 @@ struct job {
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
 
-/* The same for a kernel of cl/ntt/rows.cl made for words of that many bits. */
-void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
-                   const char *kernel, int word_bits);
-
 /* Adds "-D name=value". */
 void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);

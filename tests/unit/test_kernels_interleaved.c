@@ -1,6 +1,6 @@
 /*
  * Elementwise operations and sums where elements lie together only by ones, twos or fours
- * (cl/modular/vector_runs.cl), against the host reference: components of ciphertexts, operands that
+ * (cl/modular/interleaved.cl), against the host reference: components of ciphertexts, operands that
  * repeat, are turned, or are scalars, in place, moduli that are the same or not, all around whole
  * vectors.
  */
