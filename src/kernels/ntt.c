@@ -129,12 +129,18 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
 enum { SHARED = 1 << TUNABLE_transform_local_size };
 
 static const struct variant variants[] = {
-    {"local", VARIANT_LOCAL, lacks_local, launch_local, SHARED, "ntt/local", NULL,
-     "cl/ntt/local.cl", "rows of 16 to what two passes through local memory hold"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_single, 0, "ntt/single", NULL,
-     "cl/ntt/single.cl", "rows that fit local memory"},
-    {"rows", VARIANT_VECTORS, lacks_ntt_rows, launch_ntt_rows, 1 << TUNABLE_past_caches_bytes,
-     "ntt/rows", NULL, "cl/ntt/rows.cl", "rows of 256 and more"},
+#define NTT(name, shape, tunables, when) \
+    {#name,                              \
+     VARIANT_##shape,                    \
+     lacks_ntt_##name,                   \
+     launch_ntt_##name,                  \
+     tunables,                           \
+     "ntt/" #name,                       \
+     NULL,                               \
+     "cl/ntt/" #name ".cl",              \
+     when},
+#include "kernels/ntt.def"
+#undef NTT
     {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS, "core", NULL,
      "cl/ntt/general.cl", "anything"},
 };

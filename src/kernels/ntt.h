@@ -33,18 +33,13 @@ MUST_CHECK enum healcl_status transform_acquire_rows(struct launcher *self,
 /* Rows of all moduli: l*r*k. */
 int64_t transform_rows(const struct step *step);
 
-/* cl/ntt/local.cl, cl/ntt/single.cl and cl/ntt/rows.cl: what they lack, and launching them. */
-const char *lacks_local(const struct step *step, const struct healcl_device *device);
-MUST_CHECK enum healcl_status launch_local(struct launcher *self, const struct step *step,
-                                           const struct variant *variant,
-                                           struct healcl_error *error);
-const char *lacks_single(const struct step *step, const struct healcl_device *device);
-MUST_CHECK enum healcl_status launch_single(struct launcher *self, const struct step *step,
-                                            const struct variant *variant,
-                                            struct healcl_error *error);
-const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *device);
-MUST_CHECK enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
-                                              const struct variant *variant,
-                                              struct healcl_error *error);
+/* What each variant lacks, and launching it. */
+#define NTT(name, ...)                                                                         \
+    const char *lacks_ntt_##name(const struct step *step, const struct healcl_device *device); \
+    MUST_CHECK enum healcl_status launch_ntt_##name(                                           \
+        struct launcher *self, const struct step *step, const struct variant *variant,         \
+        struct healcl_error *error);
+#include "kernels/ntt.def"
+#undef NTT
 
 #endif

@@ -31,7 +31,7 @@ static int64_t tile_most(const struct healcl_device *device)
     return (int64_t)1 << log2_tile_most(device);
 }
 
-const char *lacks_local(const struct step *step, const struct healcl_device *device)
+const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
 {
     int64_t most = tile_most(device), n = step->out->layout.shape[3];
     if (n < NTT_RADIX)
@@ -121,8 +121,8 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
     return status;
 }
 
-enum healcl_status launch_local(struct launcher *self, const struct step *step,
-                                const struct variant *variant, struct healcl_error *error)
+enum healcl_status launch_ntt_local(struct launcher *self, const struct step *step,
+                                    const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
     int64_t rows = transform_rows(step);

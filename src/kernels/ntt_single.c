@@ -2,7 +2,7 @@
 #include "core/numbers.h"
 #include "kernels/ntt.h"
 
-const char *lacks_single(const struct step *step, const struct healcl_device *device)
+const char *lacks_ntt_single(const struct step *step, const struct healcl_device *device)
 {
     uint64_t n = (uint64_t)step->out->layout.shape[3];
     if (n < 2)
@@ -14,8 +14,8 @@ const char *lacks_single(const struct step *step, const struct healcl_device *de
                : "a row does not fit local memory";
 }
 
-enum healcl_status launch_single(struct launcher *self, const struct step *step,
-                                 const struct variant *variant, struct healcl_error *error)
+enum healcl_status launch_ntt_single(struct launcher *self, const struct step *step,
+                                     const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
     int64_t rows = transform_rows(step);

@@ -100,16 +100,6 @@ MUST_CHECK static enum healcl_status run_segment(struct executor *executor,
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status run_script(struct executor *executor, const struct plan *plan,
-                                                const struct result_sink *sink,
-                                                struct healcl_error *error)
-{
-    uint64_t ignored;
-    for (size_t i = 0; i < plan->segment_count; i++)
-        TRY(run_segment(executor, &plan->segments[i], sink, &ignored, error));
-    return HEALCL_OK;
-}
-
 /* ---------------------------------------------------------------- verification */
 
 /* All rows where the reference can do them in reasonable time; else the first ones, the last ones
@@ -188,7 +178,7 @@ MUST_CHECK static enum healcl_status verify_window(const struct bench *bench, st
     if (status == HEALCL_OK)
         status = reference_executor_create(script.plan, &executor, error);
     if (status == HEALCL_OK)
-        status = run_script(executor, script.plan, &sink, error);
+        status = executor_run(executor, script.plan, &sink, error);
     if (executor)
         executor->class->destroy(executor);
     script_release(&script);
@@ -200,7 +190,7 @@ MUST_CHECK static enum healcl_status verify(struct bench *bench, struct healcl_e
 {
     struct result_sink sink = {.context = bench, .take = keep_windows};
     choose_windows(bench);
-    TRY(run_script(bench->executor, bench->script.plan, &sink, error));
+    TRY(executor_run(bench->executor, bench->script.plan, &sink, error));
     for (int i = 0; i < bench->window_count; i++)
         TRY(verify_window(bench, &bench->windows[i], error));
     return HEALCL_OK;

@@ -499,14 +499,11 @@ MUST_CHECK static enum healcl_status run_plan(struct healcl_device *device, cons
 {
     struct executor *executor = NULL;
     const struct result_sink sink = {.context = result, .take = take};
-    struct segment_result segment = {0};
     if (device)
         TRY(device_executor_create(device, plan, false, &executor, error));
     else
         TRY(reference_executor_create(plan, &executor, error));
-    enum healcl_status status = HEALCL_OK;
-    for (size_t i = 0; status == HEALCL_OK && i < plan->segment_count; i++)
-        status = executor->class->run_segment(executor, &plan->segments[i], &sink, &segment, error);
+    enum healcl_status status = executor_run(executor, plan, &sink, error);
     executor->class->destroy(executor);
     return status;
 }

@@ -401,12 +401,10 @@ MUST_CHECK static enum healcl_status run(struct executor *executor, const struct
     const struct plan *plan = launcher->plan;
     struct sink_context context = {.data = data};
     const struct result_sink sink = {.context = &context, .take = take};
-    struct segment_result result = {0};
     for (uint32_t i = 0; i < images->count; i++)
         TRY(buffer_upload(launcher->device, launcher_memory(launcher, planned_storage(plan, i)),
                           images->bytes[i], placement_bytes(placement, i), error));
-    for (size_t i = 0; i < plan->segment_count; i++)
-        TRY(executor->class->run_segment(executor, &plan->segments[i], &sink, &result, error));
+    TRY(executor_run(executor, plan, &sink, error));
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
                                       .expected = (int64_t)data->dropped_digits};
     if (digits.actual != digits.expected)

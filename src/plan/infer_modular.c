@@ -6,16 +6,17 @@
 
 /* ---------------------------------------------------------------- elementwise */
 
-/* Where an elementwise operand stands among a step's inputs: mod's b is a modulus. */
-static int elementwise_place(enum step_kind kind, const char *name)
+/* The kind of step that is spelled as the operation is. */
+static enum step_kind kind_of(const struct call *call)
 {
-    if (strcmp(name, "a") == 0)
-        return 0;
-    return strcmp(name, "b") == 0 && kind != STEP_MOD ? 1 : 2;
+    int kind = 0;
+    while (!step_traits[kind].operation ||
+           strcmp(step_traits[kind].operation, call->form->operation->name) != 0)
+        kind++;
+    return (enum step_kind)kind;
 }
 
-MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum step_kind kind,
-                                                       struct healcl_error *error)
+enum healcl_status infer_elementwise(struct call *call, struct healcl_error *error)
 {
     static const char *const operand_names[] = {"a", "b", "p", NULL};
     const struct tensor *out = tensor_of(call, "out");
@@ -27,12 +28,13 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
                                                        &shape, error));
     TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
 
-    struct step step = planner_step(call->planner, kind, out);
+    struct step step = planner_step(call->planner, kind_of(call), out);
+    const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b has the moduli */
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);
         if (parameter < 0)
             continue;
-        int place = elementwise_place(kind, *name);
+        int place = **name == 'a' ? 0 : **name == 'b' ? b_place : 2;
         struct tensor *operand = call->tensors[parameter];
         if (!operand)
             TRY(planner_constant(call->planner, integer_of(call, *name, 0), &operand, error));
@@ -44,31 +46,6 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
         step.arguments[place].parameter = (uint8_t)parameter;
     }
     return add_compute(call, &step, error);
-}
-
-enum healcl_status infer_modmul(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODMUL, error);
-}
-
-enum healcl_status infer_modsum(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODSUM, error);
-}
-
-enum healcl_status infer_mod(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MOD, error);
-}
-
-enum healcl_status infer_modneg(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODNEG, error);
-}
-
-enum healcl_status infer_abs(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_ABS, error);
 }
 
 /* ---------------------------------------------------------------- sums */

@@ -252,6 +252,15 @@ static void warn_of_dropped_digits(const struct run *run)
     observer->warning(observer->context, line);
 }
 
+enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
+                                const struct result_sink *sink, struct healcl_error *error)
+{
+    struct segment_result result = {0};
+    for (size_t i = 0; i < plan->segment_count; i++)
+        TRY(executor->class->run_segment(executor, &plan->segments[i], sink, &result, error));
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {

@@ -72,6 +72,11 @@ MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);
 
+/* Runs all segments of its plan. */
+MUST_CHECK enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
+                                           const struct result_sink *sink,
+                                           struct healcl_error *error);
+
 /* healcl_run that records what happens in a trace, which may be NULL. */
 MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,

@@ -110,12 +110,7 @@ enum healcl_status script_run(const struct script *script, struct executor *exec
                               struct script_results *results, struct healcl_error *error)
 {
     struct result_sink sink = script_sink(results);
-    for (size_t i = 0; i < script->plan->segment_count; i++) {
-        struct segment_result result = {0};
-        TRY(executor->class->run_segment(executor, &script->plan->segments[i], &sink, &result,
-                                         error));
-    }
-    return HEALCL_OK;
+    return executor_run(executor, script->plan, &sink, error);
 }
 
 enum healcl_status script_run_on(const struct script *script, struct healcl_device *device,
