@@ -1,5 +1,6 @@
 /*
- * Sizes that a kernel and its launch both need. The host's compiler reads them too.
+ * Numbers that a kernel and its launch both need, most of them sizes. The host's compiler reads
+ * them too.
  */
 #ifndef HEALCL_CL_GEOMETRY_H
 #define HEALCL_CL_GEOMETRY_H
@@ -9,6 +10,9 @@ enum { CACHE_LINE = 64 };
 
 /* Elements of a vector, in all kernels with explicit vectors. */
 enum { LANES = 8 };
+
+/* The part of 1/q by which inverses of moduli are too small: see cl/base/divisor.cl. */
+#define INVERSE_MARGIN 0x1.8p-50
 
 /* Stages of butterflies that one pass over a row does in registers, and the elements for that. */
 #define NTT_LOG2_RADIX 4

@@ -17,8 +17,8 @@
 #define BYTES_long 8
 
 /*
- * A tile has rows of 64 bytes. load_tile takes TILE_HEIGHT elements from each of TILE_WIDTH columns,
- * which are stride apart; tile[i] becomes element i of all columns.
+ * A tile has rows of 64 bytes. load_tile takes TILE_HEIGHT elements from each of TILE_WIDTH
+ * columns, which are stride apart; tile[i] becomes element i of all columns.
  */
 #define TILE_HEIGHT 4
 #if JOIN(BYTES_, ELEMENT) == 1
@@ -120,8 +120,9 @@ static inline bool stores_lines(global const ELEMENT *out, struct block block)
 
 /*
  * Copies the block's columns x < result in tiles; in_y is 1. readable: elements of in that may be
- * read. A tile reads TILE_HEIGHT elements of each column, those below the block's height in vain; it is
- * left out where they lie behind the end of in. past: where that can be, store past the caches.
+ * read. A tile reads TILE_HEIGHT elements of each column, those below the block's height in vain;
+ * it is left out where they lie behind the end of in. past: where that can be, store past the
+ * caches.
  */
 static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, long readable,
                                bool past, struct block block)

@@ -1,6 +1,6 @@
 /*
- * Gadget digits, least significant first, base 2^base_bits. ELEMENT, A: types of the output and the input.
- * A_UNSIGNED: the unsigned type as wide as A. LIMBS: the number k of moduli, for full_q.
+ * Gadget digits, least significant first, base 2^base_bits. ELEMENT, A: types of the output and the
+ * input. A_UNSIGNED: the unsigned type as wide as A. LIMBS: the number k of moduli, for full_q.
  */
 #if !defined(A) || !defined(A_UNSIGNED) || !defined(ELEMENT)
 #error "A, A_UNSIGNED and ELEMENT must be given"
@@ -72,8 +72,8 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
                 for (int i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
                     ulong8 value = (ulong8)(x) >> (bit & 63) & mask;
-                    ((global struct unaligned_digits *)(to + i * out_stride + digit))->value =
-                        JOIN(as_, JOIN(ELEMENT, 8))(JOIN(convert_, JOIN(ELEMENT_UNSIGNED, 8))(value));
+                    ((global struct unaligned_digits *)(to + i * out_stride + digit))->value = JOIN(
+                        as_, JOIN(ELEMENT, 8))(JOIN(convert_, JOIN(ELEMENT_UNSIGNED, 8))(value));
                 }
             }
             for (; digit < count; digit++) {
@@ -206,7 +206,8 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
                 ulong *low = words[bit.word], *high = words[min(bit.word + 1, (long)LIMBS)];
                 /* Two shifts, since one by 64 would be none. */
                 for (int i = 0; i < values; i++)
-                    to[i] = (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
+                    to[i] =
+                        (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
                 bit = next_digit(bit, base_bits);
             }
             for (int i = 0; i < values; i++) {

@@ -94,9 +94,9 @@ static inline struct lane_divisor group_divisor(global const struct modulus *q, 
 
 /* What the kernels do whose arguments these are. */
 INLINE void operate_on_groups(const enum operation operation, const struct space *space,
-                              global ELEMENT *out, global const ELEMENT *a,
-                              global const ELEMENT *b, global const struct modulus *q, ulong k,
-                              long m, long q_stride, uint scalars, long a_scalar, long b_scalar)
+                              global ELEMENT *out, global const ELEMENT *a, global const ELEMENT *b,
+                              global const struct modulus *q, ulong k, long m, long q_stride,
+                              uint scalars, long a_scalar, long b_scalar)
 {
     uint blocks = space->rank - 1, groups = space->rank; /* axes */
     long step = LANES / (long)k, out_stride = space->operand[0].stride[groups];
@@ -110,7 +110,8 @@ INLINE void operate_on_groups(const enum operation operation, const struct space
                                                    k, scalars & 1, a_scalar);
             struct group_operand y = group_operand(b + POSITION(*space, span, 2, block), b_stride,
                                                    k, scalars & 2, b_scalar);
-            struct lane_divisor p = group_divisor(q + POSITION(*space, span, 3, block), q_stride, k);
+            struct lane_divisor p =
+                group_divisor(q + POSITION(*space, span, 3, block), q_stride, k);
             for (; i + step <= count; i += step) {
                 long8 second = has_two_operands(operation) ? groups_at(y, i, k) : (long8)(0);
                 store_groups(lanes_apply(operation, groups_at(x, i, k), second, p),
@@ -134,14 +135,14 @@ INLINE void operate_on_groups(const enum operation operation, const struct space
  * groups. Operands: out, a, b, q; moduli are the same in all groups, and q_stride apart in one.
  * scalars: see general.cl.
  */
-#define INTERLEAVED(name, operation)                                                               \
-    KERNEL name##_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,          \
-                              global const ELEMENT *b, global const struct modulus *q, ulong k,    \
-                              long m, long q_stride, uint scalars, long a_scalar, long b_scalar)   \
-    {                                                                                              \
-        TAKE_SPACE(space);                                                                         \
-        operate_on_groups(operation, &space, out, a, b, q, k, m, q_stride, scalars, a_scalar,      \
-                          b_scalar);                                                               \
+#define INTERLEAVED(name, operation)                                                             \
+    KERNEL name##_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,        \
+                              global const ELEMENT *b, global const struct modulus *q, ulong k,  \
+                              long m, long q_stride, uint scalars, long a_scalar, long b_scalar) \
+    {                                                                                            \
+        TAKE_SPACE(space);                                                                       \
+        operate_on_groups(operation, &space, out, a, b, q, k, m, q_stride, scalars, a_scalar,    \
+                          b_scalar);                                                             \
     }
 
 INTERLEAVED(modmul, MODMUL)

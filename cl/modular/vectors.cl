@@ -176,14 +176,14 @@ INLINE void operate_on_vectors(const enum operation operation, const struct spac
 
 /* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars:
  * see general.cl. */
-#define VECTORS(name, operation)                                                                   \
-    KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,              \
-                          global const ELEMENT *b, global const struct lane_divisor *table,        \
-                          ulong period, uint scalars, long a_scalar, long b_scalar)                \
-    {                                                                                              \
-        TAKE_SPACE(space);                                                                         \
-        operate_on_vectors(operation, &space, out, a, b, table, period, scalars, a_scalar,         \
-                           b_scalar);                                                              \
+#define VECTORS(name, operation)                                                            \
+    KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
+                          global const ELEMENT *b, global const struct lane_divisor *table, \
+                          ulong period, uint scalars, long a_scalar, long b_scalar)         \
+    {                                                                                       \
+        TAKE_SPACE(space);                                                                  \
+        operate_on_vectors(operation, &space, out, a, b, table, period, scalars, a_scalar,  \
+                           b_scalar);                                                       \
     }
 
 VECTORS(modmul, MODMUL)

@@ -187,8 +187,8 @@ static inline uint place_of(struct tile tile, uint i)
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
 KERNEL ntt_tiles(SPACE(space), uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm)
+                 global const struct modulus *q, global const struct twiddle *twiddles,
+                 global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
     local ulong x[TILE];
@@ -219,9 +219,9 @@ KERNEL ntt_tiles(SPACE(space), uint first_row, BUFFER(OUT, out), BUFFER(const IN
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
 KERNEL intt_tiles(SPACE(space), uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
-               uint scale)
+                  global const struct modulus *q, global const struct twiddle *twiddles,
+                  global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
+                  uint scale)
 {
     TAKE_SPACE(space);
     local ulong x[TILE];

@@ -12,9 +12,9 @@
  * The inverse takes the same way back.
  */
 /*
- * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches. Forward
- * transforms are stored past the caches. What is fetched while a tile is worked on is the next tile,
- * or with LARGE=2 that of the next row: caches have room for both rows.
+ * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches.
+ * Forward transforms are stored past the caches. What is fetched while a tile is worked on is the
+ * next tile, or with LARGE=2 that of the next row: caches have room for both rows.
  */
 #ifndef LARGE
 #define LARGE 0
@@ -39,16 +39,17 @@ struct row_transform {
     global const struct twiddle *twiddles; /* [n] */
     global const word *lane_twiddles;      /* of a row, see rows.cl */
     struct word_modulus modulus;
-    struct scale scale;      /* inverse only */
-    word limit;              /* inputs are to be below it, a power of two */
-    word *tile;              /* scratch of NTT_ROW_TILE words */
-    global const word *next; /* the row that is read next, or any; nothing is asked of what it holds */
+    struct scale scale; /* inverse only */
+    word limit;         /* inputs are to be below it, a power of two */
+    word *tile;         /* scratch of NTT_ROW_TILE words */
+    global const word
+        *next; /* the row that is read next, or any; nothing is asked of what it holds */
 };
 
 /* ---------------------------------------------------------------- butterflies of a pass */
 
-/* Twiddles 1 ... R-1 of a pass of radix R: of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block b
- * has its twiddle at 2^s + b, the order in which a whole transform has them. */
+/* Twiddles 1 ... R-1 of a pass of radix R: of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block
+ * b has its twiddle at 2^s + b, the order in which a whole transform has them. */
 struct pass_twiddles {
     words factor[NTT_RADIX], quotient[NTT_RADIX];
 };
@@ -106,74 +107,49 @@ static inline ulong pass_lane_twiddles(ulong R)
         UNROLL for (uint i = 0; i < R / 2; i++)                                                    \
             (a)[i] = multiply_words((a)[i], (words)((word)(scale)->n_inv.factor),                  \
                                     (words)(word_quotient((scale)->n_inv.quotient)), modulus);     \
-        UNROLL for (uint i = 0; i < R; i++) (a)[i] = reduce_words((a)[i], modulus);                \
+        UNROLL for (uint i = 0; i < R; i++)                                                        \
+            (a)[i] = reduce_words((a)[i], modulus);                                                \
     }
 
 /* ---------------------------------------------------------------- passes of radix R */
 
 /* divide takes block `number` of size elements from `from` to x, which may be the same; forward it
  * returns the bits that any element has. middle takes the size words of WIDTH blocks in lanes. */
-#define PASSES(R)                                                                                  \
-    static inline words forward_divide_##R(global word *x, global const word *from, ulong size,    \
-                                           const struct row_transform *transform, ulong number)    \
-    {                                                                                              \
-        struct pass_twiddles w;                                                                    \
-        struct word_modulus modulus = transform->modulus;                                          \
-        words seen = (words)(0);                                                                   \
-        ulong step = size / R;                                                                     \
-        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                          \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
-            words a[R];                                                                            \
-            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);            \
-            UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
-            FORWARD_BUTTERFLIES(R, a, w, modulus);                                                 \
-            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);               \
-        }                                                                                          \
-        return seen;                                                                               \
-    }                                                                                              \
-    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,     \
-                                          const struct row_transform *transform, ulong number,     \
-                                          const struct scale *scale)                               \
-    {                                                                                              \
-        struct pass_twiddles w;                                                                    \
-        struct word_modulus modulus = transform->modulus;                                          \
-        ulong step = size / R;                                                                     \
-        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                          \
-        if (scale)                                                                                 \
-            set_twiddle(&w, 1, scale->first);                                                      \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
-            words a[R];                                                                            \
-            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);            \
-            INVERSE_BUTTERFLIES(R, a, w, modulus);                                                 \
-            SCALE_RESULTS(R, a, scale, modulus)                                                    \
-            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);               \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void forward_middle_##R(word *x, ulong size, global const word *lane_twiddles,   \
-                                          struct word_modulus modulus)                             \
-    {                                                                                              \
-        struct pass_twiddles w;                                                                    \
-        ulong step = size / R;                                                                     \
-        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
-            words a[R];                                                                            \
-            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);               \
-            FORWARD_BUTTERFLIES(R, a, w, modulus);                                                 \
-            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);               \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void inverse_middle_##R(word *x, ulong size, global const word *lane_twiddles,   \
-                                          struct word_modulus modulus)                             \
-    {                                                                                              \
-        struct pass_twiddles w;                                                                    \
-        ulong step = size / R;                                                                     \
-        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
-        for (ulong j = 0; j < step; j += WIDTH) {                                                  \
-            words a[R];                                                                            \
-            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);               \
-            INVERSE_BUTTERFLIES(R, a, w, modulus);                                                 \
-            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);               \
-        }                                                                                          \
+#define PASSES(R)                                                                               \
+    static inline words forward_divide_##R(global word *x, global const word *from, ulong size, \
+                                           const struct row_transform *transform, ulong number) \
+    {                                                                                           \
+        struct pass_twiddles w;                                                                 \
+        struct word_modulus modulus = transform->modulus;                                       \
+        words seen = (words)(0);                                                                \
+        ulong step = size / R;                                                                  \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                       \
+        for (ulong j = 0; j < step; j += WIDTH) {                                               \
+            words a[R];                                                                         \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);         \
+            UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                   \
+            FORWARD_BUTTERFLIES(R, a, w, modulus);                                              \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);            \
+        }                                                                                       \
+        return seen;                                                                            \
+    }                                                                                           \
+    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,  \
+                                          const struct row_transform *transform, ulong number,  \
+                                          const struct scale *scale)                            \
+    {                                                                                           \
+        struct pass_twiddles w;                                                                 \
+        struct word_modulus modulus = transform->modulus;                                       \
+        ulong step = size / R;                                                                  \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                       \
+        if (scale)                                                                              \
+            set_twiddle(&w, 1, scale->first);                                                   \
+        for (ulong j = 0; j < step; j += WIDTH) {                                               \
+            words a[R];                                                                         \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);         \
+            INVERSE_BUTTERFLIES(R, a, w, modulus);                                              \
+            SCALE_RESULTS(R, a, scale, modulus)                                                 \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);            \
+        }                                                                                       \
     }
 
 PASSES(2)
@@ -181,28 +157,40 @@ PASSES(4)
 PASSES(8)
 PASSES(16)
 
-/* A middle pass of radix 1 does nothing. */
-static inline void forward_middle(ulong radix, word *x, ulong size, global const word *lane_twiddles,
-                                  struct word_modulus modulus)
-{
-    switch (radix) {
-    case 2: forward_middle_2(x, size, lane_twiddles, modulus); break;
-    case 4: forward_middle_4(x, size, lane_twiddles, modulus); break;
-    case 8: forward_middle_8(x, size, lane_twiddles, modulus); break;
-    case 16: forward_middle_16(x, size, lane_twiddles, modulus); break;
+#define MIDDLE_PASS(R, direction, BUTTERFLIES)                                              \
+    static inline void direction##_middle_##R(                                              \
+        word *x, ulong size, global const word *lane_twiddles, struct word_modulus modulus) \
+    {                                                                                       \
+        struct pass_twiddles w;                                                             \
+        ulong step = size / R;                                                              \
+        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                             \
+        for (ulong j = 0; j < step; j += WIDTH) {                                           \
+            words a[R];                                                                     \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);        \
+            BUTTERFLIES(R, a, w, modulus);                                                  \
+            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);        \
+        }                                                                                   \
     }
-}
+/* Radix 1 does nothing. */
+#define MIDDLE_PASSES(direction, BUTTERFLIES)                                   \
+    MIDDLE_PASS(2, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(4, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(8, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(16, direction, BUTTERFLIES)                                     \
+    static inline void direction##_middle(ulong radix, word *x, ulong size,     \
+                                          global const word *lane_twiddles,     \
+                                          struct word_modulus modulus)          \
+    {                                                                           \
+        switch (radix) {                                                        \
+        case 2: direction##_middle_2(x, size, lane_twiddles, modulus); break;   \
+        case 4: direction##_middle_4(x, size, lane_twiddles, modulus); break;   \
+        case 8: direction##_middle_8(x, size, lane_twiddles, modulus); break;   \
+        case 16: direction##_middle_16(x, size, lane_twiddles, modulus); break; \
+        }                                                                       \
+    }
 
-static inline void inverse_middle(ulong radix, word *x, ulong size, global const word *lane_twiddles,
-                                  struct word_modulus modulus)
-{
-    switch (radix) {
-    case 2: inverse_middle_2(x, size, lane_twiddles, modulus); break;
-    case 4: inverse_middle_4(x, size, lane_twiddles, modulus); break;
-    case 8: inverse_middle_8(x, size, lane_twiddles, modulus); break;
-    case 16: inverse_middle_16(x, size, lane_twiddles, modulus); break;
-    }
-}
+MIDDLE_PASSES(forward, FORWARD_BUTTERFLIES)
+MIDDLE_PASSES(inverse, INVERSE_BUTTERFLIES)
 
 /* ---------------------------------------------------------------- between rows and lanes */
 
@@ -288,8 +276,7 @@ static inline words inverse_last(word *lanes, global const word *from, global co
         struct pass_twiddles w;
         LOAD_LANE_TWIDDLES(NTT_RADIX, w, lane_twiddles)
         UNROLL for (uint t = 0; t < NTT_RADIX; t += WIDTH) {
-            UNROLL for (uint b = 0; b < WIDTH; b++)
-                a[t + b] = LOAD_WORDS(from + b * step + e + t);
+            UNROLL for (uint b = 0; b < WIDTH; b++) a[t + b] = LOAD_WORDS(from + b * step + e + t);
             UNROLL for (uint b = 0; b < WIDTH; b++) FETCH(next + b * step + e + t);
             transpose_words(a + t);
         }
@@ -339,12 +326,12 @@ static inline struct division divide_row(ulong n)
 }
 
 /*
- * Transforms from to out by way of `between`; any of them may be the same. Results are in [0, q).
+ * Transforms from to out by way of scratch; any of them may be the same. Results are in [0, q).
  * The limit of inputs is at most 2 BOUND: where they are not below it, this returns false, and has
- * written to between if n > NTT_ROW_TILE, to nothing else.
+ * written to scratch if n > NTT_ROW_TILE, to nothing else.
  */
 static bool forward_row(const struct row_transform *transform, global word *out,
-                        global word *between, global const word *from)
+                        global word *scratch, global const word *from)
 {
     const ulong n = transform->n;
     const struct word_modulus modulus = transform->modulus;
@@ -352,13 +339,13 @@ static bool forward_row(const struct row_transform *transform, global word *out,
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
     if (d.first == 2)
-        seen = forward_divide_2(between, from, n, transform, 1);
+        seen = forward_divide_2(scratch, from, n, transform, 1);
     else if (d.first == 4)
-        seen = forward_divide_4(between, from, n, transform, 1);
+        seen = forward_divide_4(scratch, from, n, transform, 1);
     else if (d.first == 8)
-        seen = forward_divide_8(between, from, n, transform, 1);
+        seen = forward_divide_8(scratch, from, n, transform, 1);
     else if (n > NTT_ROW_TILE)
-        seen = forward_divide_16(between, from, n, transform, 1);
+        seen = forward_divide_16(scratch, from, n, transform, 1);
     else
         seen = forward_spread(from, transform->next, n, transform, 1);
     if (are_any_from(seen, transform->limit))
@@ -366,9 +353,9 @@ static bool forward_row(const struct row_transform *transform, global word *out,
     ulong size = n / (d.first > 1 ? d.first : NTT_RADIX);
     for (; size > d.size; size /= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            (void)forward_divide_16(between + at, between + at, size, transform, (n + at) / size);
+            (void)forward_divide_16(scratch + at, scratch + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
-        global const word *from_tile = between + at;
+        global const word *from_tile = scratch + at;
         global const word *later = LARGE == 2 ? transform->next + at : from_tile + d.size;
         if (n > NTT_ROW_TILE)
             (void)forward_spread(from_tile, later, d.size, transform, (n + at) / d.size);
@@ -386,14 +373,14 @@ static bool forward_row(const struct row_transform *transform, global word *out,
 
 /* The inverse in the same way; for words of 64 bits the limit is at most BOUND. */
 static bool inverse_row(const struct row_transform *transform, global word *out,
-                        global word *between, global const word *from)
+                        global word *scratch, global const word *from)
 {
     const ulong n = transform->n;
     const struct word_modulus modulus = transform->modulus;
     const struct scale *scale = &transform->scale;
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
-    global word *to = n > NTT_ROW_TILE ? between : out;
+    global word *to = n > NTT_ROW_TILE ? scratch : out;
     for (ulong at = 0; at < n; at += d.size) {
         /* What lies far apart had better be in the cache before its blocks are read, and written.
          * With the latter, words of 64 bits would fill the innermost cache. */
@@ -418,20 +405,20 @@ static bool inverse_row(const struct row_transform *transform, global word *out,
     }
     for (ulong size = d.size * NTT_RADIX; size <= n / d.first; size *= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            inverse_divide_16(size == n ? out : between + at, between + at, size, transform,
-                           (n + at) / size, size == n ? scale : 0);
+            inverse_divide_16(size == n ? out : scratch + at, scratch + at, size, transform,
+                              (n + at) / size, size == n ? scale : 0);
     if (d.first == 2)
-        inverse_divide_2(out, between, n, transform, 1, scale);
+        inverse_divide_2(out, scratch, n, transform, 1, scale);
     else if (d.first == 4)
-        inverse_divide_4(out, between, n, transform, 1, scale);
+        inverse_divide_4(out, scratch, n, transform, 1, scale);
     else if (d.first == 8)
-        inverse_divide_8(out, between, n, transform, 1, scale);
+        inverse_divide_8(out, scratch, n, transform, 1, scale);
     return true;
 }
 
 static inline bool transform_row(const struct row_transform *transform, global word *out,
-                                 global word *between, global const word *from, const bool inverse)
+                                 global word *scratch, global const word *from, const bool inverse)
 {
-    return inverse ? inverse_row(transform, out, between, from)
-                   : forward_row(transform, out, between, from);
+    return inverse ? inverse_row(transform, out, scratch, from)
+                   : forward_row(transform, out, scratch, from);
 }

@@ -96,9 +96,9 @@ static inline word limit_of(struct modulus modulus, const bool inverse)
 INLINE void transform_rows(const struct space *space, global char *out_memory,
                            global char *in_memory, uint out_size, uint in_size,
                            global word *scratch, uint use_scratch, global const struct modulus *q,
-                           global const struct twiddle *twiddles,
-                           global const word *lane_twiddles, global const uint *perm, uint use_perm,
-                           uint batch_rows, uint interleaved, global const struct twiddle *n_inv)
+                           global const struct twiddle *twiddles, global const word *lane_twiddles,
+                           global const uint *perm, uint use_perm, uint batch_rows,
+                           uint interleaved, global const struct twiddle *n_inv)
 {
     const bool inverse = n_inv != 0;
     ulong n = (ulong)space->shape[3], k = (ulong)space->shape[2], pitch = n + NTT_ROW_PADDING;

@@ -30,8 +30,7 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
 {
     for (ulong i = 0; i < columns; i++) {
         struct lane_sum sum = sums[i];
-        UNROLL for (uint row = 0; row < rows; row++)
-        {
+        UNROLL for (uint row = 0; row < rows; row++) {
             if (rows > 1)
                 PREFETCH(from + (row + FETCH) * stride + i * LANES);
             long8 x = load_vector(from + row * stride + i * LANES);
@@ -158,8 +157,7 @@ INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const
 {
     const ulong8 mask = (1UL << HALF) - 1;
     ulong8 high = 0, middle = 0, low = 0;
-    UNROLL for (uint i = 0; i < terms; i++)
-    {
+    UNROLL for (uint i = 0; i < terms; i++) {
         ulong8 a_high = a[i] >> HALF, b_high = b[i] >> HALF, a_low = a[i] & mask,
                b_low = b[i] & mask;
         high += multiply_halves(a_high, b_high);
@@ -236,7 +234,7 @@ NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, lon
     for (long row = 0; row < rows; row++)
         for (ulong i = 0; i < block.columns; i++) {
             ulong8 x = as_ulong8(load_permuted(block.b + (j + row) * block.b_stride, block.b_axis,
-                                          block.first + (long)i * LANES));
+                                               block.first + (long)i * LANES));
             packed[(ulong)row * SUM_COLUMNS + i] = x;
             bits |= x;
         }
@@ -254,8 +252,7 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_block bloc
     global const ELEMENT *b = block.b + j * block.b_stride + block.first;
     for (ulong i = 0; i < block.columns; i++) {
         ulong8 x[TERMS], y[TERMS];
-        UNROLL for (uint row = 0; row < rows; row++)
-        {
+        UNROLL for (uint row = 0; row < rows; row++) {
             PREFETCH(a + (row + PRODUCT_FETCH) * block.a_stride + i * LANES);
             x[row] = as_ulong8(load_vector(a + row * block.a_stride + i * LANES));
             y[row] = packed ? packed[row * SUM_COLUMNS + i]
@@ -271,13 +268,12 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_block bloc
 
 /* The same for any number of rows. */
 INLINE ulong8 add_block(struct lane_products *sums, struct product_block block, long j,
-                       const ulong8 *packed, long rows)
+                        const ulong8 *packed, long rows)
 {
     ulong8 bits = 0;
     long row = 0;
     for (; row + TERMS <= rows; row += TERMS)
-        bits |= add_products(sums, block, j + row, packed ? packed + row * SUM_COLUMNS : 0,
-                             TERMS);
+        bits |= add_products(sums, block, j + row, packed ? packed + row * SUM_COLUMNS : 0, TERMS);
     for (; row < rows; row++)
         bits |= add_products(sums, block, j + row, packed ? packed + row * SUM_COLUMNS : 0, 1);
     return bits;
@@ -288,7 +284,8 @@ NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
     for (ulong i = 0; i < block.columns; i++) {
-        held[i] = as_ulong8(load_permuted(block.out, block.out_axis, block.first + (long)i * LANES));
+        held[i] =
+            as_ulong8(load_permuted(block.out, block.out_axis, block.first + (long)i * LANES));
         bits |= held[i];
     }
     return bits;
@@ -299,8 +296,8 @@ NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *h
                                struct product_block block, struct lane_divisor p)
 {
     for (ulong i = 0; i < block.columns; i++)
-        store_permuted(as_long8(lane_products_reduce(&sums[i], held[i], p)), block.out, block.out_axis,
-                  block.first + (long)i * LANES);
+        store_permuted(as_long8(lane_products_reduce(&sums[i], held[i], p)), block.out,
+                       block.out_axis, block.first + (long)i * LANES);
 }
 
 /* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
@@ -324,9 +321,9 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 }
 
 /*
- * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, reps]: one after the other, reps
- * share b in cache. Behind its three axes stand two that each work-item walks along by itself: n,
- * a multiple of 8, and the terms. Operands: out, a, b; their strides for blocks are 0, and a has
+ * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, reps]: one after the other,
+ * reps share b in cache. Behind its three axes stand two that each work-item walks along by itself:
+ * n, a multiple of 8, and the terms. Operands: out, a, b; their strides for blocks are 0, and a has
  * stride 1 along n.
  */
 KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,

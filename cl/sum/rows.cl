@@ -9,14 +9,12 @@
 INLINE void fold_lanes(ulong8 *a, ulong k)
 {
     if (k <= 4)
-        UNROLL for (int i = 0; i < 4; i++)
-        {
+        UNROLL for (int i = 0; i < 4; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.lo, v.lo) + (ulong8)(u.hi, v.hi);
         }
     if (k <= 2)
-        UNROLL for (int i = 0; i < 2; i++)
-        {
+        UNROLL for (int i = 0; i < 2; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.s01, u.s45, v.s01, v.s45) + (ulong8)(u.s23, u.s67, v.s23, v.s67);
         }
@@ -41,8 +39,7 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
     ulong i = 0;
     ulong8 x[TERMS], y[TERMS], bits = 0;
     for (; i + TERMS * LANES <= size; i += TERMS * LANES) {
-        UNROLL for (int term = 0; term < TERMS; term++)
-        {
+        UNROLL for (int term = 0; term < TERMS; term++) {
             PREFETCH(a + i + term * LANES + AHEAD);
             x[term] = as_ulong8(load_vector(a + i + term * LANES));
             y[term] = as_ulong8(load_vector(b + i + term * LANES));

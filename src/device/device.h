@@ -227,6 +227,11 @@ MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
                                                 const struct buffer *buffer, uint32_t chunk,
                                                 void *memory, struct healcl_error *error);
 
+/* The same with a copy of memory, for a buffer of one chunk. */
+MUST_CHECK enum healcl_status device_upload(struct healcl_device *device,
+                                            const struct buffer *buffer, const void *memory,
+                                            struct healcl_error *error);
+
 /* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
  * before this returns, so they should be few. Uploads of up to 64 KiB are done so. When the device
  * has no room, as device_buffer_acquire. */

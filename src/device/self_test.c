@@ -255,16 +255,6 @@ MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *i
 
 enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
 
-MUST_CHECK static enum healcl_status upload(struct healcl_device *device, struct buffer *buffer,
-                                            const void *data, size_t bytes,
-                                            struct healcl_error *error)
-{
-    void *memory;
-    TRY(device_upload_map(device, buffer, 0, &memory, error));
-    memcpy(memory, data, bytes);
-    return device_upload_end(device, buffer, 0, memory, error);
-}
-
 MUST_CHECK static enum healcl_status download(struct healcl_device *device,
                                               const struct buffer *buffer, void *data, size_t bytes,
                                               struct healcl_error *error)
@@ -328,9 +318,8 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
 {
     TRY(prepare_launch(device, test, error));
     struct buffer *buffers = test->buffers;
-    TRY(upload(device, &buffers[CASES_BUFFER], cases, buffer_bytes[CASES_BUFFER], error));
-    TRY(upload(device, &buffers[COUNTERS_BUFFER], &counters_before, buffer_bytes[COUNTERS_BUFFER],
-               error));
+    TRY(device_upload(device, &buffers[CASES_BUFFER], cases, error));
+    TRY(device_upload(device, &buffers[COUNTERS_BUFFER], &counters_before, error));
     TRY(device_launch(device, &test->launch, error));
     void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
                                     &outputs->counters};

@@ -1,5 +1,6 @@
 /* Data between host and device. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/internal.h"
 
@@ -191,6 +192,15 @@ enum healcl_status device_upload_end(struct healcl_device *device, const struct 
     device->upload = event;
     TRY_CL(error, "clFlush", cl->clFlush(device->transfer));
     return log_upload(device, event, &traced, error);
+}
+
+enum healcl_status device_upload(struct healcl_device *device, const struct buffer *buffer,
+                                 const void *memory, struct healcl_error *error)
+{
+    void *mapped;
+    TRY(device_upload_map(device, buffer, 0, &mapped, error));
+    memcpy(mapped, memory, (size_t)buffer->bytes);
+    return device_upload_end(device, buffer, 0, mapped, error);
 }
 
 /* ---------------------------------------------------------------- downloads */

@@ -198,33 +198,22 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
     return has_modulus_table(step, 2, device) ? NULL : "there are too many moduli for a table";
 }
 
-MUST_CHECK static enum healcl_status launch_table(struct launcher *self, const struct step *step,
-                                                  const struct variant *variant,
-                                                  struct healcl_error *error)
+/* With moduli in a table, or where there are too many as they are. */
+MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
 {
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
     struct job job;
-    TRY(begin(&job, self, step, variant, kernels[step->kind].table, error));
     TRY(derive_moduli(self, step, 2, &table, error));
+    TRY(begin(&job, self, step, variant,
+              table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
     job.space = space_of(step, &moduli);
-    job_add_table(&job, table);
-    add_scalars(&job, step);
-    return job_launch(&job, error);
-}
-
-/* Where there are too many moduli for a table, they are taken as they are, and only checked. */
-MUST_CHECK static enum healcl_status launch_tensor(struct launcher *self, const struct step *step,
-                                                   const struct variant *variant,
-                                                   struct healcl_error *error)
-{
-    struct layout moduli = modulus_operand(step, 2, self->device);
-    const struct buffer *none;
-    struct job job;
-    TRY(begin(&job, self, step, variant, kernels[step->kind].tensor, error));
-    TRY(derive_moduli(self, step, 2, &none, error));
-    job.space = space_of(step, &moduli);
-    TRY(job_add_input(&job, step->in[2], error));
+    if (table)
+        job_add_table(&job, table);
+    else
+        TRY(job_add_input(&job, step->in[2], error));
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -236,9 +225,9 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
      "vectors", NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_table, OVER_ELEMENTS, "core", NULL,
+    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ELEMENTS, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_tensor, OVER_ELEMENTS, "core", NULL,
+    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

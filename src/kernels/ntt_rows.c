@@ -99,7 +99,7 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
         batch_rows = rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS;
     int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
     bool direct = batch_rows == 1 && has_direct_rows(&transform);
-    /* The inverse of long rows fetches its parts in any case. */
+    /* The inverse of long rows fetches its tiles in any case. */
     bool large =
         direct && !(transform.inverse && transform.n > NTT_ROW_TILE) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
