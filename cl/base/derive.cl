@@ -19,11 +19,9 @@ KERNEL check_moduli(SPACE(space), BUFFER(const ELEMENT, in), volatile global str
 {
     TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            if (value < 1)
+        for (ulong i = 0; i < span.length; i++)
+            if (WIDEN(AT(in, POSITION(space, span, 0, i))) < 1)
                 report(status, space.key, span.linear + i);
-        }
 }
 
 /* Reports elements outside of [first, size). */

@@ -43,9 +43,9 @@ static inline line repeat_element(long value)
     return (line)((long)word);
 }
 
-enum operation { COPY, FILL, ABSOLUTE };
+enum line_operation { COPY, FILL, ABSOLUTE };
 
-static inline ELEMENT element_of(const enum operation operation, global const ELEMENT *from,
+static inline ELEMENT element_of(const enum line_operation operation, global const ELEMENT *from,
                                  long value, ulong i)
 {
     return operation == FILL   ? (ELEMENT)value
@@ -53,8 +53,8 @@ static inline ELEMENT element_of(const enum operation operation, global const EL
                                : (ELEMENT)magnitude(WIDEN(from[i]));
 }
 
-static inline line line_of(const enum operation operation, global const ELEMENT *from, line all,
-                           ulong i)
+static inline line line_of(const enum line_operation operation, global const ELEMENT *from,
+                           line all, ulong i)
 {
     return operation == FILL   ? all
            : operation == COPY ? load_line(from + i)
@@ -62,7 +62,7 @@ static inline line line_of(const enum operation operation, global const ELEMENT 
 }
 
 /* Stores a row of elements to out: those of from, their absolute values, or value. */
-static inline void store_row(const enum operation operation, global ELEMENT *out,
+static inline void store_row(const enum line_operation operation, global ELEMENT *out,
                              global const ELEMENT *from, long value, ulong length)
 {
     ulong count = CACHE_LINE / sizeof(ELEMENT), i = 0;

@@ -227,7 +227,7 @@ MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
                                                 const struct buffer *buffer, uint32_t chunk,
                                                 void *memory, struct healcl_error *error);
 
-/* The same with a copy of memory, for a buffer of one chunk. */
+/* Both with a copy of memory, for a fresh buffer of one chunk. */
 MUST_CHECK enum healcl_status device_upload(struct healcl_device *device,
                                             const struct buffer *buffer, const void *memory,
                                             struct healcl_error *error);

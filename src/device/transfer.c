@@ -198,7 +198,10 @@ enum healcl_status device_upload(struct healcl_device *device, const struct buff
                                  const void *memory, struct healcl_error *error)
 {
     void *mapped;
-    TRY(device_upload_map(device, buffer, 0, &mapped, error));
+    if (is_small(device, buffer, 0))
+        return device_write(device, buffer, 0, buffer->bytes, memory, error);
+    TRY(map(device, TRACE_TRANSFER, buffer->chunks[0], CL_MAP_WRITE_INVALIDATE_REGION, 0,
+            buffer->bytes, &mapped, error));
     memcpy(mapped, memory, (size_t)buffer->bytes);
     return device_upload_end(device, buffer, 0, mapped, error);
 }

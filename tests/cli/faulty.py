@@ -33,9 +33,7 @@ STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
 FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(span.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
-REPORT_OF_TABLE = "report(status, space.key, span.linear + i);\n            table["
-REFUSAL = (REPORT_OF_TABLE, "report(status, space.key, span.linear + i);\n"
-           "if (value == 257) " + REPORT_OF_TABLE)
+REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])

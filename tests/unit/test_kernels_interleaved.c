@@ -8,7 +8,8 @@
 
 static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
 
-/* Numbers of rows: less than fill a vector, one more, a few blocks; products are above INTERLEAVED_MIN. */
+/* Numbers of rows: less than fill a vector, one more, a few blocks; products are above
+ * INTERLEAVED_MIN. */
 static const int64_t sizes[] = {16, 17, 511, 512, 513, 1027};
 enum { SIZES = sizeof sizes / sizeof *sizes, MODULI_MAX = 1040 };
 
