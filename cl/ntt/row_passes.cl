@@ -327,14 +327,14 @@ static inline struct division divide_row(ulong n)
 
 /*
  * Transforms from to out by way of scratch; any of them may be the same. Results are in [0, q).
- * The limit of inputs is at most 2 BOUND: where they are not below it, this returns false, and has
- * written to scratch if n > NTT_ROW_TILE, to nothing else.
+ * modulus is the transform's: by value, or it would not stay in registers. The limit of inputs is
+ * at most 2 BOUND: where they are not below it, this returns false, and has written to scratch if
+ * n > NTT_ROW_TILE, to nothing else.
  */
-static bool forward_row(const struct row_transform *transform, global word *out,
-                        global word *scratch, global const word *from)
+static bool forward_row(const struct row_transform *transform, struct word_modulus modulus,
+                        global word *out, global word *scratch, global const word *from)
 {
     const ulong n = transform->n;
-    const struct word_modulus modulus = transform->modulus;
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
@@ -372,11 +372,10 @@ static bool forward_row(const struct row_transform *transform, global word *out,
 }
 
 /* The inverse in the same way; for words of 64 bits the limit is at most BOUND. */
-static bool inverse_row(const struct row_transform *transform, global word *out,
-                        global word *scratch, global const word *from)
+static bool inverse_row(const struct row_transform *transform, struct word_modulus modulus,
+                        global word *out, global word *scratch, global const word *from)
 {
     const ulong n = transform->n;
-    const struct word_modulus modulus = transform->modulus;
     const struct scale *scale = &transform->scale;
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
@@ -419,6 +418,6 @@ static bool inverse_row(const struct row_transform *transform, global word *out,
 static inline bool transform_row(const struct row_transform *transform, global word *out,
                                  global word *scratch, global const word *from, const bool inverse)
 {
-    return inverse ? inverse_row(transform, out, scratch, from)
-                   : forward_row(transform, out, scratch, from);
+    return inverse ? inverse_row(transform, transform->modulus, out, scratch, from)
+                   : forward_row(transform, transform->modulus, out, scratch, from);
 }

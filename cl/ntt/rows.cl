@@ -93,14 +93,13 @@ static inline word limit_of(struct modulus modulus, const bool inverse)
 }
 
 /* What the kernels do whose arguments these are; n_inv is NULL in the forward transform. */
-INLINE void transform_rows(const struct space *space, global char *out_memory,
+INLINE void transform_rows(const bool inverse, const struct space *space, global char *out_memory,
                            global char *in_memory, uint out_size, uint in_size,
                            global word *scratch, uint use_scratch, global const struct modulus *q,
                            global const struct twiddle *twiddles, global const word *lane_twiddles,
                            global const uint *perm, uint use_perm, uint batch_rows,
                            uint interleaved, global const struct twiddle *n_inv)
 {
-    const bool inverse = n_inv != 0;
     ulong n = (ulong)space->shape[3], k = (ulong)space->shape[2], pitch = n + NTT_ROW_PADDING;
     ulong rows_of_l = (ulong)space->shape[1] * k;
     ulong batches = (rows_of_l + batch_rows - 1) / batch_rows;
@@ -193,7 +192,7 @@ KERNEL ntt_rows(SPACE(space), global char *out_memory, global char *in_memory, u
                 uint batch_rows, uint interleaved)
 {
     TAKE_SPACE(space);
-    transform_rows(&space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
+    transform_rows(false, &space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
                    twiddles, lane_twiddles, perm, use_perm, batch_rows, interleaved, 0);
 }
 
@@ -204,6 +203,6 @@ KERNEL intt_rows(SPACE(space), global char *out_memory, global char *in_memory, 
                  uint batch_rows, uint interleaved, global const struct twiddle *n_inv)
 {
     TAKE_SPACE(space);
-    transform_rows(&space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
+    transform_rows(true, &space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
                    twiddles, lane_twiddles, perm, use_perm, batch_rows, interleaved, n_inv);
 }
