@@ -14,5 +14,5 @@
 #include "sum/columns.cl"
 #ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
 #include "sum/rows.cl"
-#include "modular/vector_runs.cl"
+#include "modular/interleaved.cl"
 #endif

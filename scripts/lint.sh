@@ -67,9 +67,10 @@ reference core|transcript|ops|plan|reference
 device core|device|cl
 kernels core|transcript|ops|plan|device|kernels|cl
 run core|transcript|ops|plan|reference|device|kernels|run
-check core|transcript|ops|plan|reference|device|kernels|run|check
-report core|transcript|ops|plan|device|kernels|run|check|report
-cli core|transcript|ops|plan|device|run|check|report|cli
+lab core|transcript|ops|plan|reference|device|kernels|run|lab
+report core|transcript|ops|plan|device|kernels|run|lab|report
+compare core|report|compare
+cli core|transcript|ops|plan|device|run|lab|report|compare|cli
 END
     return "$bad"
 }

@@ -63,6 +63,12 @@ FUNCTION ulong reduce_signed(long x, struct modulus m)
     return x < 0 && rest != 0 ? m.value - rest : rest;
 }
 
+/* The same for what mostly is in [0, q) already; seen as unsigned, negative x are above every q. */
+FUNCTION ulong residue_of(long x, struct modulus m)
+{
+    return (ulong)x < m.value ? (ulong)x : reduce_signed(x, m);
+}
+
 /* a*b mod q; a in [0, q), any b */
 FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 {

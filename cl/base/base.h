@@ -70,6 +70,12 @@ struct twiddle {
     cl_base_ulong quotient;
 };
 
+/* What all work-items of the self-test count together; see there. */
+struct self_test_counters {
+    cl_base_uint count, sum, least, common, first;
+    cl_base_uint rounds, mixed; /* how often one went round a loop, and what that came to */
+};
+
 #ifdef __OPENCL_C_VERSION__
 
 #ifndef LOCAL_SIZE
@@ -84,14 +90,19 @@ struct twiddle {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
-/* The first parameter of most kernels, struct space space, and what their bodies begin with. A
- * device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE. */
+#define UNROLL _Pragma("unroll")
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+
+/* The first parameter of most kernels, a struct space of that name, and what their bodies begin
+ * with. A device that can index its own memory, but not a kernel's arguments, is given COPY_SPACE.
+ */
 #ifdef COPY_SPACE
-#define SPACE struct space space_argument
-#define TAKE_SPACE struct space space = space_argument
+#define SPACE(name) struct space name##_argument
+#define TAKE_SPACE(name) struct space name = name##_argument
 #else
-#define SPACE struct space space
-#define TAKE_SPACE
+#define SPACE(name) struct space name
+#define TAKE_SPACE(name)
 #endif
 
 /* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
@@ -135,8 +146,6 @@ static inline long load_number(global const char *at, uint size)
            : size == 4 ? WIDEN(*(global const int *)at)
                        : WIDEN(*at);
 }
-
-#define UNROLL _Pragma("unroll")
 
 /* Numbers of elements, places in buffers, and axes. Where these are compiled in, a work-item has
  * its walk in registers; else it is private memory, in which an index finds an axis. */

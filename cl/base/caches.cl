@@ -11,16 +11,14 @@
 #endif
 #endif
 
-enum {
-    CACHE_LINE = 64,    /* bytes */
-    AHEAD_BYTES = 8192, /* how far ahead memory is asked for where it is read in order: two pages */
-};
+/* How far ahead memory is asked for where it is read in order: two pages. */
+enum { AHEAD_BYTES = 8192 };
 
 /*
  * STORE_PAST stores a vector that is a whole line of the cache past the caches: memory that nobody
  * reads soon need not be read before it is written. Where the compiler knows no way, it stores as
- * always. FENCE_PAST ends a work-item that does so; where a device cannot run what Clang makes of it
- * (docs/DRIVERS.md), -D 'FENCE_PAST()=' leaves it out.
+ * always. FENCE_PAST ends a work-item that does so; where a device cannot run what Clang makes of
+ * it (docs/DRIVERS.md), -D 'FENCE_PAST()=' leaves it out.
  */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)

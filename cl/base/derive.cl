@@ -3,15 +3,10 @@
  * In every space operand 0 is the tensor.
  */
 
-#define EACH_VALUE(space, in)                                                                      \
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))               \
-        for (ulong i = 0; i < span.length; i++)
-#define VALUE(space, in) WIDEN(AT(in, POSITION(space, span, 0, i)))
-
 /* After a check has reported under this key: notes the value it found. One work-item. */
-KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
+KERNEL note_value(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
         return;
     space.first = status->index;
@@ -20,48 +15,53 @@ KERNEL note_value(SPACE, BUFFER(const ELEMENT, in), volatile global struct statu
 }
 
 /* Reports elements below 1. */
-KERNEL check_moduli(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status)
+KERNEL check_moduli(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, in)
-    if (VALUE(space, in) < 1)
-        report(status, space.key, span.linear + i);
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++)
+            if (WIDEN(AT(in, POSITION(space, span, 0, i))) < 1)
+                report(status, space.key, span.linear + i);
 }
 
 /* Reports elements outside of [first, size). */
-KERNEL check_indices(SPACE, BUFFER(const ELEMENT, in), volatile global struct status *status,
-                     long first, long size)
+KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), long first, long size,
+                     volatile global struct status *status)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, in)
-    if (VALUE(space, in) < first || VALUE(space, in) >= size)
-        report(status, space.key, span.linear + i);
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            if (value < first || value >= size)
+                report(status, space.key, span.linear + i);
+        }
 }
 
 /* table[i] = the constants of modulus i. Reports elements below 1, which then count as 1. */
-KERNEL moduli(SPACE, BUFFER(const ELEMENT, in), global struct modulus *table,
+KERNEL moduli(SPACE(space), BUFFER(const ELEMENT, in), global struct modulus *table,
               volatile global struct status *status)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, in)
-    {
-        long value = VALUE(space, in);
-        if (value < 1)
-            report(status, space.key, span.linear + i);
-        table[span.linear + i] = make_modulus((ulong)max(value, 1L));
-    }
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            if (value < 1)
+                report(status, space.key, span.linear + i);
+            table[span.linear + i] = make_modulus((ulong)max(value, 1L));
+        }
 }
 
 /* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient. */
-KERNEL twiddles(SPACE, BUFFER(const ELEMENT, in), global const struct modulus *q, uint n,
+KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q, uint n,
                 global struct twiddle *table)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, in)
-    {
-        struct modulus modulus = q[(span.linear + i) / n];
-        table[span.linear + i] = make_twiddle(reduce_signed(VALUE(space, in), modulus), modulus);
-    }
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            struct modulus modulus = q[(span.linear + i) / n];
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            table[span.linear + i] = make_twiddle(reduce_signed(value, modulus), modulus);
+        }
 }
 
 /* The lowest bits of i in reversed order, for n = 2^bits. */
@@ -75,77 +75,77 @@ static inline uint reverse_bits(uint i, ulong n)
 
 /* first[v] = the smallest i with perm[i] = v; first begins as 2^32-1 everywhere.
  * n is the space's number of elements, at most 2^31. */
-KERNEL permutation_first(SPACE, BUFFER(const ELEMENT, in), volatile global uint *first)
+KERNEL permutation_first(SPACE(space), BUFFER(const ELEMENT, in), volatile global uint *first)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, in)
-    {
-        long value = VALUE(space, in);
-        if (value >= 0 && value < space.shape[0])
-            atomic_min(&first[value], (uint)(span.linear + i));
-    }
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            if (value >= 0 && value < space.shape[0])
+                atomic_min(&first[value], (uint)(span.linear + i));
+        }
 }
 
-/* table[i] = perm[i]; table[n] keeps its bit 0 only for the bit reversal, its bit 1 only for the
- * identity. Reports values outside of the
- * axis and those that came before; they then count as i, so that what uses the table stays
- * inside. */
-KERNEL permutation(SPACE, BUFFER(const ELEMENT, in), global const uint *first,
+/* table[i] = perm[i]; table[n] keeps its bits PERMUTATION_... only where the permutation is that.
+ * Reports values outside of the axis and those that came before; they then count as i, so that
+ * what uses the table stays inside. */
+KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *first,
                    volatile global uint *table, volatile global struct status *status)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     uint n = (uint)space.shape[0];
-    EACH_VALUE(space, in)
-    {
-        long value = VALUE(space, in);
-        uint place = (uint)(span.linear + i);
-        bool good = value >= 0 && value < space.shape[0];
-        good = good && first[good ? value : 0] == place;
-        if (!good)
-            report(status, space.key, place);
-        table[place] = good ? (uint)value : place;
-        uint kinds = (n & (n - 1)) == 0 && value == reverse_bits(place, n) ? 1 : 0;
-        kinds |= value == place ? 2 : 0;
-        if (kinds != 3)
-            atomic_and(&table[n], kinds);
-    }
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            uint place = (uint)(span.linear + i);
+            bool good = value >= 0 && value < space.shape[0];
+            good = good && first[good ? value : 0] == place;
+            if (!good)
+                report(status, space.key, place);
+            table[place] = good ? (uint)value : place;
+            uint kinds = value == place ? PERMUTATION_IDENTITY : 0;
+            if ((n & (n - 1)) == 0 && value == reverse_bits(place, n))
+                kinds |= PERMUTATION_REVERSES_BITS;
+            if (kinds != (PERMUTATION_IDENTITY | PERMUTATION_REVERSES_BITS))
+                atomic_and(&table[n], kinds);
+        }
 }
 
 /* inverse[perm[i]] = i, for the space [n] and a table perm of permutation. */
-KERNEL inverse_permutation(SPACE, global const uint *perm, global uint *inverse)
+KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++)
+        for (count_t i = 0; i < span.length; i++)
             inverse[perm[span.linear + i]] = (uint)(span.linear + i);
 }
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is
  * [k,k]; extended Euclid with coefficients modulo q[j]. */
-KERNEL crt_inverses(SPACE, global const struct modulus *q, uint k,
+KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
                     global struct twiddle *table, volatile global struct status *status)
 {
-    TAKE_SPACE;
-    EACH_VALUE(space, q)
-    {
-        ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
-        if (row >= column)
-            continue;
-        struct modulus modulus = q[column];
-        ulong old_rest = modulus.value, rest = reduce(q[row].value, modulus);
-        ulong old_factor = 0, factor = 1 % modulus.value;
-        while (rest != 0) {
-            ulong quotient = old_rest / rest;
-            ulong next_rest = old_rest - quotient * rest;
-            ulong next_factor = subtract_mod(
-                old_factor, multiply_mod(reduce(quotient, modulus), factor, modulus), modulus.value);
-            old_rest = rest;
-            rest = next_rest;
-            old_factor = factor;
-            factor = next_factor;
+    TAKE_SPACE(space);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
+            if (row >= column)
+                continue;
+            struct modulus modulus = q[column];
+            ulong old_rest = modulus.value, rest = reduce(q[row].value, modulus);
+            ulong old_factor = 0, factor = 1 % modulus.value;
+            while (rest != 0) {
+                ulong quotient = old_rest / rest;
+                ulong next_rest = old_rest - quotient * rest;
+                ulong product = multiply_mod(reduce(quotient, modulus), factor, modulus);
+                ulong next_factor = subtract_mod(old_factor, product, modulus.value);
+                old_rest = rest;
+                rest = next_rest;
+                old_factor = factor;
+                factor = next_factor;
+            }
+            if (old_rest != 1)
+                report(status, space.key, span.linear + i);
+            table[span.linear + i] = make_twiddle(old_factor, modulus);
         }
-        if (old_rest != 1)
-            report(status, space.key, span.linear + i);
-        table[span.linear + i] = make_twiddle(old_factor, modulus);
-    }
 }

@@ -22,7 +22,7 @@ struct lane_divisor {
  * 2^-53 at most each, beside the 12 * 2^-53 that are taken off. */
 static inline double make_inverse(ulong q)
 {
-    return 1.0 / (double)q * (1 - 0x1.8p-50);
+    return 1.0 / (double)q * (1 - INVERSE_MARGIN);
 }
 
 /* x less a multiple of q, in [0, q + 2^16); x in [0, 2^64) */

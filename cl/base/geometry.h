@@ -1,11 +1,18 @@
 /*
- * Sizes that a kernel and its launch both need. The host's compiler reads them too.
+ * Numbers that a kernel and its launch both need, most of them sizes. The host's compiler reads
+ * them too.
  */
 #ifndef HEALCL_CL_GEOMETRY_H
 #define HEALCL_CL_GEOMETRY_H
 
+/* Bytes of a line of the caches, to which long rows are aligned where that can be chosen. */
+enum { CACHE_LINE = 64 };
+
 /* Elements of a vector, in all kernels with explicit vectors. */
 enum { LANES = 8 };
+
+/* The part of 1/q by which inverses of moduli are too small: see cl/base/divisor.cl. */
+#define INVERSE_MARGIN 0x1.8p-50
 
 /* Stages of butterflies that one pass over a row does in registers, and the elements for that. */
 #define NTT_LOG2_RADIX 4
@@ -13,21 +20,35 @@ enum { NTT_RADIX = 1 << NTT_LOG2_RADIX };
 
 /* cl/ntt/rows.cl */
 enum {
-    NTT_ROW_MIN = 256,     /* elements of the shortest row */
-    NTT_ROW_PART = 4096,   /* of a row, that fit the innermost cache */
-    NTT_ROWS_TOGETHER = 8, /* of HEAL's layouts, loaded and stored at once */
-    NTT_ROW_PADDING = 16   /* words: rows a power of two apart would share cache sets */
+    NTT_ROW_MIN = 256,    /* elements of the shortest row */
+    NTT_ROW_TILE = 4096,  /* of a row, that fit the innermost cache */
+    NTT_BATCH_ROWS = 8,   /* of HEAL's layouts, loaded and stored at once */
+    NTT_ROW_PADDING = 16, /* words: rows a power of two apart would share cache sets */
+    /* In which tensors the elements of one number of a batch's rows lie side by side: bits. */
+    NTT_OUT_INTERLEAVED = 1,
+    NTT_IN_INTERLEAVED = 2
 };
 
-/* cl/sum: vectors of columns in a part of a row (in longer ones lines of rows that are a power of
- * two apart drive each other out of the first cache), and rows of n in a part, whose b stays in
- * cache while reps go by; a multiple of eight. */
-enum { SUM_COLUMNS = 64, SUM_ROWS = 64 };
+/* Words of the lane twiddles of a row of n: of a factor and a quotient for each of the block - 1
+ * twiddles by which a block of a tile is transformed. */
+static inline cl_base_ulong ntt_lane_twiddles(cl_base_ulong n)
+{
+    cl_base_ulong block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
+    return 2 * (n / block) * (block - 1);
+}
 
-/* cl/modular/vector_runs.cl: rows of one, two or four elements that a work-item takes at once. */
-enum { INTERLEAVED_ROWS = 512 };
+/* cl/sum: vectors of columns in a block of a row (in longer ones lines of rows that are a power of
+ * two apart drive each other out of the first cache), and rows of n in a block, whose b stays in
+ * cache while reps go by; a multiple of eight. A sum on vectors has fewer terms than SUM_TERMS. */
+enum { SUM_COLUMNS = 64, SUM_ROWS = 64, SUM_TERMS = 1 << 30 };
 
-/* cl/base/measure.cl: elements of a cache line. */
-enum { MEASURED_LINE = 8 };
+/* cl/modular/interleaved.cl: groups of one, two or four elements in a block of a work-item's. */
+enum { INTERLEAVED_GROUPS = 512 };
+
+/* cl/digits/digits.cl: values whose digits fit the first cache. */
+enum { DIGITS_BLOCK = 64 };
+
+/* A table of a permutation ends with bits that say what it is: cl/base/derive.cl. */
+enum { PERMUTATION_REVERSES_BITS = 1, PERMUTATION_IDENTITY = 2 };
 
 #endif

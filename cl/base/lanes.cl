@@ -3,8 +3,6 @@
  * only. Residues are lazy: each function says in which range.
  */
 
-#ifndef UNROLL
-#endif
 /* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
  * used. */
 #define NOINLINE __attribute__((noinline))

@@ -12,13 +12,14 @@ KERNEL multiply(global ulong *out, uint rounds)
     out[get_global_id(0)] = half_sum.x + half_sum.y + half_sum.z + half_sum.w;
 }
 
-/* Copies per_item elements in each work-item, count of them in all; whole lines as the fastest copies
- * do, but without FENCE_PAST: nobody reads them. per_item: below MEASURED_LINE, or a multiple of it. */
+/* Copies per_item elements in each work-item, count of them in all; whole lines as the fastest
+ * copies do, but without FENCE_PAST: nobody reads them. per_item: below LANES, or a multiple of it.
+ */
 KERNEL copy(global ulong *to, global const ulong *from, ulong count, uint per_item)
 {
     ulong i = (ulong)get_global_id(0) * per_item;
     ulong end = min(i + per_item, count);
-    for (; i + MEASURED_LINE <= end; i += MEASURED_LINE)
+    for (; i + LANES <= end; i += LANES)
         STORE_PAST(ulong8, *(global const ulong8 *)(from + i), to + i);
     for (; i < end; i++)
         to[i] = from[i];

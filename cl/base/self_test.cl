@@ -1,16 +1,10 @@
 /*
- * The self-test of a device: what arithmetic, memory and atomics give there, for the host to compare
- * with what it knows (src/device/self_test.c).
+ * The self-test of a device: what arithmetic, memory and atomics give there, for the host to
+ * compare with what it knows (src/device/self_test.c).
  */
 
-/* Behind each case's answers; see there. */
-struct self_test_counters {
-    uint count, sum, least, common, first;
-    uint rounds, mixed; /* how often one work-item went round a loop, and what that came to */
-};
-
-/* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get one
- * element of each case, its b cut off. loops: whether one work-item goes round a loop. */
+/* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get
+ * one element of each case, its b cut off. loops: whether one work-item goes round a loop. */
 KERNEL self_test(global const ulong *cases, global ulong *answers, global char *stored_bytes,
                  global int *stored_words, volatile global struct self_test_counters *counters,
                  uint loops)

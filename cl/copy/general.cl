@@ -1,19 +1,19 @@
 /* Copies and fills. */
 
 /* Operands: out, in. */
-KERNEL copy(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
+KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++)
+        for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) = AT(in, POSITION(space, span, 1, i));
 }
 
 /* Operand: out. */
-KERNEL fill(SPACE, BUFFER(ELEMENT, out), long value)
+KERNEL fill(SPACE(space), BUFFER(ELEMENT, out), long value)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++)
+        for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
 }

@@ -12,16 +12,13 @@
 
 #include "../base/caches.cl"
 
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-
 #define BYTES_char 1
 #define BYTES_int 4
 #define BYTES_long 8
 
 /*
- * A tile has rows of 64 bytes. load_tile takes TILE_HEIGHT elements from each of TILE_WIDTH columns,
- * which are stride apart; tile[i] becomes element i of all columns.
+ * A tile has rows of 64 bytes. load_tile takes TILE_HEIGHT elements from each of TILE_WIDTH
+ * columns, which are stride apart; tile[i] becomes element i of all columns.
  */
 #define TILE_HEIGHT 4
 #if JOIN(BYTES_, ELEMENT) == 1
@@ -30,24 +27,24 @@
 typedef uint16 tile_row;
 
 /* Four elements at once, from any place. */
-struct __attribute__((packed)) column {
-    uint elements;
+struct __attribute__((packed)) unaligned_elements {
+    uint value;
 };
 
-#define COLUMN(i) (((global const struct column *)(from + (i) * stride))->elements)
+#define COLUMN(i) (((global const struct unaligned_elements *)(from + (i) * stride))->value)
 
 static inline void load_tile(tile_row tile[TILE_HEIGHT], global const char *from, long stride)
 {
-    uint4 part[4][TILE_HEIGHT]; /* rows of 16 columns each */
+    uint4 quarter[4][TILE_HEIGHT]; /* rows of 16 columns each */
     UNROLL for (int p = 0; p < 4; p++, from += 16 * stride) {
         uint16 columns = (uint16)(COLUMN(0), COLUMN(1), COLUMN(2), COLUMN(3), COLUMN(4), COLUMN(5),
                                   COLUMN(6), COLUMN(7), COLUMN(8), COLUMN(9), COLUMN(10),
                                   COLUMN(11), COLUMN(12), COLUMN(13), COLUMN(14), COLUMN(15));
         UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
-            part[p][i] = as_uint4(convert_uchar16(columns >> 8 * i & 0xff));
+            quarter[p][i] = as_uint4(convert_uchar16(columns >> 8 * i & 0xff));
     }
     UNROLL for (int i = 0; i < TILE_HEIGHT; i++)
-        tile[i] = (uint16)(part[0][i], part[1][i], part[2][i], part[3][i]);
+        tile[i] = (uint16)(quarter[0][i], quarter[1][i], quarter[2][i], quarter[3][i]);
 }
 
 #elif JOIN(BYTES_, ELEMENT) == 4
@@ -100,11 +97,14 @@ static inline void load_tile(tile_row tile[TILE_HEIGHT], global const long *from
 #endif
 
 /* A row at any place. (Not vstore: PoCL's takes each char for itself.) */
-struct __attribute__((packed)) stored_row {
-    tile_row row;
+struct __attribute__((packed)) unaligned_row {
+    tile_row value;
 };
 
-#define STORE_ROW(value, out) (((global struct stored_row *)(out))->row = (value))
+static inline void store_tile_row(tile_row value, global ELEMENT *out)
+{
+    ((global struct unaligned_row *)out)->value = value;
+}
 
 /* A block of width elements along x and height along y. out has stride 1 along x. */
 struct block {
@@ -119,9 +119,10 @@ static inline bool stores_lines(global const ELEMENT *out, struct block block)
 }
 
 /*
- * Copies the block's part x < result in tiles; in_y is 1. readable: elements of in that may be read.
- * A tile reads TILE_HEIGHT elements of each column, those below the block's height in vain; it is
- * left out where they lie behind the end of in. past: where that can be, store past the caches.
+ * Copies the block's columns x < result in tiles; in_y is 1. readable: elements of in that may be
+ * read. A tile reads TILE_HEIGHT elements of each column, those below the block's height in vain;
+ * it is left out where they lie behind the end of in. past: where that can be, store past the
+ * caches.
  */
 static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, long readable,
                                bool past, struct block block)
@@ -148,7 +149,7 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
                     if (past)
                         STORE_PAST(tile_row, tile[i], to);
                     else
-                        STORE_ROW(tile[i], to);
+                        store_tile_row(tile[i], to);
                 }
             }
         }
@@ -156,7 +157,7 @@ static inline ulong copy_tiles(global ELEMENT *out, global const ELEMENT *in, lo
     return x;
 }
 
-/* Copies the block's part x >= first. */
+/* Copies the block's columns x >= first. */
 static inline void copy_rest(global ELEMENT *out, global const ELEMENT *in, ulong first,
                              struct block block)
 {
@@ -177,11 +178,11 @@ static inline void copy_rest(global ELEMENT *out, global const ELEMENT *in, ulon
  * all_width has along the last two axes, y and x, or what is left of it. Operands: out, in.
  * readable: elements of in. past: whether the caches are not to keep out.
  */
-KERNEL copy_blocks(SPACE, global ELEMENT *out, global const ELEMENT *in, long readable,
+KERNEL copy_blocks(SPACE(space), global ELEMENT *out, global const ELEMENT *in, long readable,
                    ulong height, ulong width, ulong all_height, ulong all_width, long out_y,
                    long in_y, long in_x, uint past)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (ulong i = 0; i < span.length; i++) {
             ulong y = (ulong)span.index[space.rank - 2] * height;

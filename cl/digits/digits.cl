@@ -1,9 +1,9 @@
 /*
- * Gadget digits, least significant first, base 2^base_bits. A, OUT: types of the tensors.
- * A_UNSIGNED: the unsigned type as wide as A. LIMBS: the number k of moduli, for full_q.
+ * Gadget digits, least significant first, base 2^base_bits. ELEMENT, A: types of the output and the
+ * input. A_UNSIGNED: the unsigned type as wide as A. LIMBS: the number k of moduli, for full_q.
  */
-#if !defined(A) || !defined(A_UNSIGNED) || !defined(OUT)
-#error "A, A_UNSIGNED and OUT must be given"
+#if !defined(A) || !defined(A_UNSIGNED) || !defined(ELEMENT)
+#error "A, A_UNSIGNED and ELEMENT must be given"
 #endif
 
 /* Counts values with digits that were dropped. */
@@ -22,17 +22,17 @@ static inline ulong low_bits(ulong x, long bits)
 }
 
 /* out[..., i] = digit i of a, for count digits out_stride apart. Operands: out, a. */
-KERNEL digits(SPACE, BUFFER(OUT, out), BUFFER(const A, a), long base_bits, long count,
+KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits, long count,
               long out_stride, volatile global struct status *status)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     uint dropped = 0;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             ulong rest = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
             long at = POSITION(space, span, 0, i);
             for (long digit = 0; digit < count; digit++, at += out_stride) {
-                AT(out, at) = (OUT)low_bits(rest, base_bits);
+                AT(out, at) = (ELEMENT)low_bits(rest, base_bits);
                 rest = base_bits >= 64 ? 0 : rest >> base_bits;
             }
             dropped += rest != 0;
@@ -41,33 +41,29 @@ KERNEL digits(SPACE, BUFFER(OUT, out), BUFFER(const A, a), long base_bits, long 
 }
 
 #if CHUNKS == 1
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
-#define OUT_UNSIGNED JOIN(u, OUT)
-
-enum { PART = 64 /* values whose digits fit the first cache */ };
+#define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
 /* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */
-struct __attribute__((packed)) digit_vector {
-    JOIN(OUT, 8) digits;
+struct __attribute__((packed)) unaligned_digits {
+    JOIN(ELEMENT, 8) value;
 };
 
 /* As digits, but out_stride is 1. */
-KERNEL digits_vectors(SPACE, global OUT *out, global const A *a, long base_bits,
+KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long base_bits,
                       long count, volatile global struct status *status)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     long a_stride = space.operand[1].stride[space.rank - 1];
     long out_stride = space.operand[0].stride[space.rank - 1];
     base_bits = min(base_bits, 64L);
-    ulong digit_mask = low_bits((OUT_UNSIGNED)~0UL, base_bits);
+    ulong digit_mask = low_bits((ELEMENT_UNSIGNED)~0UL, base_bits);
     ulong kept = low_bits(~0UL, base_bits * count);
     uint dropped = 0;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong first = 0; first < span.length; first += PART) {
-            int values = (int)min(span.length - first, (ulong)PART);
+        for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
+            int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
             global const A *from = a + POSITION(space, span, 1, first);
-            global OUT *to = out + POSITION(space, span, 0, first);
+            global ELEMENT *to = out + POSITION(space, span, 0, first);
             long digit = 0;
             for (; digit + LANES <= count; digit += LANES) {
                 /* The digit in each lane begins at that bit. */
@@ -76,15 +72,15 @@ KERNEL digits_vectors(SPACE, global OUT *out, global const A *a, long base_bits,
                 for (int i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
                     ulong8 value = (ulong8)(x) >> (bit & 63) & mask;
-                    ((global struct digit_vector *)(to + i * out_stride + digit))->digits =
-                        JOIN(as_, JOIN(OUT, 8))(JOIN(convert_, JOIN(OUT_UNSIGNED, 8))(value));
+                    ((global struct unaligned_digits *)(to + i * out_stride + digit))->value = JOIN(
+                        as_, JOIN(ELEMENT, 8))(JOIN(convert_, JOIN(ELEMENT_UNSIGNED, 8))(value));
                 }
             }
             for (; digit < count; digit++) {
                 ulong mask = digit * base_bits < 64 ? digit_mask : 0;
                 for (int i = 0; i < values; i++) {
                     ulong x = (A_UNSIGNED)from[i * a_stride];
-                    to[i * out_stride + digit] = (OUT)(x >> (digit * base_bits & 63) & mask);
+                    to[i * out_stride + digit] = (ELEMENT)(x >> (digit * base_bits & 63) & mask);
                 }
             }
             for (int i = 0; i < values; i++)
@@ -95,12 +91,6 @@ KERNEL digits_vectors(SPACE, global OUT *out, global const A *a, long base_bits,
 #endif
 
 #ifdef LIMBS
-/* x mod q in [0, q), for any x: most are that already. */
-static inline ulong residue(long x, struct modulus m)
-{
-    return (ulong)x < m.value ? (ulong)x : reduce_signed(x, m);
-}
-
 /*
  * x in [0, q[0]*...*q[LIMBS-1]), which fits LIMBS words, of its residues, in [0, q[i]) each.
  * Mixed radix digits v, x = v0 + q0*(v1 + q1*(v2 + ...)), by H. L. Garner, "The residue number
@@ -114,7 +104,7 @@ static inline void combine(ulong x[LIMBS], const ulong residues[LIMBS],
         struct modulus modulus = q[j];
         ulong v = residues[j];
         for (int h = 0; h < j; h++) {
-            v = subtract_mod(v, residue((long)radix_digits[h], modulus), modulus.value);
+            v = subtract_mod(v, residue_of((long)radix_digits[h], modulus), modulus.value);
             v = multiply_twiddle(v, inverses[h * LIMBS + j], modulus.value);
         }
         radix_digits[j] = v;
@@ -151,19 +141,19 @@ static inline struct bit next_digit(struct bit bit, long base_bits)
  * out[l,i,r] = digit i of the value x with residues a[l,:,r]. The space is [l,r]; operands: out, a.
  * Limb strides of a, digit strides of out are given apart. q, inverses: see combine.
  */
-KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
+KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
                      global const struct modulus *q, global const struct twiddle *inverses,
                      long base_bits, long count, long out_stride, long a_stride,
                      volatile global struct status *status)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     uint dropped = 0;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             ulong x[LIMBS], residues[LIMBS];
             for (int j = 0; j < LIMBS; j++)
-                residues[j] = residue(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
+                residues[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
             combine(x, residues, q, inverses);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, out_at += out_stride) {
@@ -174,7 +164,7 @@ KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
                         value |= x[bit.word + 1] << (64 - bit.shift);
                     bit = next_digit(bit, base_bits);
                 }
-                AT(out, out_at) = (OUT)low_bits(value, base_bits);
+                AT(out, out_at) = (ELEMENT)low_bits(value, base_bits);
             }
             bool rest = false;
             for (long w = bit.word; w < LIMBS; w++)
@@ -187,36 +177,37 @@ KERNEL digits_full_q(SPACE, BUFFER(OUT, out), BUFFER(const A, a),
 #if CHUNKS == 1
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
-KERNEL digits_full_q_vectors(SPACE, global OUT *out, global const A *a,
+KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
                              global const struct modulus *q, global const struct twiddle *inverses,
                              long base_bits, long count, long out_stride, long a_stride,
                              volatile global struct status *status)
 {
-    TAKE_SPACE;
-    ulong words[LIMBS + 1][PART]; /* of all values of a part; the last are 0 */
-    for (int i = 0; i < PART; i++)
+    TAKE_SPACE(space);
+    ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last are 0 */
+    for (int i = 0; i < DIGITS_BLOCK; i++)
         words[LIMBS][i] = 0;
     ulong mask = low_bits(~0UL, base_bits);
     uint dropped = 0;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong first = 0; first < span.length; first += PART) {
-            int values = (int)min(span.length - first, (ulong)PART);
+        for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
+            int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
             for (int i = 0; i < values; i++) {
                 long at = POSITION(space, span, 1, first + i);
                 ulong x[LIMBS], residues[LIMBS];
                 for (int j = 0; j < LIMBS; j++)
-                    residues[j] = residue(WIDEN(a[at + j * a_stride]), q[j]);
+                    residues[j] = residue_of(WIDEN(a[at + j * a_stride]), q[j]);
                 combine(x, residues, q, inverses);
                 for (int word = 0; word < LIMBS; word++)
                     words[word][i] = x[word];
             }
-            global OUT *to = out + POSITION(space, span, 0, first);
+            global ELEMENT *to = out + POSITION(space, span, 0, first);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, to += out_stride) {
                 ulong *low = words[bit.word], *high = words[min(bit.word + 1, (long)LIMBS)];
                 /* Two shifts, since one by 64 would be none. */
                 for (int i = 0; i < values; i++)
-                    to[i] = (OUT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
+                    to[i] =
+                        (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
                 bit = next_digit(bit, base_bits);
             }
             for (int i = 0; i < values; i++) {

@@ -8,12 +8,12 @@
  * whose size and stride are given apart. Indices in [-size, 0) count from the end. Those outside
  * of the axis have been reported by a check before; nothing is read for them.
  */
-KERNEL gather(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
               BUFFER(const INDEX, idx), long size, long stride)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
             index += index < 0 ? size : 0;
             bool inside = index >= 0 && index < size;
@@ -24,24 +24,22 @@ KERNEL gather(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
 
 #if CHUNKS == 1
 
-enum { LINE = 64 / sizeof(ELEMENT) }; /* elements in a line of the cache */
-
 /*
  * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
  * too. Each line of a row is touched in order before elements are taken from it: devices foresee
  * that, but would wait for each line that is read at random.
  */
-KERNEL gather_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL gather_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const INDEX *idx, long size)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         global const ELEMENT *row = a + span.position[1];
         global const INDEX *from = idx + span.position[2];
         global ELEMENT *to = out + span.position[0];
-        for (long i = 0; i < size; i += LINE)
+        for (long i = 0; i < size; i += CACHE_LINE / sizeof(ELEMENT))
             (void)((volatile global const ELEMENT *)row)[i];
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             long index = WIDEN(from[i]);
             index += index < 0 ? size : 0;
             to[i] = (ulong)index < (ulong)size ? row[index] : 0;

@@ -43,18 +43,16 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 
 /* Operands: out, a, b, p. */
 #define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
-    KERNEL name(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                             \
+    KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                      \
                 BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
-        TAKE_SPACE;                                                                                \
-        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))           \
-            for (ulong i = 0; i < span.length; i++) {                                               \
-                long a_value =                                                                     \
-                    scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i)));             \
-                long b_value =                                                                     \
-                    scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i)));             \
-                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(                \
-                    a_value, b_value, P_AT(POSITION(space, span, 3, i)));                           \
+        TAKE_SPACE(space);                                                                         \
+        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))     \
+            for (count_t i = 0; i < span.length; i++) {                                              \
+                long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
+                long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
+                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(               \
+                    a_value, b_value, P_AT(POSITION(space, span, 3, i)));                          \
             }                                                                                      \
     }
 
@@ -63,8 +61,8 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
-#define MODULAR(name)                                                                              \
-    ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)                                     \
+#define MODULAR(name)                                          \
+    ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT) \
     ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
 
 MODULAR(modmul)
@@ -73,11 +71,11 @@ MODULAR(mod)
 MODULAR(modneg)
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
-KERNEL absolute(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
+KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++)
+        for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) =
                 (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));
 }

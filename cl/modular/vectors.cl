@@ -6,17 +6,15 @@
  * there, or 0. The modulus depends on the place on that axis only, with a period: the table holds
  * period vectors of eight moduli, in turn. ELEMENT: int or long.
  */
-#define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
 typedef JOIN(ELEMENT, 8) element8;
 
 /*
  * The moduli of table [k], in turn, as vectors of eight for struct lane_divisor. The space is [8 *
  * number of vectors].
  */
-KERNEL lane_moduli(SPACE, global const struct modulus *table, ulong k, global ulong *lanes)
+KERNEL lane_moduli(SPACE(space), global const struct modulus *table, ulong k, global ulong *lanes)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (ulong i = 0; i < span.length; i++) {
             ulong place = span.linear + i, q = table[place % k].value;
@@ -63,43 +61,63 @@ static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
            as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));
 }
 
-static inline long8 lanes_mod(long8 a, long8 b, struct lane_divisor p)
+static inline long8 lanes_mod(long8 a, struct lane_divisor p)
 {
     return lane_sign(lane_reduce(lane_magnitude(a), p), a >> 63);
 }
 
-static inline long8 lanes_modneg(long8 a, long8 b, struct lane_divisor p)
+static inline long8 lanes_modneg(long8 a, struct lane_divisor p)
 {
     ulong8 rest = lane_reduce(lane_magnitude(a), p);
     return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
 }
 
-static inline long8 load_lanes(global const ELEMENT *from)
+enum operation { MODMUL, MODSUM, MOD, MODNEG };
+
+/* a and b by that operation, in each lane; b is ignored by those of one operand. */
+static inline long8 lanes_apply(const enum operation operation, long8 a, long8 b,
+                                struct lane_divisor p)
+{
+    switch (operation) {
+    case MODMUL: return lanes_modmul(a, b, p);
+    case MODSUM: return lanes_modsum(a, b, p);
+    case MOD: return lanes_mod(a, p);
+    default: return lanes_modneg(a, p);
+    }
+}
+
+static inline bool has_two_operands(const enum operation operation)
+{
+    return operation == MODMUL || operation == MODSUM;
+}
+
+/* Eight elements side by side. */
+static inline long8 load_vector(global const ELEMENT *from)
 {
     return convert_long8(vload8(0, from));
 }
 
-struct __attribute__((packed)) unaligned_lanes {
+struct __attribute__((packed)) unaligned_vector {
     element8 value;
 };
 
 /* Compilers store this as a whole, and what vstore8 stores in parts. */
-static inline void store_lanes(long8 value, global ELEMENT *to)
+static inline void store_vector(long8 value, global ELEMENT *to)
 {
-    ((global struct unaligned_lanes *)to)->value = JOIN(convert_, JOIN(ELEMENT, 8))(value);
+    ((global struct unaligned_vector *)to)->value = JOIN(convert_, JOIN(ELEMENT, 8))(value);
 }
 
-/* An operand along a run: one value that repeats, or elements in a row. */
-struct lane_operand {
+/* An operand along a span: one value that repeats, or elements in a row. */
+struct vector_operand {
     global const ELEMENT *from;
     bool repeats;
     long8 value;
 };
 
-static inline struct lane_operand lane_operand(global const ELEMENT *from, long stride,
-                                               bool is_scalar, long scalar)
+static inline struct vector_operand vector_operand(global const ELEMENT *from, long stride,
+                                                   bool is_scalar, long scalar)
 {
-    struct lane_operand x;
+    struct vector_operand x;
     x.from = from;
     x.repeats = is_scalar || stride == 0;
     x.value = (long8)(0);
@@ -108,52 +126,67 @@ static inline struct lane_operand lane_operand(global const ELEMENT *from, long 
     return x;
 }
 
+static inline long8 operand_vector(struct vector_operand x, ulong i)
+{
+    return x.repeats ? x.value : load_vector(x.from + i);
+}
+
 /* How far ahead operands are fetched, which takes a third off what tensors larger than L2 cost: two
  * pages, since what the hardware fetches by itself ends with a page. */
 enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 
-/* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars: see
- * general.cl. */
-#define VECTORS(name, inputs)                                                                      \
-    KERNEL name##_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,                     \
-                          global const ELEMENT *b, global const struct lane_divisor *table,        \
-                          ulong period, uint scalars, long a_scalar, long b_scalar)                \
-    {                                                                                              \
-        TAKE_SPACE;                                                                                \
-        uint last = space.rank - 1;                                                                \
-        table += space.operand[3].offset;                                                          \
-        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {         \
-            global ELEMENT *to = out + span.position[0];                                            \
-            struct lane_operand x = lane_operand(                                                  \
-                a + span.position[1], space.operand[1].stride[last], scalars & 1, a_scalar);        \
-            struct lane_operand y = lane_operand(                                                  \
-                b + span.position[2], space.operand[2].stride[last], scalars & 2, b_scalar);        \
-            ulong place = (ulong)span.index[last] / LANES % period;                                 \
-            struct lane_divisor p = table[place];                                                  \
-            if (period == 1 && !x.repeats && (inputs == 1 || !y.repeats)) { /* most runs */        \
-                for (ulong i = 0; i < span.length; i += LANES) {                                    \
-                    long8 y_lanes = (long8)(0);                                                    \
-                    PREFETCH(x.from + i + AHEAD);                                                  \
-                    if (inputs == 2) {                                                             \
-                        PREFETCH(y.from + i + AHEAD);                                              \
-                        y_lanes = load_lanes(y.from + i);                                          \
-                    }                                                                              \
-                    PREFETCH(to + i + AHEAD);                                                      \
-                    store_lanes(lanes_##name(load_lanes(x.from + i), y_lanes, p), to + i);         \
-                }                                                                                  \
-                continue;                                                                          \
-            }                                                                                      \
-            for (ulong i = 0; i < span.length; i += LANES) {                                        \
-                long8 x_lanes = x.repeats ? x.value : load_lanes(x.from + i);                      \
-                long8 y_lanes = y.repeats ? y.value : load_lanes(y.from + i);                      \
-                store_lanes(lanes_##name(x_lanes, y_lanes, p), to + i);                            \
-                place = place + 1 == period ? 0 : place + 1;                                       \
-                p = table[place];                                                                  \
-            }                                                                                      \
-        }                                                                                          \
+/* What the kernels do whose arguments these are. */
+INLINE void operate_on_vectors(const enum operation operation, const struct space *space,
+                               global ELEMENT *out, global const ELEMENT *a,
+                               global const ELEMENT *b, global const struct lane_divisor *table,
+                               ulong period, uint scalars, long a_scalar, long b_scalar)
+{
+    uint last = space->rank - 1;
+    table += space->operand[3].offset;
+    for (struct span span = first_span(space); span.length > 0; next_span(space, &span)) {
+        global ELEMENT *to = out + span.position[0];
+        struct vector_operand x = vector_operand(
+            a + span.position[1], space->operand[1].stride[last], scalars & 1, a_scalar);
+        struct vector_operand y = vector_operand(
+            b + span.position[2], space->operand[2].stride[last], scalars & 2, b_scalar);
+        ulong place = (ulong)span.index[last] / LANES % period;
+        struct lane_divisor p = table[place];
+        bool two = has_two_operands(operation);
+        if (period == 1 && !x.repeats && (!two || !y.repeats)) { /* most spans */
+            for (ulong i = 0; i < span.length; i += LANES) {
+                long8 y_vector = (long8)(0);
+                PREFETCH(x.from + i + AHEAD);
+                if (two) {
+                    PREFETCH(y.from + i + AHEAD);
+                    y_vector = load_vector(y.from + i);
+                }
+                PREFETCH(to + i + AHEAD);
+                store_vector(lanes_apply(operation, load_vector(x.from + i), y_vector, p), to + i);
+            }
+            continue;
+        }
+        for (ulong i = 0; i < span.length; i += LANES) {
+            store_vector(lanes_apply(operation, operand_vector(x, i), operand_vector(y, i), p),
+                         to + i);
+            place = place + 1 == period ? 0 : place + 1;
+            p = table[place];
+        }
+    }
+}
+
+/* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars:
+ * see general.cl. */
+#define VECTORS(name, operation)                                                            \
+    KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
+                          global const ELEMENT *b, global const struct lane_divisor *table, \
+                          ulong period, uint scalars, long a_scalar, long b_scalar)         \
+    {                                                                                       \
+        TAKE_SPACE(space);                                                                  \
+        operate_on_vectors(operation, &space, out, a, b, table, period, scalars, a_scalar,  \
+                           b_scalar);                                                       \
     }
 
-VECTORS(modmul, 2)
-VECTORS(modsum, 2)
-VECTORS(mod, 1)
-VECTORS(modneg, 1)
+VECTORS(modmul, MODMUL)
+VECTORS(modsum, MODSUM)
+VECTORS(mod, MOD)
+VECTORS(modneg, MODNEG)

@@ -7,16 +7,16 @@
 #include "stages.cl"
 
 /* rows[..., perm[u]] = in[..., u] mod q, without use_perm rows[..., u] = in[..., u] mod q.
- * The space is [l,r,k,n]; operands: none, in, whose elements have size bytes: were they of a type
+ * The space is [l,r,k,n]; operands: out, in, whose elements have size bytes: were they of a type
  * that is compiled in, a transform of int8 would want another program than the output's. */
-KERNEL ntt_load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
-            global const struct modulus *q, global const uint *perm, uint use_perm)
+KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint size,
+                global const struct modulus *q, global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[2]];
         ulong row = span.linear - (ulong)span.index[3] - space.first;
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             ulong u = (ulong)span.index[3] + i;
             long x = load_number(&AT(in, POSITION(space, span, 1, i) * size), size);
             rows[row + (use_perm ? perm[u] : u)] = reduce_signed(x, modulus);
@@ -26,15 +26,15 @@ KERNEL ntt_load(SPACE, global ulong *rows, BUFFER(const char, in), uint size,
 
 /* out[..., u] = rows[..., perm[u]] or rows[..., u], times n_inv[k] where scale is not 0.
  * The space is [l,r,k,n]; operand: out. */
-KERNEL ntt_store(SPACE, BUFFER(ELEMENT, out), global const ulong *rows,
-             global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
-             global const uint *perm, uint use_perm)
+KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
+                 global const struct modulus *q, global const struct twiddle *n_inv, uint scale,
+                 global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         ulong modulus = q[span.index[2]].value;
         ulong row = span.linear - (ulong)span.index[3] - space.first;
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             ulong u = (ulong)span.index[3] + i;
             ulong value = rows[row + (use_perm ? perm[u] : u)];
             if (scale)
@@ -46,7 +46,7 @@ KERNEL ntt_store(SPACE, BUFFER(ELEMENT, out), global const ulong *rows,
 
 /* One work-group for each row. The rows begin with modulus first_modulus. twiddles: psi [k,n]. */
 KERNEL ntt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
-               global const struct modulus *q, global const struct twiddle *twiddles)
+                  global const struct modulus *q, global const struct twiddle *twiddles)
 {
     ulong row = get_group_id(0), j = (first_modulus + row) % k;
     ntt_row(rows + row * n, n, q[j].value, twiddles + j * n);
@@ -54,7 +54,7 @@ KERNEL ntt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
 
 /* The same for the inverse; twiddles: ipsi [k,n]. */
 KERNEL intt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
-               global const struct modulus *q, global const struct twiddle *twiddles)
+                   global const struct modulus *q, global const struct twiddle *twiddles)
 {
     ulong row = get_group_id(0), j = (first_modulus + row) % k;
     intt_row(rows + row * n, n, q[j].value, twiddles + j * n);

@@ -2,8 +2,8 @@
  * Negacyclic transforms for GPUs: many thin work-items, local memory, coalesced accesses.
  *
  * A work-group loads a tile of a row into local memory, does STAGES stages there, and stores it; up
- * to four stages at a time are done in registers, on NTT_RADIX elements of each work-item. A tile has
- * TILE = 2^LOG2_TILE elements:
+ * to four stages at a time are done in registers, on NTT_RADIX elements of each work-item. A tile
+ * has TILE = 2^LOG2_TILE elements:
  *   - with STAGES = LOG2_TILE, a block of TILE elements side by side, which is to go through the
  *     last stages of the forward transform, the first ones of the inverse. A row of TILE elements
  *     is one such block, and goes through all stages at once;
@@ -20,11 +20,15 @@
 #if !defined(LOG2_TILE) || !defined(STAGES)
 #error "LOG2_TILE and STAGES are not given"
 #endif
+#if !defined(IN) || !defined(OUT)
+#error "IN and OUT, the types of the tensors' elements, are not given"
+#endif
 
 #include "tensor_rows.cl"
 
 #define TILE (1u << LOG2_TILE)
-/* Of the first pass of the forward transform, the last of the inverse; all others have NTT_LOG2_RADIX. */
+/* Of the first pass of the forward transform, the last of the inverse; all others have
+ * NTT_LOG2_RADIX. */
 #define FIRST_STAGES ((STAGES - 1) % NTT_LOG2_RADIX + 1)
 
 #if LOG2_TILE < NTT_LOG2_RADIX || LOG2_TILE < STAGES
@@ -38,7 +42,7 @@
 /* ---------------------------------------------------------------- butterflies */
 
 /* x*w mod q in [0, 2q), any x; q < 2^63 */
-static inline ulong multiply_lazy(ulong x, struct twiddle w, ulong q)
+static inline ulong multiply_twiddle_lazy(ulong x, struct twiddle w, ulong q)
 {
     return x * w.factor - mul_hi(x, w.quotient) * q;
 }
@@ -53,7 +57,7 @@ static inline ulong subtract_once(ulong x, ulong bound)
 static inline void forward_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
 {
     if (lazy) {
-        ulong a = subtract_once(*x, 2 * q), b = multiply_lazy(*y, w, q);
+        ulong a = subtract_once(*x, 2 * q), b = multiply_twiddle_lazy(*y, w, q);
         *x = a + b;
         *y = a + 2 * q - b;
     } else {
@@ -69,41 +73,32 @@ static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong
     ulong a = *x, b = *y;
     if (lazy) {
         *x = subtract_once(a + b, 2 * q);
-        *y = multiply_lazy(a + 2 * q - b, w, q);
+        *y = multiply_twiddle_lazy(a + 2 * q - b, w, q);
     } else {
         *x = add_mod(a, b, q);
         *y = multiply_twiddle(subtract_mod(a, b, q), w, q);
     }
 }
 
-/* The first stages, at most NTT_LOG2_RADIX, of the NTT_RADIX elements of a, which are block number m - m0 of
- * the m0 blocks that a row then has: its twiddle is number m. Loops have fixed bounds, so that a
- * stays in registers. */
-static inline void forward_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
-                                       uint m, ulong q, bool lazy)
+/* The first stages, at most NTT_LOG2_RADIX, of the NTT_RADIX elements of a, which are block number
+ * m - m0 of the m0 blocks that a row then has: its twiddle is number m. The inverse does the same
+ * stages backwards. Loops have fixed bounds, so that a stays in registers. */
+static inline void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
+                               ulong q, bool lazy, const bool inverse)
 {
-    UNROLL for (uint stage = 0; stage < NTT_LOG2_RADIX; stage++)
+    UNROLL for (uint turn = 0; turn < NTT_LOG2_RADIX; turn++) {
+        uint stage = inverse ? NTT_LOG2_RADIX - 1 - turn : turn;
         if (stage < stages)
             UNROLL for (uint i = 0; i < NTT_RADIX / 2; i++) {
                 uint half_size = NTT_RADIX / 2 >> stage, block = i / half_size;
                 struct twiddle w = twiddles[(m << stage) + block];
                 ulong *x = a + i + block * half_size;
-                forward_butterfly(x, x + half_size, w, q, lazy);
+                if (inverse)
+                    inverse_butterfly(x, x + half_size, w, q, lazy);
+                else
+                    forward_butterfly(x, x + half_size, w, q, lazy);
             }
-}
-
-/* The last stages, in the same way. */
-static inline void inverse_butterflies(ulong *a, uint stages, global const struct twiddle *twiddles,
-                                       uint m, ulong q, bool lazy)
-{
-    UNROLL for (uint stage = NTT_LOG2_RADIX; stage-- > 0;)
-        if (stage < stages)
-            UNROLL for (uint i = 0; i < NTT_RADIX / 2; i++) {
-                uint half_size = NTT_RADIX / 2 >> stage, block = i / half_size;
-                struct twiddle w = twiddles[(m << stage) + block];
-                ulong *x = a + i + block * half_size;
-                inverse_butterfly(x, x + half_size, w, q, lazy);
-            }
+    }
 }
 
 /* ---------------------------------------------------------------- passes over a tile */
@@ -113,45 +108,41 @@ static inline void inverse_butterflies(ulong *a, uint stages, global const struc
  * twiddle number of the tile's one block at its stage 0. A work-item takes elements that are as far
  * apart as the last of four stages has them, though there may be fewer stages to do.
  */
-#define PASS(direction)                                                                            \
-    static inline void direction##_pass(local ulong *x, uint done, uint stages, uint first_block,  \
-                                        global const struct twiddle *twiddles, ulong q)            \
-    {                                                                                              \
-        uint log2_size = LOG2_TILE - done, log2_step = log2_size - NTT_LOG2_RADIX;                     \
-        for (uint item = get_local_id(0); item < TILE / NTT_RADIX; item += LOCAL_SIZE) {               \
-            uint block = item >> log2_step;                                                        \
-            uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));                  \
-            uint m = (first_block << done) + block;                                                \
-            ulong a[NTT_RADIX];                                                                        \
-            UNROLL for (uint i = 0; i < NTT_RADIX; i++) a[i] = x[SLOT(first + (i << log2_step))];      \
-            if (q >> 62)                                                                           \
-                direction##_butterflies(a, stages, twiddles, m, q, false);                         \
-            else                                                                                   \
-                direction##_butterflies(a, stages, twiddles, m, q, true);                          \
-            UNROLL for (uint i = 0; i < NTT_RADIX; i++) x[SLOT(first + (i << log2_step))] = a[i];      \
-        }                                                                                          \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                              \
+static inline void tile_pass(local ulong *x, uint done, uint stages, uint first_block,
+                             global const struct twiddle *twiddles, ulong q, const bool inverse)
+{
+    uint log2_size = LOG2_TILE - done, log2_step = log2_size - NTT_LOG2_RADIX;
+    for (uint item = get_local_id(0); item < TILE / NTT_RADIX; item += LOCAL_SIZE) {
+        uint block = item >> log2_step;
+        uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));
+        uint m = (first_block << done) + block;
+        ulong a[NTT_RADIX];
+        UNROLL for (uint i = 0; i < NTT_RADIX; i++) a[i] = x[SLOT(first + (i << log2_step))];
+        if (q >> 62)
+            butterflies(a, stages, twiddles, m, q, false, inverse);
+        else
+            butterflies(a, stages, twiddles, m, q, true, inverse);
+        UNROLL for (uint i = 0; i < NTT_RADIX; i++) x[SLOT(first + (i << log2_step))] = a[i];
     }
-
-PASS(forward)
-PASS(inverse)
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
 
 /* One loop for all passes: a second call, for the pass of fewer stages, would double the code. */
-static inline void ntt_tile(local ulong *x, uint first_block,
-                                  global const struct twiddle *twiddles, ulong q)
+static inline void ntt_tile(local ulong *x, uint first_block, global const struct twiddle *twiddles,
+                            ulong q)
 {
     uint stages = FIRST_STAGES;
     for (uint done = 0; done < STAGES; done += stages, stages = NTT_LOG2_RADIX)
-        forward_pass(x, done, stages, first_block, twiddles, q);
+        tile_pass(x, done, stages, first_block, twiddles, q, false);
 }
 
 static inline void intt_tile(local ulong *x, uint first_block,
-                                  global const struct twiddle *twiddles, ulong q)
+                             global const struct twiddle *twiddles, ulong q)
 {
     uint stages = NTT_LOG2_RADIX;
     for (uint done = STAGES; done > 0; done -= stages) {
         stages = min(stages, done);
-        inverse_pass(x, done - stages, stages, first_block, twiddles, q);
+        tile_pass(x, done - stages, stages, first_block, twiddles, q, true);
     }
 }
 
@@ -161,7 +152,7 @@ static inline void intt_tile(local ulong *x, uint first_block,
 struct tile {
     uint n, row, number; /* number: in the row */
     uint modulus;
-    uint first_block; /* see PASS */
+    uint first_block; /* see tile_pass */
 };
 
 static inline struct tile tile_of_group(const struct space *space, uint first_row)
@@ -185,8 +176,6 @@ static inline uint place_of(struct tile tile, uint i)
     return (i >> log2_width) * (tile.n >> STAGES) + (tile.number << log2_width) + i % width;
 }
 
-#define FOR_EACH_ELEMENT(i) for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE)
-
 /* ---------------------------------------------------------------- kernels */
 
 /*
@@ -197,26 +186,25 @@ static inline uint place_of(struct tile tile, uint i)
  */
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-KERNEL ntt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm)
+KERNEL ntt_tiles(SPACE(space), uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+                 global const struct modulus *q, global const struct twiddle *twiddles,
+                 global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     local ulong x[TILE];
     struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];
     struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
 
-    FOR_EACH_ELEMENT(i)
-    x[SLOT(i)] =
-        residue_of(WIDEN(AT(in, from.position + (long)place_of(tile, i) * from.stride)), modulus);
+    for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE) {
+        long place = place_of(tile, i);
+        x[SLOT(i)] = residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ntt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
-                   modulus.value);
+    ntt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
 
-    FOR_EACH_ELEMENT(i)
-    {
+    for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE) {
         uint place = place_of(tile, i);
         uint source = i;
         if (use_perm && tile.n == TILE)
@@ -230,19 +218,18 @@ KERNEL ntt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
-KERNEL intt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
-               uint scale)
+KERNEL intt_tiles(SPACE(space), uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
+                  global const struct modulus *q, global const struct twiddle *twiddles,
+                  global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
+                  uint scale)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     local ulong x[TILE];
     struct tile tile = tile_of_group(&space, first_row);
     struct modulus modulus = q[tile.modulus];
     struct row from = row_of(&space, 1, tile.row), to = row_of(&space, 0, tile.row);
 
-    FOR_EACH_ELEMENT(i)
-    {
+    for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE) {
         uint place = place_of(tile, i);
         uint target = i;
         if (use_perm && tile.n == TILE)
@@ -254,12 +241,10 @@ KERNEL intt_tiles(SPACE, uint first_row, BUFFER(OUT, out), BUFFER(const IN, in),
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    intt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n,
-                   modulus.value);
+    intt_tile(x, tile.first_block, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
 
     struct twiddle factor = n_inv[tile.modulus];
-    FOR_EACH_ELEMENT(i)
-    {
+    for (uint i = get_local_id(0); i < TILE; i += LOCAL_SIZE) {
         ulong value = x[SLOT(i)];
         value = scale ? multiply_twiddle(value, factor, modulus.value)
                       : subtract_once(value, modulus.value);

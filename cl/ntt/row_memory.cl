@@ -3,7 +3,7 @@
  * are loaded. A row x in scratch has its elements in the order of the transform: element v of x is
  * element v of the tensor's row; or the one with v's bits reversed; or it goes by a permutation.
  */
-enum order { ORDER_PLAIN, ORDER_REVERSED, ORDER_OTHER };
+enum order { ORDER_NATURAL, ORDER_BIT_REVERSED, ORDER_PERMUTED };
 
 /* Eight words of a row in scratch, from a multiple of eight on. */
 #if WORD_BITS == 64
@@ -17,7 +17,7 @@ enum order { ORDER_PLAIN, ORDER_REVERSED, ORDER_OTHER };
 /* ---------------------------------------------------------------- a tensor's row */
 
 /* stride: between its elements, whose size is 1, 4 or 8 bytes. */
-struct row {
+struct tensor_row {
     global char *memory;
     long stride;
     uint size;
@@ -31,17 +31,17 @@ static inline void store_number(global char *at, uint size, ulong value)
         *(global int *)at = (int)value;
 }
 
-static inline global char *element_at(struct row row, ulong i)
+static inline global char *element_at(struct tensor_row row, ulong i)
 {
     return row.memory + (long)i * row.stride * row.size;
 }
 
-static inline long load_element(struct row row, ulong i)
+static inline long load_element(struct tensor_row row, ulong i)
 {
     return load_number(element_at(row, i), row.size);
 }
 
-static inline void store_element(struct row row, ulong i, ulong value)
+static inline void store_element(struct tensor_row row, ulong i, ulong value)
 {
     store_number(element_at(row, i), row.size, value);
 }
@@ -67,12 +67,6 @@ static inline void store_element(struct row row, ulong i, ulong value)
 NUMBERS(2)
 NUMBERS(4)
 NUMBERS(8)
-
-static inline struct row neighbour(struct row row, ulong rows)
-{
-    row.memory += rows * row.size;
-    return row;
-}
 
 /* ---------------------------------------------------------------- residues */
 
@@ -119,9 +113,12 @@ static inline ulong reverse_index(ulong i, ulong n)
 }
 
 /* Reversal of bits takes 8 x 8 elements to 8 x 8 elements, transposed: eight rows of eight, n/8
- * apart, from w on, a multiple of 8 below n/8, to such rows from reverse_index(w) on. Row i begins
- * at: */
-#define REVERSED_TILE(w, i) ((w) + (n) / 8 * (((i) & 1) << 2 | ((i) & 2) | (i) >> 2))
+ * apart, from w on, a multiple of 8 below n/8, to such rows from reverse_index(w) on. Where row i
+ * begins: */
+static inline ulong reversed_tile_row(ulong w, uint i, ulong n)
+{
+    return w + n / 8 * ((i & 1) << 2 | (i & 2) | i >> 2);
+}
 
 /* Bytes by which the next elements of a row are further on: itself and seven, and the one that is
  * asked for ahead. */
@@ -129,7 +126,7 @@ struct offsets {
     long offset[8], ahead;
 };
 
-static inline struct offsets make_offsets(struct row row)
+static inline struct offsets make_offsets(struct tensor_row row)
 {
     long spacing = row.stride * row.size;
     ulong far = max(AHEAD_BYTES / max(abs(spacing), (ulong)1), (ulong)1); /* elements */
@@ -141,10 +138,10 @@ static inline struct offsets make_offsets(struct row row)
 }
 
 /* Lanes to elements v ... v+7 of x, or where the permutation says. */
-static inline void put(global word *x, ulong v, ulong8 residues, enum order order,
-                       global const uint *perm)
+static inline void store_ordered(global word *x, ulong v, ulong8 residues, enum order order,
+                                 global const uint *perm)
 {
-    if (order != ORDER_OTHER) {
+    if (order != ORDER_PERMUTED) {
         STORE_EIGHT(residues, x + v);
         return;
     }
@@ -159,26 +156,34 @@ static inline void put(global word *x, ulong v, ulong8 residues, enum order orde
     x[to.s7] = (word)residues.s7;
 }
 
-static inline ulong8 get(global const word *x, ulong v, enum order order, global const uint *perm)
+static inline ulong8 load_ordered(global const word *x, ulong v, enum order order,
+                                  global const uint *perm)
 {
-    if (order != ORDER_OTHER)
+    if (order != ORDER_PERMUTED)
         return LOAD_EIGHT(x + v);
     uint8 from = vload8(0, perm + v);
     return (ulong8)(x[from.s0], x[from.s1], x[from.s2], x[from.s3], x[from.s4], x[from.s5],
                     x[from.s6], x[from.s7]);
 }
 
-/* Elements begin ... end-1 of rows; with bits reversed, all of them. */
-struct strip {
-    ulong begin, end;
-};
+/* ---------------------------------------------------------------- eight elements of R rows */
 
-/* ---------------------------------------------------------------- one row */
+/* The elements of one number of R interleaved rows lie side by side in memory: R is 1, 2, 3, 4 or
+ * 8, and 3 only where the rows fill memory. In a, vector g has the eight elements of row g. */
 
-/* Elements v ... v+7 of a row. */
-static inline ulong8 load_eight(struct row in, ulong v, const struct offsets *by)
+/* Asks for what lies ahead of elements v ... v+7, but where devices foresee it: in one row whose
+ * elements lie side by side. */
+INLINE void fetch_ahead(const uint R, struct tensor_row row, ulong v, const struct offsets *by,
+                        const bool reversed)
 {
-    global const char *at = element_at(in, v);
+    const uint count = R == 1 && !reversed ? 8 : R;
+    if (R > 1 || reversed || row.stride != 1)
+        UNROLL for (uint i = 0; i < count; i++)
+            PREFETCH(element_at(row, v) + by->ahead + by->offset[i * 8 / count]);
+}
+
+static inline ulong8 load_one(global const char *at, struct tensor_row in, const struct offsets *by)
+{
     uint size = in.size;
     if (in.stride == 1)
         return load_numbers_8(at, size);
@@ -189,9 +194,60 @@ static inline ulong8 load_eight(struct row in, ulong v, const struct offsets *by
                 load_number(at + by->offset[6], size), load_number(at + by->offset[7], size)));
 }
 
-static inline void store_eight(struct row out, ulong v, const struct offsets *by, ulong8 value)
+/* Two rows that fill memory take whole vectors instead of pieces. */
+static inline void load_two(ulong8 *a, global const char *at, struct tensor_row in,
+                            const struct offsets *by)
 {
-    global char *at = element_at(out, v);
+    uint size = in.size;
+    if (in.stride == 2) {
+        ulong8 low = load_numbers_8(at, size), high = load_numbers_8(at + 8 * size, size);
+        a[0] = (ulong8)(low.even, high.even);
+        a[1] = (ulong8)(low.odd, high.odd);
+        return;
+    }
+    UNROLL for (uint i = 0; i < 2; i++)
+        a[i] = (ulong8)(load_numbers_2(at + by->offset[i], size),
+                        load_numbers_2(at + by->offset[i + 2], size),
+                        load_numbers_2(at + by->offset[i + 4], size),
+                        load_numbers_2(at + by->offset[i + 6], size));
+    transpose_2(a);
+}
+
+static inline void load_three(ulong8 *a, global const char *at, uint size)
+{
+    ulong8 low = load_numbers_8(at, size), middle = load_numbers_8(at + 8 * size, size);
+    ulong8 high = load_numbers_8(at + 16 * size, size);
+    a[0] = (ulong8)(low.s036, middle.s147, high.s25);
+    a[1] = (ulong8)(low.s147, middle.s25, high.s036);
+    a[2] = (ulong8)(low.s25, middle.s036, high.s147);
+}
+
+/* Elements v ... v+7. */
+INLINE void load_eight(const uint R, ulong8 *a, struct tensor_row in, ulong v,
+                       const struct offsets *by)
+{
+    global const char *at = element_at(in, v);
+    if (R == 1)
+        a[0] = load_one(at, in, by);
+    else if (R == 2)
+        load_two(a, at, in, by);
+    else if (R == 3)
+        load_three(a, at, in.size);
+    else if (R == 4) {
+        UNROLL for (uint i = 0; i < 4; i++)
+            a[i] = (ulong8)(load_numbers_4(at + by->offset[i], in.size),
+                            load_numbers_4(at + by->offset[i + 4], in.size));
+        transpose_4(a);
+    } else {
+        UNROLL for (uint i = 0; i < 8; i++)
+            a[i] = load_numbers_8(at + by->offset[i], in.size);
+        transpose_8(a);
+    }
+}
+
+static inline void store_one(ulong8 value, global char *at, struct tensor_row out,
+                             const struct offsets *by)
+{
     uint size = out.size;
     if (out.stride == 1) {
         store_numbers_8(at, size, value);
@@ -207,285 +263,251 @@ static inline void store_eight(struct row out, ulong v, const struct offsets *by
     store_number(at + by->offset[7], size, value.s7);
 }
 
-/* Asks for what lies ahead of elements that are not side by side: devices foresee no gathers. */
-static inline void fetch_eight(struct row row, ulong v, const struct offsets *by)
+static inline void store_two(ulong8 *a, global char *at, struct tensor_row out,
+                             const struct offsets *by)
 {
-    if (row.stride != 1)
-        UNROLL for (uint i = 0; i < 8; i++)
-            PREFETCH(element_at(row, v) + by->ahead + by->offset[i]);
+    uint size = out.size;
+    if (out.stride == 2) {
+        ulong8 low, high;
+        low.even = a[0].lo, low.odd = a[1].lo;
+        high.even = a[0].hi, high.odd = a[1].hi;
+        store_numbers_8(at, size, low);
+        store_numbers_8(at + 8 * size, size, high);
+        return;
+    }
+    transpose_2(a);
+    UNROLL for (uint i = 0; i < 2; i++) {
+        store_numbers_2(at + by->offset[i], size, a[i].s01);
+        store_numbers_2(at + by->offset[i + 2], size, a[i].s23);
+        store_numbers_2(at + by->offset[i + 4], size, a[i].s45);
+        store_numbers_2(at + by->offset[i + 6], size, a[i].s67);
+    }
 }
 
-NOINLINE static void load_row(global word *x, struct row in, struct strip strip, enum order order,
-                              global const uint *perm, const struct reduction *reduction)
+static inline void store_three(const ulong8 *a, global char *at, uint size)
+{
+    ulong8 low, middle, high;
+    low.s036 = a[0].s012, middle.s147 = a[0].s345, high.s25 = a[0].s67;
+    low.s147 = a[1].s012, middle.s25 = a[1].s34, high.s036 = a[1].s567;
+    low.s25 = a[2].s01, middle.s036 = a[2].s234, high.s147 = a[2].s567;
+    store_numbers_8(at, size, low);
+    store_numbers_8(at + 8 * size, size, middle);
+    store_numbers_8(at + 16 * size, size, high);
+}
+
+/* What a holds is lost. */
+INLINE void store_eight(const uint R, ulong8 *a, struct tensor_row out, ulong v,
+                        const struct offsets *by)
+{
+    global char *at = element_at(out, v);
+    if (R == 1)
+        store_one(a[0], at, out, by);
+    else if (R == 2)
+        store_two(a, at, out, by);
+    else if (R == 3)
+        store_three(a, at, out.size);
+    else if (R == 4) {
+        transpose_4(a);
+        UNROLL for (uint i = 0; i < 4; i++) {
+            store_numbers_4(at + by->offset[i], out.size, a[i].lo);
+            store_numbers_4(at + by->offset[i + 4], out.size, a[i].hi);
+        }
+    } else {
+        transpose_8(a);
+        UNROLL for (uint i = 0; i < 8; i++)
+            store_numbers_8(at + by->offset[i], out.size, a[i]);
+    }
+}
+
+/* ---------------------------------------------------------------- R rows */
+
+/* Row g of R interleaved ones is in[g] in the tensor and x + g * pitch in scratch memory. */
+
+NOINLINE static void load_reversed_row(global word *x, struct tensor_row in, ulong n,
+                                       const struct reduction *reduction)
 {
     struct offsets by = make_offsets(in);
-    if (order == ORDER_REVERSED) {
-        ulong n = strip.end;
-        for (ulong w = 0; w < n / 8; w += 8) {
-            ulong8 a[8];
-            ulong to = reverse_index(w, n);
-            UNROLL for (uint i = 0; i < 8; i++) {
-                PREFETCH(element_at(in, REVERSED_TILE(w, i)) + by.ahead);
-                a[i] = reduce_elements(load_eight(in, REVERSED_TILE(w, i), &by), reduction);
-            }
-            transpose_8(a);
-            UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + REVERSED_TILE(to, i));
+    for (ulong w = 0; w < n / 8; w += 8) {
+        ulong8 a[8];
+        ulong to = reverse_index(w, n);
+        UNROLL for (uint i = 0; i < 8; i++) {
+            ulong v = reversed_tile_row(w, i, n);
+            fetch_ahead(1, in, v, &by, true);
+            load_eight(1, &a[i], in, v, &by);
+            a[i] = reduce_elements(a[i], reduction);
         }
-        return;
-    }
-    for (ulong v = strip.begin; v < strip.end; v += 8) {
-        fetch_eight(in, v, &by);
-        put(x, v, reduce_elements(load_eight(in, v, &by), reduction), order, perm);
+        transpose_8(a);
+        UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + reversed_tile_row(to, i, n));
     }
 }
 
-NOINLINE static void store_row(struct row out, global const word *x, struct strip strip,
-                               enum order order, global const uint *perm)
+NOINLINE static void store_reversed_row(struct tensor_row out, global const word *x, ulong n)
 {
     struct offsets by = make_offsets(out);
-    if (order == ORDER_REVERSED) {
-        ulong n = strip.end;
-        for (ulong w = 0; w < n / 8; w += 8) {
-            ulong8 a[8];
-            ulong from = reverse_index(w, n);
-            UNROLL for (uint i = 0; i < 8; i++) a[i] = LOAD_EIGHT(x + REVERSED_TILE(from, i));
-            transpose_8(a);
-            UNROLL for (uint i = 0; i < 8; i++)
-                store_eight(out, REVERSED_TILE(w, i), &by, a[i]);
-        }
-        return;
-    }
-    for (ulong v = strip.begin; v < strip.end; v += 8) {
-        fetch_eight(out, v, &by);
-        store_eight(out, v, &by, get(x, v, order, perm));
+    for (ulong w = 0; w < n / 8; w += 8) {
+        ulong8 a[8];
+        ulong from = reverse_index(w, n);
+        UNROLL for (uint i = 0; i < 8; i++)
+            a[i] = LOAD_EIGHT(x + reversed_tile_row(from, i, n));
+        transpose_8(a);
+        UNROLL for (uint i = 0; i < 8; i++)
+            store_eight(1, &a[i], out, reversed_tile_row(w, i, n), &by);
     }
 }
 
-/* ---------------------------------------------------------------- neighbouring rows */
-
-/* Rows whose elements of one number lie side by side: row g of them is in[g] and x + g * pitch.
- * R at a time, for R = 2, 3, 4, 8: the R lanes of one element are turned into R rows. */
-#define ROWS_TOGETHER(R)                                                                           \
-    /* a[g] = elements v ... v+7 of row g */                                                       \
-    INLINE void load_lanes_##R(ulong8 *a, struct row in, ulong v, const struct offsets *by)        \
-    {                                                                                              \
-        global const char *at = element_at(in, v);                                                 \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
-        LOAD_##R(load_numbers_##R)                                                                 \
-    }                                                                                              \
-    INLINE void store_lanes_##R(struct row out, ulong v, const struct offsets *by, ulong8 *a)      \
-    {                                                                                              \
-        global char *at = element_at(out, v);                                                      \
-        UNROLL for (uint i = 0; i < R; i++) PREFETCH(at + by->ahead + by->offset[i * 8 / R]);      \
-        STORE_##R(store_numbers_##R)                                                               \
-    }                                                                                              \
-    NOINLINE static void load_reversed_##R(global word *x, ulong pitch, struct row in, ulong n,    \
-                                           const struct reduction *reductions)                     \
-    {                                                                                              \
-        struct offsets by = make_offsets(in);                                                      \
-        for (ulong w = 0; w < n / 8; w += 8) {                                                     \
-            ulong8 a[R], tile[R][8];                                                               \
-            ulong to = reverse_index(w, n);                                                        \
-            for (uint i = 0; i < 8; i++) {                                                         \
-                load_lanes_##R(a, in, REVERSED_TILE(w, i), &by);                                   \
-                UNROLL for (uint g = 0; g < R; g++)                                                \
-                    tile[g][i] = reduce_elements(a[g], &reductions[g]);                            \
-            }                                                                                      \
-            for (uint g = 0; g < R; g++) {                                                         \
-                transpose_8(tile[g]);                                                              \
-                UNROLL for (uint i = 0; i < 8; i++)                                                \
-                    STORE_EIGHT(tile[g][i], x + g * pitch + REVERSED_TILE(to, i));                 \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    NOINLINE static void store_reversed_##R(struct row out, global const word *x, ulong pitch,     \
-                                            ulong n)                                               \
-    {                                                                                              \
-        struct offsets by = make_offsets(out);                                                     \
-        for (ulong w = 0; w < n / 8; w += 8) {                                                     \
-            ulong8 a[R], tile[R][8];                                                               \
-            ulong from = reverse_index(w, n);                                                      \
-            for (uint g = 0; g < R; g++) {                                                         \
-                UNROLL for (uint i = 0; i < 8; i++)                                                \
-                    tile[g][i] = LOAD_EIGHT(x + g * pitch + REVERSED_TILE(from, i));               \
-                transpose_8(tile[g]);                                                              \
-            }                                                                                      \
-            for (uint i = 0; i < 8; i++) {                                                         \
-                UNROLL for (uint g = 0; g < R; g++) a[g] = tile[g][i];                             \
-                store_lanes_##R(out, REVERSED_TILE(w, i), &by, a);                                 \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void load_rows_##R(global word *x, ulong pitch, struct row in,                   \
-                                     struct strip strip, enum order order,                         \
-                                     global const uint *perm,                                      \
-                                     const struct reduction *reductions)                           \
-    {                                                                                              \
-        if (order == ORDER_REVERSED) {                                                             \
-            load_reversed_##R(x, pitch, in, strip.end, reductions);                                \
-            return;                                                                                \
-        }                                                                                          \
-        struct offsets by = make_offsets(in);                                                      \
-        for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
-            ulong8 a[R];                                                                           \
-            load_lanes_##R(a, in, v, &by);                                                         \
-            UNROLL for (uint g = 0; g < R; g++)                                                    \
-                put(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);         \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void store_rows_##R(struct row out, global const word *x, ulong pitch,           \
-                                      struct strip strip, enum order order,                        \
-                                      global const uint *perm)                                     \
-    {                                                                                              \
-        if (order == ORDER_REVERSED) {                                                             \
-            store_reversed_##R(out, x, pitch, strip.end);                                          \
-            return;                                                                                \
-        }                                                                                          \
-        struct offsets by = make_offsets(out);                                                     \
-        for (ulong v = strip.begin; v < strip.end; v += 8) {                                       \
-            ulong8 a[R];                                                                           \
-            UNROLL for (uint g = 0; g < R; g++) a[g] = get(x + g * pitch, v, order, perm);         \
-            store_lanes_##R(out, v, &by, a);                                                       \
-        }                                                                                          \
+INLINE void load_reversed(const uint R, global word *x, ulong pitch, struct tensor_row in, ulong n,
+                          const struct reduction *reductions)
+{
+    struct offsets by = make_offsets(in);
+    for (ulong w = 0; w < n / 8; w += 8) {
+        ulong8 a[8], tile[8][8];
+        ulong to = reverse_index(w, n);
+        for (uint i = 0; i < 8; i++) {
+            ulong v = reversed_tile_row(w, i, n);
+            fetch_ahead(R, in, v, &by, true);
+            load_eight(R, a, in, v, &by);
+            UNROLL for (uint g = 0; g < R; g++) tile[g][i] = reduce_elements(a[g], &reductions[g]);
+        }
+        for (uint g = 0; g < R; g++) {
+            transpose_8(tile[g]);
+            UNROLL for (uint i = 0; i < 8; i++)
+                STORE_EIGHT(tile[g][i], x + g * pitch + reversed_tile_row(to, i, n));
+        }
     }
+}
 
-/* Between the R lanes of elements 0 ... 7 in memory and R rows. */
-#define LOAD_8(load)                                                                               \
-    UNROLL for (uint i = 0; i < 8; i++) a[i] = load(at + by->offset[i], in.size);                  \
-    transpose_8(a);
-#define LOAD_4(load)                                                                               \
-    UNROLL for (uint i = 0; i < 4; i++)                                                            \
-        a[i] = (ulong8)(load(at + by->offset[i], in.size), load(at + by->offset[i + 4], in.size)); \
-    transpose_4(a);
-/* Two rows that fill memory take whole vectors instead of pieces. */
-#define LOAD_2(load)                                                                               \
-    if (in.stride == 2) {                                                                          \
-        ulong8 low = load_numbers_8(at, in.size);                                                  \
-        ulong8 high = load_numbers_8(at + 8 * in.size, in.size);                                   \
-        a[0] = (ulong8)(low.even, high.even);                                                      \
-        a[1] = (ulong8)(low.odd, high.odd);                                                        \
-        return;                                                                                    \
-    }                                                                                              \
-    UNROLL for (uint i = 0; i < 2; i++)                                                            \
-        a[i] =                                                                                     \
-            (ulong8)(load(at + by->offset[i], in.size), load(at + by->offset[i + 2], in.size),     \
-                     load(at + by->offset[i + 4], in.size),                                        \
-                     load(at + by->offset[i + 6], in.size));                                       \
-    transpose_2(a);
-/* Three rows that fill memory; only such. */
-#define LOAD_3(load)                                                                               \
-    ulong8 low = load_numbers_8(at, in.size), middle = load_numbers_8(at + 8 * in.size, in.size);  \
-    ulong8 high = load_numbers_8(at + 16 * in.size, in.size);                                      \
-    a[0] = (ulong8)(low.s036, middle.s147, high.s25);                                              \
-    a[1] = (ulong8)(low.s147, middle.s25, high.s036);                                              \
-    a[2] = (ulong8)(low.s25, middle.s036, high.s147);
-#define STORE_3(store)                                                                             \
-    ulong8 low, middle, high;                                                                      \
-    low.s036 = a[0].s012, middle.s147 = a[0].s345, high.s25 = a[0].s67;                            \
-    low.s147 = a[1].s012, middle.s25 = a[1].s34, high.s036 = a[1].s567;                            \
-    low.s25 = a[2].s01, middle.s036 = a[2].s234, high.s147 = a[2].s567;                            \
-    store_numbers_8(at, out.size, low);                                                            \
-    store_numbers_8(at + 8 * out.size, out.size, middle);                                          \
-    store_numbers_8(at + 16 * out.size, out.size, high);
-#define STORE_8(store)                                                                             \
-    transpose_8(a);                                                                                \
-    UNROLL for (uint i = 0; i < 8; i++) store(at + by->offset[i], out.size, a[i]);
-#define STORE_4(store)                                                                             \
-    transpose_4(a);                                                                                \
-    UNROLL for (uint i = 0; i < 4; i++)                                                            \
-    {                                                                                              \
-        store(at + by->offset[i], out.size, a[i].lo);                                              \
-        store(at + by->offset[i + 4], out.size, a[i].hi);                                          \
+INLINE void store_reversed(const uint R, struct tensor_row out, global const word *x, ulong pitch,
+                           ulong n)
+{
+    struct offsets by = make_offsets(out);
+    for (ulong w = 0; w < n / 8; w += 8) {
+        ulong8 a[8], tile[8][8];
+        ulong from = reverse_index(w, n);
+        for (uint g = 0; g < R; g++) {
+            UNROLL for (uint i = 0; i < 8; i++)
+                tile[g][i] = LOAD_EIGHT(x + g * pitch + reversed_tile_row(from, i, n));
+            transpose_8(tile[g]);
+        }
+        for (uint i = 0; i < 8; i++) {
+            ulong v = reversed_tile_row(w, i, n);
+            fetch_ahead(R, out, v, &by, true);
+            UNROLL for (uint g = 0; g < R; g++) a[g] = tile[g][i];
+            store_eight(R, a, out, v, &by);
+        }
     }
-#define STORE_2(store)                                                                             \
-    if (out.stride == 2) {                                                                         \
-        ulong8 low, high;                                                                          \
-        low.even = a[0].lo, low.odd = a[1].lo;                                                     \
-        high.even = a[0].hi, high.odd = a[1].hi;                                                   \
-        store_numbers_8(at, out.size, low);                                                        \
-        store_numbers_8(at + 8 * out.size, out.size, high);                                        \
-        return;                                                                                    \
-    }                                                                                              \
-    transpose_2(a);                                                                                \
-    UNROLL for (uint i = 0; i < 2; i++)                                                            \
-    {                                                                                              \
-        store(at + by->offset[i], out.size, a[i].s01);                                             \
-        store(at + by->offset[i + 2], out.size, a[i].s23);                                         \
-        store(at + by->offset[i + 4], out.size, a[i].s45);                                         \
-        store(at + by->offset[i + 6], out.size, a[i].s67);                                         \
-    }
+}
 
-ROWS_TOGETHER(8)
-ROWS_TOGETHER(4)
-ROWS_TOGETHER(3)
-ROWS_TOGETHER(2)
+/* Elements begin ... end-1 of rows; with bits reversed, all of them. */
+struct range {
+    ulong begin, end;
+};
+
+INLINE void load_range(const uint R, global word *x, ulong pitch, struct tensor_row in,
+                       struct range range, enum order order, global const uint *perm,
+                       const struct reduction *reductions)
+{
+    if (order == ORDER_BIT_REVERSED) {
+        if (R == 1)
+            load_reversed_row(x, in, range.end, reductions);
+        else
+            load_reversed(R, x, pitch, in, range.end, reductions);
+        return;
+    }
+    struct offsets by = make_offsets(in);
+    for (ulong v = range.begin; v < range.end; v += 8) {
+        ulong8 a[8];
+        fetch_ahead(R, in, v, &by, false);
+        load_eight(R, a, in, v, &by);
+        UNROLL for (uint g = 0; g < R; g++)
+            store_ordered(x + g * pitch, v, reduce_elements(a[g], &reductions[g]), order, perm);
+    }
+}
+
+INLINE void store_range(const uint R, struct tensor_row out, global const word *x, ulong pitch,
+                        struct range range, enum order order, global const uint *perm)
+{
+    if (order == ORDER_BIT_REVERSED) {
+        if (R == 1)
+            store_reversed_row(out, x, range.end);
+        else
+            store_reversed(R, out, x, pitch, range.end);
+        return;
+    }
+    struct offsets by = make_offsets(out);
+    for (ulong v = range.begin; v < range.end; v += 8) {
+        ulong8 a[8];
+        fetch_ahead(R, out, v, &by, false);
+        UNROLL for (uint g = 0; g < R; g++) a[g] = load_ordered(x + g * pitch, v, order, perm);
+        store_eight(R, a, out, v, &by);
+    }
+}
+
+/* ---------------------------------------------------------------- all rows of a batch */
 
 /* How many of so many rows are taken at once: three only where they fill memory. */
-static inline ulong rows_at_once(ulong rows, long stride)
+static inline uint rows_at_once(ulong rows, long stride)
 {
     if (rows == 3 && stride == 3)
         return 3;
     return rows >= 8 ? 8 : rows >= 4 ? 4 : rows >= 2 ? 2 : 1;
 }
 
-/* All rows are gone over in strips of so many elements: lines that they share are still in the
+/* All rows are gone over by ranges of so many elements: lines that they share are still in the
  * caches when the last of them are taken. */
-enum { STRIP = 512 };
+enum { RANGE = 512 };
 
-static inline struct strip first_strip(ulong n, enum order order)
+static inline struct range first_range(ulong rows, ulong n, enum order order)
 {
-    struct strip strip = {0, order == ORDER_REVERSED ? n : min(n, (ulong)STRIP)};
-    return strip;
+    bool whole = rows == 1 || order == ORDER_BIT_REVERSED;
+    struct range range = {0, whole ? n : min(n, (ulong)RANGE)};
+    return range;
 }
 
-static inline struct strip next_strip(struct strip strip)
+static inline struct range next_range(struct range range)
 {
-    ulong size = strip.end - strip.begin;
-    strip.begin += size;
-    strip.end += size;
-    return strip;
+    struct range next = {range.end, 2 * range.end - range.begin};
+    return next;
 }
 
-/* count rows in all. */
-NOINLINE static void load_rows(global word *x, ulong pitch, struct row in, ulong count, ulong n,
-                             enum order order, global const uint *perm,
-                             const struct reduction *reductions)
+/* count rows, of n. */
+NOINLINE static void load_rows(global word *x, ulong pitch, struct tensor_row in, ulong count,
+                               ulong n, enum order order, global const uint *perm,
+                               const struct reduction *reductions)
 {
-    for (struct strip strip = first_strip(n, order); strip.begin < n; strip = next_strip(strip))
+    for (struct range range = first_range(count, n, order); range.begin < n;
+         range = next_range(range))
         for (ulong g = 0, rows; g < count; g += rows) {
             global word *to = x + g * pitch;
-            struct row from = neighbour(in, g);
+            const struct reduction *r = reductions + g;
+            struct tensor_row from = in;
+            from.memory += g * in.size;
             rows = rows_at_once(count - g, in.stride);
-            if (rows == 8)
-                load_rows_8(to, pitch, from, strip, order, perm, reductions + g);
-            else if (rows == 4)
-                load_rows_4(to, pitch, from, strip, order, perm, reductions + g);
-            else if (rows == 3)
-                load_rows_3(to, pitch, from, strip, order, perm, reductions + g);
-            else if (rows == 2)
-                load_rows_2(to, pitch, from, strip, order, perm, reductions + g);
-            else
-                load_row(to, from, strip, order, perm, reductions + g);
+            switch (rows) {
+            case 8: load_range(8, to, pitch, from, range, order, perm, r); break;
+            case 4: load_range(4, to, pitch, from, range, order, perm, r); break;
+            case 3: load_range(3, to, pitch, from, range, order, perm, r); break;
+            case 2: load_range(2, to, pitch, from, range, order, perm, r); break;
+            default: load_range(1, to, pitch, from, range, order, perm, r);
+            }
         }
 }
 
-NOINLINE static void store_rows(struct row out, global const word *x, ulong pitch, ulong count,
-                              ulong n, enum order order, global const uint *perm)
+NOINLINE static void store_rows(struct tensor_row out, global const word *x, ulong pitch,
+                                ulong count, ulong n, enum order order, global const uint *perm)
 {
-    for (struct strip strip = first_strip(n, order); strip.begin < n; strip = next_strip(strip))
+    for (struct range range = first_range(count, n, order); range.begin < n;
+         range = next_range(range))
         for (ulong g = 0, rows; g < count; g += rows) {
             global const word *from = x + g * pitch;
-            struct row to = neighbour(out, g);
+            struct tensor_row to = out;
+            to.memory += g * out.size;
             rows = rows_at_once(count - g, out.stride);
-            if (rows == 8)
-                store_rows_8(to, from, pitch, strip, order, perm);
-            else if (rows == 4)
-                store_rows_4(to, from, pitch, strip, order, perm);
-            else if (rows == 3)
-                store_rows_3(to, from, pitch, strip, order, perm);
-            else if (rows == 2)
-                store_rows_2(to, from, pitch, strip, order, perm);
-            else
-                store_row(to, from, strip, order, perm);
+            switch (rows) {
+            case 8: store_range(8, to, from, pitch, range, order, perm); break;
+            case 4: store_range(4, to, from, pitch, range, order, perm); break;
+            case 3: store_range(3, to, from, pitch, range, order, perm); break;
+            case 2: store_range(2, to, from, pitch, range, order, perm); break;
+            default: store_range(1, to, from, pitch, range, order, perm);
+            }
         }
 }

@@ -2,9 +2,9 @@
  * Negacyclic transforms of one row, a few stages in each pass over it, by the butterflies of
  * stages.cl on vectors.
  *
- * A row of n >= 256 residues is transformed in parts of at most NTT_ROW_PART, which fit the innermost
- * cache; before that (in the inverse: after) it is divided into them by passes of radix 16 and one
- * of radix 2, 4 or 8. A part of 16 blocks goes through
+ * A row of n >= 256 residues is transformed in tiles of at most NTT_ROW_TILE, which fit the
+ * innermost cache; before that (in the inverse: after) it is divided into them by passes of radix
+ * 16 and one of radix 2, 4 or 8. A tile of 16 blocks goes through
  *   spread: four stages between the blocks, and a transposition: then WIDTH neighbouring blocks lie
  *           in the lanes of vectors, so that the stages left need no shuffles;
  *   middle: none to four stages, as many as leave blocks of 16;
@@ -12,9 +12,9 @@
  * The inverse takes the same way back.
  */
 /*
- * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches. Forward
- * transforms are stored past the caches. What is fetched while a part is worked on is the next part,
- * or with LARGE=2 that of the next row: caches have room for both rows.
+ * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches.
+ * Forward transforms are stored past the caches. What is fetched while a tile is worked on is the
+ * next tile, or with LARGE=2 that of the next row: caches have room for both rows.
  */
 #ifndef LARGE
 #define LARGE 0
@@ -27,129 +27,129 @@
 #define STORE_RESULT(value, x) STORE_WORDS(value, x)
 #endif
 
-/* Of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block b has its twiddle at 2^s + b: the same
- * order in which a pass of radix R and a whole transform have them. */
-#define FOR_EACH_FORWARD(R, stage, block, i)                                                       \
-    UNROLL for (uint stage = 1; stage < R; stage *= 2)                                             \
-        UNROLL for (uint block = 0; block < stage; block++)                                        \
-            UNROLL for (uint i = 0; i < R / 2 / stage; i++)
-#define FOR_EACH_INVERSE(R, stage, block, i)                                                       \
-    UNROLL for (uint stage = R / 2; stage > 0; stage /= 2)                                         \
-        UNROLL for (uint block = 0; block < stage; block++)                                        \
-            UNROLL for (uint i = 0; i < R / 2 / stage; i++)
-#define FIRST(R, stage, block, i) (block * (R / stage) + i)
-#define SECOND(R, stage, block, i) (block * (R / stage) + i + R / 2 / stage)
-#define STAGE_OF(twiddle) ((twiddle) >= 8 ? 8 : (twiddle) >= 4 ? 4 : (twiddle) >= 2 ? 2 : 1)
-
-/* The twiddles 1 ... R-1 of a pass: for block number `number` of the blocks that its first stage
- * divides, or in lanes, where each lane has its own block (see lane_twiddles in rows.cl). */
-#define LOAD_TWIDDLES(R, number)                                                                   \
-    words factor[R], quotient[R];                                                                  \
-    UNROLL for (uint t = 1; t < R; t++) {                                                          \
-        struct twiddle w = twiddles[STAGE_OF(t) * (number) + t - STAGE_OF(t)];                     \
-        factor[t] = (words)((word)w.factor);                                                       \
-        quotient[t] = (words)(word_quotient(w.quotient));                                          \
-    }
-#define LOAD_LANE_TWIDDLES(R)                                                                      \
-    words factor[R], quotient[R];                                                                  \
-    UNROLL for (uint t = 1; t < R; t++) {                                                          \
-        factor[t] = LOAD_WORDS(lane_twiddles + (2 * t - 2) * WIDTH);                               \
-        quotient[t] = LOAD_WORDS(lane_twiddles + (2 * t - 1) * WIDTH);                             \
-    }
-/* Words of a table of lane twiddles for a pass. */
-#define LANE_TWIDDLES(R) (2 * (R - 1) * WIDTH)
-
-#define FORWARD_BUTTERFLIES(R)                                                                     \
-    FOR_EACH_FORWARD(R, stage, block, i)                                                           \
-    forward_butterfly(&a[FIRST(R, stage, block, i)], &a[SECOND(R, stage, block, i)],               \
-                      factor[stage + block], quotient[stage + block], modulus);
-#define INVERSE_BUTTERFLIES(R)                                                                     \
-    FOR_EACH_INVERSE(R, stage, block, i)                                                           \
-    inverse_butterfly(&a[FIRST(R, stage, block, i)], &a[SECOND(R, stage, block, i)],               \
-                      factor[stage + block], quotient[stage + block], modulus);
-
 /* What the last pass of the inverse multiplies by: n_inv, and in the place of twiddle 1 n_inv *
  * ipsi[1]. With scale, the results are in [0, q). */
 struct scale {
     struct twiddle n_inv, first;
 };
-#define SCALE_FIRST                                                                                \
-    if (scale) {                                                                                   \
-        factor[1] = (words)((word)scale->first.factor);                                            \
-        quotient[1] = (words)(word_quotient(scale->first.quotient));                               \
+
+/* A transform of rows of n, modulo one q. */
+struct row_transform {
+    ulong n;
+    global const struct twiddle *twiddles; /* [n] */
+    global const word *lane_twiddles;      /* of a row, see rows.cl */
+    struct word_modulus modulus;
+    struct scale scale; /* inverse only */
+    word limit;         /* inputs are to be below it, a power of two */
+    word *tile;         /* scratch of NTT_ROW_TILE words */
+    global const word
+        *next; /* the row that is read next, or any; nothing is asked of what it holds */
+};
+
+/* ---------------------------------------------------------------- butterflies of a pass */
+
+/* Twiddles 1 ... R-1 of a pass of radix R: of the 2^s blocks of stage s, s = 0 ... log2(R)-1, block
+ * b has its twiddle at 2^s + b, the order in which a whole transform has them. */
+struct pass_twiddles {
+    words factor[NTT_RADIX], quotient[NTT_RADIX];
+};
+
+/* The number of the twiddle t of block `number` of those that a pass divides. */
+static inline ulong twiddle_number(uint t, ulong number)
+{
+    uint blocks = t >= 8 ? 8 : t >= 4 ? 4 : t >= 2 ? 2 : 1;
+    return blocks * number + t - blocks;
+}
+
+static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle twiddle)
+{
+    w->factor[t] = (words)((word)twiddle.factor);
+    w->quotient[t] = (words)(word_quotient(twiddle.quotient));
+}
+
+/* What follows is unrolled where R is known from the start, so that all arrays are registers: these
+ * are macros, for compilers make less of functions that get R as a constant argument. */
+#define LOAD_TWIDDLES(R, w, twiddles, number)                                                      \
+    UNROLL for (uint t = 1; t < R; t++)                                                            \
+        set_twiddle(&(w), t, (twiddles)[twiddle_number(t, number)])
+/* Where each lane has its own block. */
+#define LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
+    UNROLL for (uint t = 1; t < R; t++) {                                                          \
+        (w).factor[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 2) * WIDTH);                         \
+        (w).quotient[t] = LOAD_WORDS((lane_twiddles) + (2 * t - 1) * WIDTH);                       \
     }
-#define SCALE(R)                                                                                   \
+
+/* Words of lane twiddles for a pass of radix R. */
+static inline ulong pass_lane_twiddles(ulong R)
+{
+    return 2 * (R - 1) * WIDTH;
+}
+
+#define FORWARD_BUTTERFLIES(R, a, w, modulus)                                                      \
+    UNROLL for (uint blocks = 1; blocks < R; blocks *= 2)                                          \
+        UNROLL for (uint block = 0; block < blocks; block++)                                       \
+            UNROLL for (uint i = 0; i < R / 2 / blocks; i++)                                       \
+                forward_butterfly(&(a)[block * (R / blocks) + i],                                  \
+                                  &(a)[block * (R / blocks) + i + R / 2 / blocks],                 \
+                                  (w).factor[blocks + block], (w).quotient[blocks + block],        \
+                                  modulus)
+#define INVERSE_BUTTERFLIES(R, a, w, modulus)                                                      \
+    UNROLL for (uint blocks = R / 2; blocks > 0; blocks /= 2)                                      \
+        UNROLL for (uint block = 0; block < blocks; block++)                                       \
+            UNROLL for (uint i = 0; i < R / 2 / blocks; i++)                                       \
+                inverse_butterfly(&(a)[block * (R / blocks) + i],                                  \
+                                  &(a)[block * (R / blocks) + i + R / 2 / blocks],                 \
+                                  (w).factor[blocks + block], (w).quotient[blocks + block],        \
+                                  modulus)
+/* scale: NULL for none. */
+#define SCALE_RESULTS(R, a, scale, modulus)                                                        \
     if (scale) {                                                                                   \
         UNROLL for (uint i = 0; i < R / 2; i++)                                                    \
-            a[i] = multiply_words(a[i], (words)((word)scale->n_inv.factor),                        \
-                                  (words)(word_quotient(scale->n_inv.quotient)), modulus);         \
-        UNROLL for (uint i = 0; i < R; i++) a[i] = reduce_words(a[i], modulus);                    \
+            (a)[i] = multiply_words((a)[i], (words)((word)(scale)->n_inv.factor),                  \
+                                    (words)(word_quotient((scale)->n_inv.quotient)), modulus);     \
+        UNROLL for (uint i = 0; i < R; i++)                                                        \
+            (a)[i] = reduce_words((a)[i], modulus);                                                \
     }
 
-#define FOR_EACH_STEP(R)                                                                           \
-    ulong step = size / R;                                                                         \
-    for (ulong j = 0; j < step; j += WIDTH)
-#define LOAD_STEPS(R, LOAD, from)                                                                  \
-    words a[R];                                                                                    \
-    UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD(from + i * step + j);
-#define STORE_STEPS(R, STORE, x)                                                                   \
-    UNROLL for (uint i = 0; i < R; i++) STORE(a[i], x + i * step + j);
+/* ---------------------------------------------------------------- passes of radix R */
 
-/* Passes of radix R: divide takes block number `number`, of size elements, from `from` to x, which
- * may be the same; middle takes the size words of WIDTH blocks in lanes. */
-#define PASSES(R)                                                                                  \
-    static inline words forward_divide_##R(global word *x, global const word *from, ulong size,    \
-                                          global const struct twiddle *twiddles, ulong number,     \
-                                          struct word_modulus modulus)                             \
-    {                                                                                              \
-        LOAD_TWIDDLES(R, number)                                                                   \
-        words seen = (words)(0);                                                                   \
-        FOR_EACH_STEP(R)                                                                           \
-        {                                                                                          \
-            LOAD_STEPS(R, LOAD_WORDS, from)                                                        \
-            UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                      \
-            FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_WORDS, x)                                                         \
-        }                                                                                          \
-        return seen;                                                                               \
-    }                                                                                              \
-    static inline void forward_middle_##R(word *x, ulong size,                                     \
-                                          global const word *lane_twiddles,                        \
-                                          struct word_modulus modulus)                             \
-    {                                                                                              \
-        LOAD_LANE_TWIDDLES(R)                                                                      \
-        FOR_EACH_STEP(R)                                                                           \
-        {                                                                                          \
-            LOAD_STEPS(R, LOAD_LANES, x)                                                           \
-            FORWARD_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_LANES, x)                                                         \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,     \
-                                          global const struct twiddle *twiddles, ulong number,     \
-                                          struct word_modulus modulus, const struct scale *scale)  \
-    {                                                                                              \
-        LOAD_TWIDDLES(R, number)                                                                   \
-        SCALE_FIRST                                                                                \
-        FOR_EACH_STEP(R)                                                                           \
-        {                                                                                          \
-            LOAD_STEPS(R, LOAD_WORDS, from)                                                        \
-            INVERSE_BUTTERFLIES(R)                                                                 \
-            SCALE(R)                                                                               \
-            STORE_STEPS(R, STORE_WORDS, x)                                                         \
-        }                                                                                          \
-    }                                                                                              \
-    static inline void inverse_middle_##R(word *x, ulong size,                                     \
-                                          global const word *lane_twiddles,                        \
-                                          struct word_modulus modulus)                             \
-    {                                                                                              \
-        LOAD_LANE_TWIDDLES(R)                                                                      \
-        FOR_EACH_STEP(R)                                                                           \
-        {                                                                                          \
-            LOAD_STEPS(R, LOAD_LANES, x)                                                           \
-            INVERSE_BUTTERFLIES(R)                                                                 \
-            STORE_STEPS(R, STORE_LANES, x)                                                         \
-        }                                                                                          \
+/* divide takes block `number` of size elements from `from` to x, which may be the same; forward it
+ * returns the bits that any element has. middle takes the size words of WIDTH blocks in lanes. */
+#define PASSES(R)                                                                               \
+    static inline words forward_divide_##R(global word *x, global const word *from, ulong size, \
+                                           const struct row_transform *transform, ulong number) \
+    {                                                                                           \
+        struct pass_twiddles w;                                                                 \
+        struct word_modulus modulus = transform->modulus;                                       \
+        words seen = (words)(0);                                                                \
+        ulong step = size / R;                                                                  \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                       \
+        for (ulong j = 0; j < step; j += WIDTH) {                                               \
+            words a[R];                                                                         \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);         \
+            UNROLL for (uint i = 0; i < R; i++) seen |= a[i];                                   \
+            FORWARD_BUTTERFLIES(R, a, w, modulus);                                              \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);            \
+        }                                                                                       \
+        return seen;                                                                            \
+    }                                                                                           \
+    static inline void inverse_divide_##R(global word *x, global const word *from, ulong size,  \
+                                          const struct row_transform *transform, ulong number,  \
+                                          const struct scale *scale)                            \
+    {                                                                                           \
+        struct pass_twiddles w;                                                                 \
+        struct word_modulus modulus = transform->modulus;                                       \
+        ulong step = size / R;                                                                  \
+        LOAD_TWIDDLES(R, w, transform->twiddles, number);                                       \
+        if (scale)                                                                              \
+            set_twiddle(&w, 1, scale->first);                                                   \
+        for (ulong j = 0; j < step; j += WIDTH) {                                               \
+            words a[R];                                                                         \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_WORDS(from + i * step + j);         \
+            INVERSE_BUTTERFLIES(R, a, w, modulus);                                              \
+            SCALE_RESULTS(R, a, scale, modulus)                                                 \
+            UNROLL for (uint i = 0; i < R; i++) STORE_WORDS(a[i], x + i * step + j);            \
+        }                                                                                       \
     }
 
 PASSES(2)
@@ -157,50 +157,91 @@ PASSES(4)
 PASSES(8)
 PASSES(16)
 
+#define MIDDLE_PASS(R, direction, BUTTERFLIES)                                              \
+    static inline void direction##_middle_##R(                                              \
+        word *x, ulong size, global const word *lane_twiddles, struct word_modulus modulus) \
+    {                                                                                       \
+        struct pass_twiddles w;                                                             \
+        ulong step = size / R;                                                              \
+        LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                             \
+        for (ulong j = 0; j < step; j += WIDTH) {                                           \
+            words a[R];                                                                     \
+            UNROLL for (uint i = 0; i < R; i++) a[i] = LOAD_LANES(x + i * step + j);        \
+            BUTTERFLIES(R, a, w, modulus);                                                  \
+            UNROLL for (uint i = 0; i < R; i++) STORE_LANES(a[i], x + i * step + j);        \
+        }                                                                                   \
+    }
+/* Radix 1 does nothing. */
+#define MIDDLE_PASSES(direction, BUTTERFLIES)                                   \
+    MIDDLE_PASS(2, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(4, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(8, direction, BUTTERFLIES)                                      \
+    MIDDLE_PASS(16, direction, BUTTERFLIES)                                     \
+    static inline void direction##_middle(ulong radix, word *x, ulong size,     \
+                                          global const word *lane_twiddles,     \
+                                          struct word_modulus modulus)          \
+    {                                                                           \
+        switch (radix) {                                                        \
+        case 2: direction##_middle_2(x, size, lane_twiddles, modulus); break;   \
+        case 4: direction##_middle_4(x, size, lane_twiddles, modulus); break;   \
+        case 8: direction##_middle_8(x, size, lane_twiddles, modulus); break;   \
+        case 16: direction##_middle_16(x, size, lane_twiddles, modulus); break; \
+        }                                                                       \
+    }
+
+MIDDLE_PASSES(forward, FORWARD_BUTTERFLIES)
+MIDDLE_PASSES(inverse, INVERSE_BUTTERFLIES)
+
 /* ---------------------------------------------------------------- between rows and lanes */
 
-/* Element e of block b of a part, with blocks of step elements, lies in vector
- * (b / WIDTH * step + e) of the part in lanes, in lane b % WIDTH. */
+/* Element e of block b of a tile, with blocks of step elements, lies in vector
+ * (b / WIDTH * step + e) of the tile in lanes, in lane b % WIDTH. */
 
-/* next: a part that is read later. */
-static inline words forward_spread(word *lanes, global const word *from, global const word *next,
-                                   ulong size, global const struct twiddle *twiddles, ulong number,
-                                   struct word_modulus modulus)
+/* Block `number` of size elements, a tile. next: a tile that is read later. */
+static inline words forward_spread(global const word *from, global const word *next, ulong size,
+                                   const struct row_transform *transform, ulong number)
 {
-    LOAD_TWIDDLES(NTT_RADIX, number)
+    struct pass_twiddles w;
+    struct word_modulus modulus = transform->modulus;
     ulong step = size / NTT_RADIX;
     words seen = (words)(0);
+    word *tile = transform->tile;
+    LOAD_TWIDDLES(NTT_RADIX, w, transform->twiddles, number);
     for (ulong j = 0; j < step; j += WIDTH) {
-        LOAD_STEPS(NTT_RADIX, LOAD_WORDS, from)
+        words a[NTT_RADIX];
+        UNROLL for (uint i = 0; i < NTT_RADIX; i++) a[i] = LOAD_WORDS(from + i * step + j);
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) seen |= a[i];
         UNROLL for (uint i = 0; i < NTT_RADIX; i++) FETCH(next + i * step + j);
-        FORWARD_BUTTERFLIES(NTT_RADIX)
+        FORWARD_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint i = 0; i < NTT_RADIX; i += WIDTH) {
             transpose_words(a + i);
             UNROLL for (uint t = 0; t < WIDTH; t++)
-                STORE_LANES(a[i + t], lanes + (i / WIDTH * step + j + t) * WIDTH);
+                STORE_LANES(a[i + t], tile + (i / WIDTH * step + j + t) * WIDTH);
         }
     }
     return seen;
 }
 
-static inline void inverse_spread(global word *x, const word *lanes, ulong size,
-                                  global const struct twiddle *twiddles, ulong number,
-                                  struct word_modulus modulus, const struct scale *scale)
+static inline void inverse_spread(global word *x, ulong size, const struct row_transform *transform,
+                                  ulong number, const struct scale *scale)
 {
-    LOAD_TWIDDLES(NTT_RADIX, number)
-    SCALE_FIRST
+    struct pass_twiddles w;
+    struct word_modulus modulus = transform->modulus;
     ulong step = size / NTT_RADIX;
+    const word *tile = transform->tile;
+    LOAD_TWIDDLES(NTT_RADIX, w, transform->twiddles, number);
+    if (scale)
+        set_twiddle(&w, 1, scale->first);
     for (ulong j = 0; j < step; j += WIDTH) {
         words a[NTT_RADIX];
         UNROLL for (uint i = 0; i < NTT_RADIX; i += WIDTH) {
             UNROLL for (uint t = 0; t < WIDTH; t++)
-                a[i + t] = LOAD_LANES(lanes + (i / WIDTH * step + j + t) * WIDTH);
+                a[i + t] = LOAD_LANES(tile + (i / WIDTH * step + j + t) * WIDTH);
             transpose_words(a + i);
         }
-        INVERSE_BUTTERFLIES(NTT_RADIX)
-        SCALE(NTT_RADIX)
-        STORE_STEPS(NTT_RADIX, STORE_WORDS, x)
+        INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
+        SCALE_RESULTS(NTT_RADIX, a, scale, modulus)
+        UNROLL for (uint i = 0; i < NTT_RADIX; i++) STORE_WORDS(a[i], x + i * step + j);
     }
 }
 
@@ -210,15 +251,16 @@ static inline void forward_last(global word *x, const word *lanes, ulong step,
 {
     for (ulong e = 0; e < step; e += NTT_RADIX) {
         words a[NTT_RADIX];
-        LOAD_LANE_TWIDDLES(NTT_RADIX)
+        struct pass_twiddles w;
+        LOAD_LANE_TWIDDLES(NTT_RADIX, w, lane_twiddles)
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = LOAD_LANES(lanes + (e + t) * WIDTH);
-        FORWARD_BUTTERFLIES(NTT_RADIX)
+        FORWARD_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = reduce_words(a[t], modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t += WIDTH) {
             transpose_words(a + t);
             UNROLL for (uint b = 0; b < WIDTH; b++) STORE_RESULT(a[t + b], x + b * step + e + t);
         }
-        lane_twiddles += LANE_TWIDDLES(NTT_RADIX);
+        lane_twiddles += pass_lane_twiddles(NTT_RADIX);
     }
 }
 
@@ -231,19 +273,19 @@ static inline words inverse_last(word *lanes, global const word *from, global co
     words seen = (words)(0);
     for (ulong e = 0; e < step; e += NTT_RADIX) {
         words a[NTT_RADIX];
-        LOAD_LANE_TWIDDLES(NTT_RADIX)
+        struct pass_twiddles w;
+        LOAD_LANE_TWIDDLES(NTT_RADIX, w, lane_twiddles)
         UNROLL for (uint t = 0; t < NTT_RADIX; t += WIDTH) {
-            UNROLL for (uint b = 0; b < WIDTH; b++)
-                a[t + b] = LOAD_WORDS(from + b * step + e + t);
+            UNROLL for (uint b = 0; b < WIDTH; b++) a[t + b] = LOAD_WORDS(from + b * step + e + t);
             UNROLL for (uint b = 0; b < WIDTH; b++) FETCH(next + b * step + e + t);
             transpose_words(a + t);
         }
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) seen |= a[t];
         if (WORD_BITS == 32)
             UNROLL for (uint t = 0; t < NTT_RADIX; t++) a[t] = halve_words(a[t], modulus);
-        INVERSE_BUTTERFLIES(NTT_RADIX)
+        INVERSE_BUTTERFLIES(NTT_RADIX, a, w, modulus);
         UNROLL for (uint t = 0; t < NTT_RADIX; t++) STORE_LANES(a[t], lanes + (e + t) * WIDTH);
-        lane_twiddles += LANE_TWIDDLES(NTT_RADIX);
+        lane_twiddles += pass_lane_twiddles(NTT_RADIX);
     }
     return seen;
 }
@@ -268,128 +310,114 @@ static inline bool are_below(global const word *x, ulong n, word limit)
 
 /* How a row of n is divided. */
 struct division {
-    ulong first;  /* radix of its first pass: 1 (there is none), 2, 4 or 8 */
-    ulong size;   /* of a part */
-    ulong block;  /* of a block of a part: NTT_RADIX * radix of the middle pass */
+    ulong first; /* radix of its first pass: 1 (there is none), 2, 4 or 8 */
+    ulong size;  /* of a tile */
+    ulong block; /* of a block of a tile: NTT_RADIX * radix of the middle pass */
 };
 
 static inline struct division divide_row(ulong n)
 {
-    struct division d = {1, min(n, (ulong)NTT_ROW_PART), 0};
-    for (ulong parts = n / d.size; parts > 1; parts /= NTT_RADIX)
-        d.first = min(parts, (ulong)NTT_RADIX);
+    struct division d = {1, min(n, (ulong)NTT_ROW_TILE), 0};
+    for (ulong tiles = n / d.size; tiles > 1; tiles /= NTT_RADIX)
+        d.first = min(tiles, (ulong)NTT_RADIX);
     d.first = d.first == NTT_RADIX ? 1 : d.first;
     d.block = d.size / NTT_RADIX;
     return d;
 }
 
-/* Words of the lane twiddles of one row; 2n at most. */
-static inline ulong lane_twiddles_of(ulong n)
-{
-    ulong block = min(n, (ulong)NTT_ROW_PART) / NTT_RADIX, middle = block / NTT_RADIX;
-    return n / block / WIDTH * (LANE_TWIDDLES(middle) + middle * LANE_TWIDDLES(NTT_RADIX));
-}
-
 /*
- * Transforms from to out by way of `between`; any of them may be the same. Results are in [0, q).
- * lanes: scratch of NTT_ROW_PART words. Inputs are to be below limit, a power of two that is at most
- * 2 BOUND: where they are not, this returns false, and has written to between if n > NTT_ROW_PART, to
- * nothing else. next: the row that is read next, or any; nothing is asked of what it holds.
+ * Transforms from to out by way of scratch; any of them may be the same. Results are in [0, q).
+ * modulus is the transform's: by value, or it would not stay in registers. The limit of inputs is
+ * at most 2 BOUND: where they are not below it, this returns false, and has written to scratch if
+ * n > NTT_ROW_TILE, to nothing else.
  */
-static bool forward_row(global word *out, global word *between, global const word *from,
-                        global const word *next, word *lanes, ulong n,
-                        global const struct twiddle *twiddles, global const word *lane_twiddles,
-                        struct word_modulus modulus, word limit)
+static bool forward_row(const struct row_transform *transform, struct word_modulus modulus,
+                        global word *out, global word *scratch, global const word *from)
 {
+    const ulong n = transform->n;
+    global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
     if (d.first == 2)
-        seen = forward_divide_2(between, from, n, twiddles, 1, modulus);
+        seen = forward_divide_2(scratch, from, n, transform, 1);
     else if (d.first == 4)
-        seen = forward_divide_4(between, from, n, twiddles, 1, modulus);
+        seen = forward_divide_4(scratch, from, n, transform, 1);
     else if (d.first == 8)
-        seen = forward_divide_8(between, from, n, twiddles, 1, modulus);
-    else if (n > NTT_ROW_PART)
-        seen = forward_divide_16(between, from, n, twiddles, 1, modulus);
+        seen = forward_divide_8(scratch, from, n, transform, 1);
+    else if (n > NTT_ROW_TILE)
+        seen = forward_divide_16(scratch, from, n, transform, 1);
     else
-        seen = forward_spread(lanes, from, next, n, twiddles, 1, modulus);
-    if (are_any_from(seen, limit))
+        seen = forward_spread(from, transform->next, n, transform, 1);
+    if (are_any_from(seen, transform->limit))
         return false;
     ulong size = n / (d.first > 1 ? d.first : NTT_RADIX);
     for (; size > d.size; size /= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            (void)forward_divide_16(between + at, between + at, size, twiddles, (n + at) / size,
-                                    modulus);
+            (void)forward_divide_16(scratch + at, scratch + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
-        global const word *part = between + at;
-        global const word *later = LARGE == 2 ? next + at : part + d.size;
-        if (n > NTT_ROW_PART)
-            (void)forward_spread(lanes, part, later, d.size, twiddles, (n + at) / d.size, modulus);
+        global const word *from_tile = scratch + at;
+        global const word *later = LARGE == 2 ? transform->next + at : from_tile + d.size;
+        if (n > NTT_ROW_TILE)
+            (void)forward_spread(from_tile, later, d.size, transform, (n + at) / d.size);
         ulong middle = d.block / NTT_RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
-            if (middle == 2)
-                forward_middle_2(lanes + begin, group, lane_twiddles, modulus);
-            else if (middle == 4)
-                forward_middle_4(lanes + begin, group, lane_twiddles, modulus);
-            else if (middle == 8)
-                forward_middle_8(lanes + begin, group, lane_twiddles, modulus);
-            else if (middle == 16)
-                forward_middle_16(lanes + begin, group, lane_twiddles, modulus);
-            lane_twiddles += LANE_TWIDDLES(middle);
-            forward_last(out + at + begin, lanes + begin, d.block, lane_twiddles, modulus);
-            lane_twiddles += middle * LANE_TWIDDLES(NTT_RADIX);
+            word *lanes = transform->tile + begin;
+            forward_middle(middle, lanes, group, lane_twiddles, modulus);
+            lane_twiddles += pass_lane_twiddles(middle);
+            forward_last(out + at + begin, lanes, d.block, lane_twiddles, modulus);
+            lane_twiddles += middle * pass_lane_twiddles(NTT_RADIX);
         }
     }
     return true;
 }
 
-/* The inverse in the same way; for words of 64 bits limit is at most BOUND. */
-static bool inverse_row(global word *out, global word *between, global const word *from,
-                        global const word *next, word *lanes, ulong n,
-                        global const struct twiddle *twiddles, global const word *lane_twiddles,
-                        struct word_modulus modulus, const struct scale *scale, word limit)
+/* The inverse in the same way; for words of 64 bits the limit is at most BOUND. */
+static bool inverse_row(const struct row_transform *transform, struct word_modulus modulus,
+                        global word *out, global word *scratch, global const word *from)
 {
+    const ulong n = transform->n;
+    const struct scale *scale = &transform->scale;
+    global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
-    global word *to = n > NTT_ROW_PART ? between : out;
+    global word *to = n > NTT_ROW_TILE ? scratch : out;
     for (ulong at = 0; at < n; at += d.size) {
         /* What lies far apart had better be in the cache before its blocks are read, and written.
          * With the latter, words of 64 bits would fill the innermost cache. */
-        if (n > NTT_ROW_PART && !are_below(from + at, d.size, limit))
+        if (n > NTT_ROW_TILE && !are_below(from + at, d.size, transform->limit))
             return false;
-        if (WORD_BITS == 32 && n > NTT_ROW_PART)
+        if (WORD_BITS == 32 && n > NTT_ROW_TILE)
             for (ulong i = 0; i < d.size; i += WIDTH)
                 PREFETCH(to + at + i);
         words seen = (words)(0);
         ulong middle = d.block / NTT_RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
-            global const word *middle_twiddles = lane_twiddles;
-            lane_twiddles += LANE_TWIDDLES(middle);
-            seen |= inverse_last(lanes + begin, from + at + begin, next + at + begin, d.block,
-                                 lane_twiddles, modulus);
-            lane_twiddles += middle * LANE_TWIDDLES(NTT_RADIX);
-            if (middle == 2)
-                inverse_middle_2(lanes + begin, group, middle_twiddles, modulus);
-            else if (middle == 4)
-                inverse_middle_4(lanes + begin, group, middle_twiddles, modulus);
-            else if (middle == 8)
-                inverse_middle_8(lanes + begin, group, middle_twiddles, modulus);
-            else if (middle == 16)
-                inverse_middle_16(lanes + begin, group, middle_twiddles, modulus);
+            word *lanes = transform->tile + begin;
+            global const word *last_twiddles = lane_twiddles + pass_lane_twiddles(middle);
+            seen |= inverse_last(lanes, from + at + begin, transform->next + at + begin, d.block,
+                                 last_twiddles, modulus);
+            inverse_middle(middle, lanes, group, lane_twiddles, modulus);
+            lane_twiddles = last_twiddles + middle * pass_lane_twiddles(NTT_RADIX);
         }
-        if (are_any_from(seen, limit))
+        if (are_any_from(seen, transform->limit))
             return false;
-        inverse_spread(to + at, lanes, d.size, twiddles, (n + at) / d.size, modulus,
-                       n == d.size ? scale : 0);
+        inverse_spread(to + at, d.size, transform, (n + at) / d.size, n == d.size ? scale : 0);
     }
     for (ulong size = d.size * NTT_RADIX; size <= n / d.first; size *= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
-            inverse_divide_16(size == n ? out : between + at, between + at, size, twiddles,
-                              (n + at) / size, modulus, size == n ? scale : 0);
+            inverse_divide_16(size == n ? out : scratch + at, scratch + at, size, transform,
+                              (n + at) / size, size == n ? scale : 0);
     if (d.first == 2)
-        inverse_divide_2(out, between, n, twiddles, 1, modulus, scale);
+        inverse_divide_2(out, scratch, n, transform, 1, scale);
     else if (d.first == 4)
-        inverse_divide_4(out, between, n, twiddles, 1, modulus, scale);
+        inverse_divide_4(out, scratch, n, transform, 1, scale);
     else if (d.first == 8)
-        inverse_divide_8(out, between, n, twiddles, 1, modulus, scale);
+        inverse_divide_8(out, scratch, n, transform, 1, scale);
     return true;
+}
+
+static inline bool transform_row(const struct row_transform *transform, global word *out,
+                                 global word *scratch, global const word *from, const bool inverse)
+{
+    return inverse ? inverse_row(transform, transform->modulus, out, scratch, from)
+                   : forward_row(transform, transform->modulus, out, scratch, from);
 }

@@ -4,34 +4,37 @@
  * butterflies, a loop that stores it. Arithmetic is exact for every q in [1, 2^63), without a
  * second way for large q: an unused circuit costs as much as a used one.
  *
- *   LOG2_N  a row has N = 2^LOG2_N elements, at least 2
- *   AT_ONCE  butterflies, and elements loaded or stored, in one turn of a loop
+ *   LOG2_N         a row has N = 2^LOG2_N elements, at least 2
+ *   UNROLL_FACTOR  butterflies, and elements loaded or stored, in one turn of a loop
  */
 #if !defined(LOG2_N) || LOG2_N < 1 || LOCAL_SIZE != 1
 #error "LOG2_N is not given or 0, or LOCAL_SIZE is not 1"
+#endif
+#if !defined(IN) || !defined(OUT)
+#error "IN and OUT, the types of the tensors' elements, are not given"
 #endif
 
 #include "tensor_rows.cl"
 
 #define N (1u << LOG2_N)
-#ifndef AT_ONCE
-#define AT_ONCE 2
+#ifndef UNROLL_FACTOR
+#define UNROLL_FACTOR 2
 #endif
 #define PRAGMA(text) _Pragma(#text)
-#define UNROLL_LOOP(count) PRAGMA(unroll count)
 /* The turns of the next loop touch different elements: none has to wait for the one before. */
-#define INDEPENDENT PRAGMA(ivdep)
+#define INDEPENDENT(unrolled) PRAGMA(ivdep) PRAGMA(unroll unrolled)
 
 /*
- * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles [k,N]: psi, or ipsi for the inverse; perm [N].
+ * The rows [0, rows), one after another. The space is [l,r,k,N]; operands: out, in. q [k]; twiddles
+ * [k,N]: psi, or ipsi for the inverse; perm [N].
  */
 
 /* Element u of a row of out = transform of in at u, or with use_perm at perm[u]. */
-KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm)
+KERNEL ntt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+                  global const struct modulus *q, global const struct twiddle *twiddles,
+                  global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     local ulong x[N];
     for (uint row = 0; row < rows; row++) {
         uint j = row % (uint)space.shape[2];
@@ -39,13 +42,13 @@ KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
         global const struct twiddle *row_twiddles = twiddles + (ulong)j * N;
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
 
-        INDEPENDENT UNROLL_LOOP(AT_ONCE)
+        INDEPENDENT(UNROLL_FACTOR)
         for (uint u = 0; u < N; u++)
             x[u] = residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = 0; stage < LOG2_N; stage++) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT UNROLL_LOOP(AT_ONCE)
+            INDEPENDENT(UNROLL_FACTOR)
             for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
                 uint block = butterfly >> log2_half_size;
                 uint low = butterfly + (block << log2_half_size);
@@ -57,7 +60,7 @@ KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
             }
         }
 
-        INDEPENDENT UNROLL_LOOP(AT_ONCE)
+        INDEPENDENT(UNROLL_FACTOR)
         for (uint u = 0; u < N; u++)
             AT(out, to.position + (long)u * to.stride) = (OUT)x[use_perm ? perm[u] : u];
     }
@@ -65,11 +68,11 @@ KERNEL ntt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
 
 /* A row of out = inverse transform, times n_inv [k], of a row whose element perm[u] is in's element
  * u. use_perm is not 0. */
-KERNEL intt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
-               global const struct modulus *q, global const struct twiddle *twiddles,
-               global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
+KERNEL intt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
+                   global const struct modulus *q, global const struct twiddle *twiddles,
+                   global const uint *perm, uint use_perm, global const struct twiddle *n_inv)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     local ulong x[N];
     for (uint row = 0; row < rows; row++) {
         uint j = row % (uint)space.shape[2];
@@ -78,14 +81,14 @@ KERNEL intt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
         struct row from = row_of(&space, 1, row), to = row_of(&space, 0, row);
         struct twiddle scale = n_inv[j];
 
-        INDEPENDENT UNROLL_LOOP(AT_ONCE)
+        INDEPENDENT(UNROLL_FACTOR)
         for (uint u = 0; u < N; u++)
             x[use_perm ? perm[u] : u] =
                 residue_of(WIDEN(AT(in, from.position + (long)u * from.stride)), modulus);
 
         for (uint stage = LOG2_N; stage-- > 0;) {
             uint m = 1u << stage, log2_half_size = LOG2_N - 1 - stage;
-            INDEPENDENT UNROLL_LOOP(AT_ONCE)
+            INDEPENDENT(UNROLL_FACTOR)
             for (uint butterfly = 0; butterfly < N / 2; butterfly++) {
                 uint block = butterfly >> log2_half_size;
                 uint low = butterfly + (block << log2_half_size);
@@ -97,7 +100,7 @@ KERNEL intt_single(SPACE, uint rows, BUFFER(OUT, out), BUFFER(const IN, in),
             }
         }
 
-        INDEPENDENT UNROLL_LOOP(AT_ONCE)
+        INDEPENDENT(UNROLL_FACTOR)
         for (uint u = 0; u < N; u++)
             AT(out, to.position + (long)u * to.stride) =
                 (OUT)multiply_twiddle(x[u], scale, modulus.value);

@@ -10,8 +10,7 @@
 #endif
 
 /* Cooley-Tukey, natural order in, bit-reversed order out. twiddles: psi [n]. */
-static inline void ntt_row(global ulong *x, ulong n, ulong q,
-                                  global const struct twiddle *twiddles)
+static inline void ntt_row(global ulong *x, ulong n, ulong q, global const struct twiddle *twiddles)
 {
     for (ulong m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2) {
         for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
@@ -28,7 +27,7 @@ static inline void ntt_row(global ulong *x, ulong n, ulong q,
 /* Gentleman-Sande, bit-reversed order in, natural order out, without the division by n.
  * twiddles: ipsi [n]. */
 static inline void intt_row(global ulong *x, ulong n, ulong q,
-                                  global const struct twiddle *twiddles)
+                            global const struct twiddle *twiddles)
 {
     for (ulong m = n / 2, half_size = 1; m > 0; m /= 2, half_size *= 2) {
         for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
@@ -36,8 +35,7 @@ static inline void intt_row(global ulong *x, ulong n, ulong q,
             ulong low = butterfly + block * half_size;
             ulong a = x[low], b = x[low + half_size];
             x[low] = add_mod(a, b, q);
-            x[low + half_size] =
-                multiply_twiddle(subtract_mod(a, b, q), twiddles[m + block], q);
+            x[low + half_size] = multiply_twiddle(subtract_mod(a, b, q), twiddles[m + block], q);
         }
         ROW_BARRIER();
     }

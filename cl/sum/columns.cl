@@ -1,7 +1,7 @@
 /*
  * Sums modulo q on vectors of eight elements, for devices with wide vectors and doubles. Work-items
- * go through memory in its order, by parts of a few rows at a time, with the sums of all columns of
- * such a part beside them in cache.
+ * go through memory in its order, a few rows at a time, by blocks of columns whose sums stay beside
+ * them in cache.
  */
 
 enum {
@@ -30,11 +30,10 @@ INLINE void add_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
 {
     for (ulong i = 0; i < columns; i++) {
         struct lane_sum sum = sums[i];
-        UNROLL for (uint row = 0; row < rows; row++)
-        {
+        UNROLL for (uint row = 0; row < rows; row++) {
             if (rows > 1)
                 PREFETCH(from + (row + FETCH) * stride + i * LANES);
-            long8 x = load_lanes(from + row * stride + i * LANES);
+            long8 x = load_vector(from + row * stride + i * LANES);
             sum.low += as_ulong8(x);
             sum.high += as_ulong8(x >> 32);
         }
@@ -56,7 +55,7 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
     return min(rest, rest - p.q);
 }
 
-/* The sums of so many columns, of count rows that are stride apart. */
+/* The sums of so many columns, of count rows that are stride ablock. */
 INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT *from, long count,
                      long stride)
 {
@@ -72,11 +71,11 @@ INLINE void sum_rows(struct lane_sum *sums, ulong columns, global const ELEMENT 
 /* out = sum of a over count elements, stride apart, mod q. Operands: out, a; both have stride 1
  * along the last axis, and that a size which is a multiple of 8. table: period vectors of moduli,
  * in turn. */
-KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL axis_modsum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                            global const struct lane_divisor *table, ulong period, long count,
                            long stride)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     struct lane_sum sums[SUM_COLUMNS];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (ulong first = 0; first < span.length; first += SUM_COLUMNS * LANES) {
@@ -85,7 +84,7 @@ KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
             ulong place = ((ulong)span.index[space.rank - 1] + first) / LANES % period;
             sum_rows(sums, columns, a + span.position[1] + first, count, stride);
             for (ulong i = 0; i < columns; i++) {
-                store_lanes(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
+                store_vector(as_long8(lane_sum_reduce(&sums[i], table[place])), to + i * LANES);
                 place = place + 1 == period ? 0 : place + 1;
             }
         }
@@ -96,11 +95,11 @@ KERNEL axis_modsum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
  * row: k is 1, 2, 4 or 8, so that lane i of each vector belongs to out's element i % k. The space
  * is out without its last axis, of stride out_stride. Operands: out, a. q: moduli, 1 or k.
  */
-KERNEL axis_modsum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL axis_modsum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                         global const struct modulus *q, ulong moduli, long count, ulong k,
                         long out_stride)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     ulong size = (ulong)count * k, whole = size / LANES * LANES;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (ulong r = 0; r < span.length; r++) {
@@ -158,8 +157,7 @@ INLINE void lane_products_add(struct lane_products *sums, const ulong8 *a, const
 {
     const ulong8 mask = (1UL << HALF) - 1;
     ulong8 high = 0, middle = 0, low = 0;
-    UNROLL for (uint i = 0; i < terms; i++)
-    {
+    UNROLL for (uint i = 0; i < terms; i++) {
         ulong8 a_high = a[i] >> HALF, b_high = b[i] >> HALF, a_low = a[i] & mask,
                b_low = b[i] & mask;
         high += multiply_halves(a_high, b_high);
@@ -187,79 +185,78 @@ static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulon
     return min(rest, rest - p.q);
 }
 
-/* A row of out or b: element l lies at l * stride, or at perm[l] * stride. */
-struct lane_row {
+/* Axis n of out or b: element l lies at l * stride, or at perm[l] * stride. */
+struct permuted_axis {
     long stride;
     global const uint *perm; /* or NULL */
 };
 
-static inline long row_position(struct lane_row row, long l)
+static inline long axis_position(struct permuted_axis axis, long l)
 {
-    return (row.perm ? (long)row.perm[l] : l) * row.stride;
+    return (axis.perm ? (long)axis.perm[l] : l) * axis.stride;
 }
 
-/* Elements l to l + 7 of a row. */
-static inline long8 load_row(global const ELEMENT *from, struct lane_row row, long l)
+/* Elements l to l + 7 of such an axis. */
+static inline long8 load_permuted(global const ELEMENT *from, struct permuted_axis axis, long l)
 {
-    if (row.stride == 1 && !row.perm)
-        return load_lanes(from + l);
+    if (axis.stride == 1 && !axis.perm)
+        return load_vector(from + l);
     long values[LANES];
     for (int i = 0; i < LANES; i++)
-        values[i] = from[row_position(row, l + i)];
+        values[i] = from[axis_position(axis, l + i)];
     return vload8(0, values);
 }
 
-static inline void store_row(long8 x, global ELEMENT *to, struct lane_row row, long l)
+static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_axis axis, long l)
 {
     long values[LANES];
     vstore8(x, 0, values);
     for (int i = 0; i < LANES; i++)
-        to[row_position(row, l + i)] = (ELEMENT)values[i];
+        to[axis_position(axis, l + i)] = (ELEMENT)values[i];
 }
 
-/* What a work-item of modmul_axis_sum_vectors reads and writes for a part of a row of out: the
+/* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: the
  * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. Rows of a have
  * stride 1. */
-struct product_part {
+struct product_block {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
-    struct lane_row out_row, b_row;
+    struct permuted_axis out_axis, b_axis;
     long first, count, a_stride, b_stride;
     ulong columns;
 };
 
-/* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors apart. Returns the bits that any
+/* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors ablock. Returns the bits that any
  * element has. */
-NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_part part, long j, long rows)
+NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, long j, long rows)
 {
     ulong8 bits = 0;
     for (long row = 0; row < rows; row++)
-        for (ulong i = 0; i < part.columns; i++) {
-            ulong8 x = as_ulong8(load_row(part.b + (j + row) * part.b_stride, part.b_row,
-                                          part.first + (long)i * LANES));
+        for (ulong i = 0; i < block.columns; i++) {
+            ulong8 x = as_ulong8(load_permuted(block.b + (j + row) * block.b_stride, block.b_axis,
+                                               block.first + (long)i * LANES));
             packed[(ulong)row * SUM_COLUMNS + i] = x;
             bits |= x;
         }
     return bits;
 }
 
-/* Adds the products of so many rows of a and of b, from row j of a part on, to the sums of their
+/* Adds the products of so many rows of a and of b, from row j of a block on, to the sums of their
  * columns. b's rows are packed, or, where packed is NULL, read with stride 1. Returns the bits that
  * any element has that was not packed. */
-INLINE ulong8 add_products(struct lane_products *sums, struct product_part part, long j,
+INLINE ulong8 add_products(struct lane_products *sums, struct product_block block, long j,
                            const ulong8 *packed, uint rows)
 {
     ulong8 bits = 0;
-    global const ELEMENT *a = part.a + j * part.a_stride + part.first;
-    global const ELEMENT *b = part.b + j * part.b_stride + part.first;
-    for (ulong i = 0; i < part.columns; i++) {
+    global const ELEMENT *a = block.a + j * block.a_stride + block.first;
+    global const ELEMENT *b = block.b + j * block.b_stride + block.first;
+    for (ulong i = 0; i < block.columns; i++) {
         ulong8 x[TERMS], y[TERMS];
-        UNROLL for (uint row = 0; row < rows; row++)
-        {
-            PREFETCH(a + (row + PRODUCT_FETCH) * part.a_stride + i * LANES);
-            x[row] = as_ulong8(load_lanes(a + row * part.a_stride + i * LANES));
+        UNROLL for (uint row = 0; row < rows; row++) {
+            PREFETCH(a + (row + PRODUCT_FETCH) * block.a_stride + i * LANES);
+            x[row] = as_ulong8(load_vector(a + row * block.a_stride + i * LANES));
             y[row] = packed ? packed[row * SUM_COLUMNS + i]
-                            : as_ulong8(load_lanes(b + row * part.b_stride + i * LANES));
+                            : as_ulong8(load_vector(b + row * block.b_stride + i * LANES));
             bits |= packed ? x[row] : x[row] | y[row];
         }
         struct lane_products sum = sums[i];
@@ -270,25 +267,25 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_part part,
 }
 
 /* The same for any number of rows. */
-INLINE ulong8 add_part(struct lane_products *sums, struct product_part part, long j,
-                       const ulong8 *packed, long rows)
+INLINE ulong8 add_block(struct lane_products *sums, struct product_block block, long j,
+                        const ulong8 *packed, long rows)
 {
     ulong8 bits = 0;
     long row = 0;
     for (; row + TERMS <= rows; row += TERMS)
-        bits |= add_products(sums, part, j + row, packed ? packed + row * SUM_COLUMNS : 0,
-                             TERMS);
+        bits |= add_products(sums, block, j + row, packed ? packed + row * SUM_COLUMNS : 0, TERMS);
     for (; row < rows; row++)
-        bits |= add_products(sums, part, j + row, packed ? packed + row * SUM_COLUMNS : 0, 1);
+        bits |= add_products(sums, block, j + row, packed ? packed + row * SUM_COLUMNS : 0, 1);
     return bits;
 }
 
 /* Takes what out holds. Returns the bits that any element has. */
-NOINLINE static ulong8 load_out(ulong8 *held, struct product_part part)
+NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
-    for (ulong i = 0; i < part.columns; i++) {
-        held[i] = as_ulong8(load_row(part.out, part.out_row, part.first + (long)i * LANES));
+    for (ulong i = 0; i < block.columns; i++) {
+        held[i] =
+            as_ulong8(load_permuted(block.out, block.out_axis, block.first + (long)i * LANES));
         bits |= held[i];
     }
     return bits;
@@ -296,11 +293,11 @@ NOINLINE static ulong8 load_out(ulong8 *held, struct product_part part)
 
 /* out = held + sums mod q; all of held in [0, 2^62) */
 NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *held,
-                               struct product_part part, struct lane_divisor p)
+                               struct product_block block, struct lane_divisor p)
 {
-    for (ulong i = 0; i < part.columns; i++)
-        store_row(as_long8(lane_products_reduce(&sums[i], held[i], p)), part.out, part.out_row,
-                  part.first + (long)i * LANES);
+    for (ulong i = 0; i < block.columns; i++)
+        store_permuted(as_long8(lane_products_reduce(&sums[i], held[i], p)), block.out,
+                       block.out_axis, block.first + (long)i * LANES);
 }
 
 /* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
@@ -315,64 +312,64 @@ static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, lo
     *out = (ELEMENT)wide_reduce(sum, q);
 }
 
-/* The same for each column of a part. */
-NOINLINE static void sum_part_slowly(struct product_part part, struct modulus q)
+/* The same for each column of a block. */
+NOINLINE static void sum_block_slowly(struct product_block block, struct modulus q)
 {
-    for (long l = part.first; l < part.first + (long)(part.columns * LANES); l++)
-        sum_products(part.out + row_position(part.out_row, l), part.a + l, part.a_stride,
-                     part.b + row_position(part.b_row, l), part.b_stride, part.count, q);
+    for (long l = block.first; l < block.first + (long)(block.columns * LANES); l++)
+        sum_products(block.out + axis_position(block.out_axis, l), block.a + l, block.a_stride,
+                     block.b + axis_position(block.b_axis, l), block.b_stride, block.count, q);
 }
 
 /*
- * As modmul_axis_sum in sum.cl. The space is [k, parts of a row, reps]: one after the other, reps
- * share b in cache. Behind its three axes stand two that each work-item walks along by itself: n,
- * a multiple of 8, and the terms. Operands: out, a, b; their strides for parts are 0, and a has
+ * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, reps]: one after the other,
+ * reps share b in cache. Behind its three axes stand two that each work-item walks along by itself:
+ * n, a multiple of 8, and the terms. Operands: out, a, b; their strides for blocks are 0, and a has
  * stride 1 along n.
  */
-KERNEL modmul_axis_sum_vectors(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
                                global const uint *perm, uint use_perm)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
     struct lane_products sums[SUM_COLUMNS];
     ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
-    struct product_part part;
-    part.out_row.stride = space.operand[0].stride[AXIS_N];
-    part.b_row.stride = space.operand[2].stride[AXIS_N];
-    part.out_row.perm = part.b_row.perm = use_perm ? perm : 0;
-    part.count = space.shape[AXIS_TERMS];
-    part.a_stride = space.operand[1].stride[AXIS_TERMS];
-    part.b_stride = space.operand[2].stride[AXIS_TERMS];
+    struct product_block block;
+    block.out_axis.stride = space.operand[0].stride[AXIS_N];
+    block.b_axis.stride = space.operand[2].stride[AXIS_N];
+    block.out_axis.perm = block.b_axis.perm = use_perm ? perm : 0;
+    block.count = space.shape[AXIS_TERMS];
+    block.a_stride = space.operand[1].stride[AXIS_TERMS];
+    block.b_stride = space.operand[2].stride[AXIS_TERMS];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[0]];
         struct lane_divisor p;
         p.q = modulus.value;
         p.inverse = make_inverse(modulus.value);
-        part.first = span.index[1] * SUM_COLUMNS * LANES;
-        part.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - part.first) / LANES);
-        part.b = b + span.position[2];
+        block.first = span.index[1] * SUM_COLUMNS * LANES;
+        block.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - block.first) / LANES);
+        block.b = b + span.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
-        bool packs = span.length >= REPS_MIN || part.b_row.stride != 1 || part.b_row.perm;
+        bool packs = span.length >= REPS_MIN || block.b_axis.stride != 1 || block.b_axis.perm;
         for (ulong r = 0; r < span.length; r++) {
-            part.out = out + POSITION(space, span, 0, r);
-            part.a = a + POSITION(space, span, 1, r);
-            ulong8 bits = load_out(held, part);
-            for (ulong i = 0; i < part.columns; i++)
+            block.out = out + POSITION(space, span, 0, r);
+            block.a = a + POSITION(space, span, 1, r);
+            ulong8 bits = load_out(held, block);
+            for (ulong i = 0; i < block.columns; i++)
                 lane_products_clear(&sums[i]);
             if (!packs)
-                bits |= add_part(sums, part, 0, 0, part.count);
-            for (long j = 0; packs && j < part.count; j += PACKED) {
-                long rows = min((long)PACKED, part.count - j);
+                bits |= add_block(sums, block, 0, 0, block.count);
+            for (long j = 0; packs && j < block.count; j += PACKED) {
+                long rows = min((long)PACKED, block.count - j);
                 if (packed_first != j)
-                    packed_bits = pack_rows(packed, part, j, rows);
+                    packed_bits = pack_rows(packed, block, j, rows);
                 packed_first = j;
-                bits |= packed_bits | add_part(sums, part, j, packed, rows);
+                bits |= packed_bits | add_block(sums, block, j, packed, rows);
             }
             if (are_all(bits >> 62 == 0))
-                store_out(sums, held, part, p);
+                store_out(sums, held, block, p);
             else
-                sum_part_slowly(part, modulus);
+                sum_block_slowly(block, modulus);
         }
     }
 }

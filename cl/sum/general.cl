@@ -2,12 +2,12 @@
 
 /* out = sum of a over count elements, stride apart, mod q; of out too where add is not 0. Operands:
  * out, a, q. */
-KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                    global const struct modulus *q, long count, long stride, uint add)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             place_t at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             struct wide sum = wide_zero();
             if (add)
@@ -23,14 +23,14 @@ KERNEL axis_modsum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
  * use_perm is 0. The space is [reps,k,n] with l last; operands: out, a, b, q. The strides of out
  * and b along n are given apart, since there they go by m.
  */
-KERNEL modmul_axis_sum(SPACE, BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
+KERNEL modmul_axis_sum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                        BUFFER(const ELEMENT, b), global const struct modulus *q,
                        global const uint *perm, uint use_perm, long count, long a_stride,
                        long b_stride, long out_n_stride, long b_n_stride)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
-        for (ulong i = 0; i < span.length; i++) {
+        for (count_t i = 0; i < span.length; i++) {
             count_t l = span.index[RANK(space) - 1] + i, m = use_perm ? perm[l] : l;
             place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;
             place_t a_at = POSITION(space, span, 1, i);

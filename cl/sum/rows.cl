@@ -9,14 +9,12 @@
 INLINE void fold_lanes(ulong8 *a, ulong k)
 {
     if (k <= 4)
-        UNROLL for (int i = 0; i < 4; i++)
-        {
+        UNROLL for (int i = 0; i < 4; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.lo, v.lo) + (ulong8)(u.hi, v.hi);
         }
     if (k <= 2)
-        UNROLL for (int i = 0; i < 2; i++)
-        {
+        UNROLL for (int i = 0; i < 2; i++) {
             ulong8 u = a[2 * i], v = a[2 * i + 1];
             a[i] = (ulong8)(u.s01, u.s45, v.s01, v.s45) + (ulong8)(u.s23, u.s67, v.s23, v.s67);
         }
@@ -28,7 +26,7 @@ INLINE void fold_lanes(ulong8 *a, ulong k)
 static inline ulong8 load_last(global const ELEMENT *from, ulong size, ulong count)
 {
     const ulong8 lane = (ulong8)(0, 1, 2, 3, 4, 5, 6, 7);
-    ulong8 x = as_ulong8(load_lanes(from + size - LANES));
+    ulong8 x = as_ulong8(load_vector(from + size - LANES));
     return select((ulong8)(0), x, as_ulong8(lane >= LANES - count));
 }
 
@@ -41,19 +39,18 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
     ulong i = 0;
     ulong8 x[TERMS], y[TERMS], bits = 0;
     for (; i + TERMS * LANES <= size; i += TERMS * LANES) {
-        UNROLL for (int term = 0; term < TERMS; term++)
-        {
+        UNROLL for (int term = 0; term < TERMS; term++) {
             PREFETCH(a + i + term * LANES + AHEAD);
-            x[term] = as_ulong8(load_lanes(a + i + term * LANES));
-            y[term] = as_ulong8(load_lanes(b + i + term * LANES));
+            x[term] = as_ulong8(load_vector(a + i + term * LANES));
+            y[term] = as_ulong8(load_vector(b + i + term * LANES));
             bits |= x[term] | y[term];
         }
         lane_products_add(sums, x, y, TERMS);
     }
     for (; i < size; i += LANES) {
         bool whole = i + LANES <= size;
-        x[0] = whole ? as_ulong8(load_lanes(a + i)) : load_last(a, size, size - i);
-        y[0] = whole ? as_ulong8(load_lanes(b + i)) : load_last(b, size, size - i);
+        x[0] = whole ? as_ulong8(load_vector(a + i)) : load_last(a, size, size - i);
+        y[0] = whole ? as_ulong8(load_vector(b + i)) : load_last(b, size, size - i);
         bits |= x[0] | y[0];
         lane_products_add(sums, x, y, 1);
     }
@@ -61,23 +58,23 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
 }
 
 /*
- * As modmul_axis_sum in sum.cl, for k of 1, 2, 4 or 8. The space is [parts of SUM_ROWS rows of
- * n, reps]. Operands: out, a, b, with strides for parts of 0. The terms of row l, count * k
+ * As modmul_axis_sum in general.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows of
+ * n, reps]. Operands: out, a, b, with strides for blocks of 0. The terms of row l, count * k
  * elements, lie together at a + l * a_stride and at b + m * b_stride; their sums are for out + m *
  * out_stride, out_k_stride apart. lanes: the moduli q, in turn. n is a multiple of 8.
  */
-KERNEL modmul_axis_sum_rows(SPACE, global ELEMENT *out, global const ELEMENT *a,
+KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                             global const ELEMENT *b, global const struct modulus *q,
                             global const uint *perm, uint use_perm,
                             global const struct lane_divisor *lanes, long n, long count, ulong k,
                             long a_stride, long b_stride, long out_stride, long out_k_stride)
 {
-    TAKE_SPACE;
+    TAKE_SPACE(space);
     struct lane_divisor p = lanes[0];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
-        long part = span.index[0] * SUM_ROWS, part_end = min(part + SUM_ROWS, n);
+        long begin = span.index[0] * SUM_ROWS, end = min(begin + SUM_ROWS, n);
         for (ulong r = 0; r < span.length; r++)
-            for (long first = part; first < part_end; first += LANES) {
+            for (long first = begin; first < end; first += LANES) {
                 ulong8 word[4][LANES], bits = 0;
                 global const ELEMENT *row_a[LANES], *row_b[LANES];
                 global ELEMENT *row_out[LANES];

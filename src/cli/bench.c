@@ -153,31 +153,6 @@ static int print_list(void)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_OP = 256, OPTION_REPEAT, OPTION_JSON, OPTION_LIST, OPTION_PARAMETER };
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"op", required_argument, NULL, OPTION_OP},
-    {"n", required_argument, NULL, OPTION_PARAMETER + BENCH_N},
-    {"bits", required_argument, NULL, OPTION_PARAMETER + BENCH_BITS},
-    {"batch", required_argument, NULL, OPTION_PARAMETER + BENCH_BATCH},
-    {"k", required_argument, NULL, OPTION_PARAMETER + BENCH_K},
-    {"r", required_argument, NULL, OPTION_PARAMETER + BENCH_R},
-    {"s", required_argument, NULL, OPTION_PARAMETER + BENCH_S},
-    {"digits", required_argument, NULL, OPTION_PARAMETER + BENCH_DIGITS},
-    {"base-bits", required_argument, NULL, OPTION_PARAMETER + BENCH_BASE_BITS},
-    {"bytes", required_argument, NULL, OPTION_PARAMETER + BENCH_BYTES},
-    {"layout", required_argument, NULL, OPTION_PARAMETER + BENCH_LAYOUT},
-    {"dtype", required_argument, NULL, OPTION_PARAMETER + BENCH_DTYPE},
-    {"values", required_argument, NULL, OPTION_PARAMETER + BENCH_VALUES},
-    {"perm", required_argument, NULL, OPTION_PARAMETER + BENCH_PERM},
-    {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"list", no_argument, NULL, OPTION_LIST},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
 /* The value of one of a parameter's words, 0 where there is no such word. */
 static int64_t choice_of(const struct bench_parameter_info *info, const char *word)
 {
@@ -202,9 +177,13 @@ static int bad_choice(const struct command *command, const struct bench_paramete
     return usage_error(command, "--%s takes %s, not '%s'", info->name, words, word);
 }
 
-static int take_parameter(const struct command *command, struct session *session,
-                          enum bench_parameter parameter, const char *text)
+static int take_parameter(const struct command *command, const struct command_option *option,
+                          void *context, const char *text)
 {
+    struct session *session = context;
+    size_t parameter = 0;
+    while (strcmp(bench_parameters[parameter].name, option->name) != 0)
+        parameter++;
     const struct bench_parameter_info *info = &bench_parameters[parameter];
     int64_t *value = &session->given.of[parameter];
     if (info->choices) {
@@ -230,45 +209,47 @@ static int check_parameters(const struct command *command, const struct session 
     return EXIT_VERIFIED;
 }
 
-static int take_option(const struct command *command, struct session *session, int found)
+static int take_operation(const struct command *command, const struct command_option *option,
+                          void *context, const char *text)
 {
-    switch (found) {
-    case 'd': session->selector = optarg; break;
-    case OPTION_OP:
-        session->operation = bench_operation_find(optarg);
-        if (!session->operation)
-            return usage_error(command, "no operation '%s' is measured; --list tells which are",
-                               optarg);
-        break;
-    case OPTION_REPEAT:
-        if (!parse_count(optarg, REPEAT_MAX, &session->options.repeat))
-            return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
-                               REPEAT_MAX, optarg);
-        break;
-    case OPTION_JSON: report_file_set(&session->json, optarg); break;
-    case OPTION_LIST: session->list = true; break;
-    default:
-        return take_parameter(command, session, (enum bench_parameter)(found - OPTION_PARAMETER),
-                              optarg);
-    }
-    return EXIT_VERIFIED;
+    struct session *session = context;
+    (void)option;
+    session->operation = bench_operation_find(text);
+    return session->operation
+               ? EXIT_VERIFIED
+               : usage_error(command, "no operation '%s' is measured; --list tells which are",
+                             text);
 }
+
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"op", 0, OPTION_WORD, .take = take_operation},
+    {"n", 0, OPTION_WORD, .take = take_parameter},
+    {"bits", 0, OPTION_WORD, .take = take_parameter},
+    {"batch", 0, OPTION_WORD, .take = take_parameter},
+    {"k", 0, OPTION_WORD, .take = take_parameter},
+    {"r", 0, OPTION_WORD, .take = take_parameter},
+    {"s", 0, OPTION_WORD, .take = take_parameter},
+    {"digits", 0, OPTION_WORD, .take = take_parameter},
+    {"base-bits", 0, OPTION_WORD, .take = take_parameter},
+    {"bytes", 0, OPTION_WORD, .take = take_parameter},
+    {"layout", 0, OPTION_WORD, .take = take_parameter},
+    {"dtype", 0, OPTION_WORD, .take = take_parameter},
+    {"values", 0, OPTION_WORD, .take = take_parameter},
+    {"perm", 0, OPTION_WORD, .take = take_parameter},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(options.repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"list", 0, OPTION_FLAG, KEPT_IN(list)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        if (found == 'h')
-            return print_help(command);
-        if (found == '?' || found == ':')
-            return option_error(command, found, argv);
-        int code = take_option(command, &session, found);
-        if (code != EXIT_VERIFIED)
-            return code;
-    }
-    int code = no_file(command, argc, argv);
-    if (code == EXIT_VERIFIED)
-        code = check_parameters(command, &session);
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
+    code = check_parameters(command, &session);
     if (code != EXIT_VERIFIED)
         return code;
     return session.list ? print_list() : measure_and_tell(&session);

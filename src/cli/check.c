@@ -29,7 +29,7 @@ struct session {
     size_t row_count;
     uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
     struct check_failure failures[FAILURES_KEPT];
-    size_t failure_count;
+    struct check_facts facts; /* what was found until now */
 };
 
 /* ---------------------------------------------------------------- checking */
@@ -40,9 +40,9 @@ static void on_failure(void *context, const struct coverage_row *row,
 {
     struct session *session = context;
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
-    if (session->failure_count >= most)
+    if (session->facts.failure_count >= most)
         return;
-    struct check_failure *kept = &session->failures[session->failure_count++];
+    struct check_failure *kept = &session->failures[session->facts.failure_count++];
     *kept = (struct check_failure){row, *cell, *why};
     kept->why.detail = why->detail ? strdup(why->detail) : NULL;
 }
@@ -52,7 +52,7 @@ static bool is_wanted(const struct session *session, const struct coverage_row *
     const char *name = session->operation;
     if (session->one_cell)
         return row->number == session->cell.row;
-    return !name || strcmp(operations[row->form->operation].name, name) == 0 ||
+    return !name || strcmp(row->form->operation->name, name) == 0 ||
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
 
@@ -64,16 +64,17 @@ static void choose_rows(struct session *session)
             session->rows[session->row_count++] = session->rows[i];
 }
 
-static struct check_facts facts_of(const struct session *session)
+/* Once the device is open. */
+static void describe(struct session *session)
 {
     bool failed = session->self_test.status != HEALCL_OK;
-    return (struct check_facts){.device = &session->device->info,
-                                .self_test_failure = failed ? session->self_test.message : NULL,
-                                .rows = session->rows,
-                                .row_count = session->row_count,
-                                .failures = session->failures,
-                                .failure_count = session->failure_count,
-                                .row_nanoseconds = session->row_nanoseconds};
+    session->facts =
+        (struct check_facts){.device = &session->device->info,
+                             .self_test_failure = failed ? session->self_test.message : NULL,
+                             .rows = session->rows,
+                             .row_count = session->row_count,
+                             .failures = session->failures,
+                             .row_nanoseconds = session->row_nanoseconds};
 }
 
 /* Whether standard output is for people. */
@@ -93,36 +94,33 @@ static bool prints_table(const struct session *session)
  * where progress is shown. */
 static void begin_operation(const struct session *session, enum operation_id operation)
 {
-    const struct check_facts facts = facts_of(session);
     const struct style style = style_of(stdout);
     if (!prints_table(session) || isatty(STDOUT_FILENO))
         return;
-    report_check_name(&facts, operation, &style);
+    report_check_name(&session->facts, operation, &style);
     fflush(stdout);
 }
 
 static void end_operation(struct session *session, enum operation_id operation)
 {
-    const struct check_facts facts = facts_of(session);
     const struct style style = style_of(stdout);
     if (!prints_table(session))
         return;
     progress_pause(&session->progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(&facts, operation, &style);
-    report_check_marks(&facts, operation, &style);
+        report_check_name(&session->facts, operation, &style);
+    report_check_marks(&session->facts, operation, &style);
     fflush(stdout);
     progress_resume(&session->progress);
 }
 
 static void begin_table(struct session *session)
 {
-    const struct check_facts facts = facts_of(session);
     const struct style style = style_of(stdout);
     if (!prints_table(session))
         return;
     progress_pause(&session->progress);
-    report_check_head(&facts, &style);
+    report_check_head(&session->facts, &style);
     progress_resume(&session->progress);
 }
 
@@ -133,8 +131,8 @@ static void check_rows(struct session *session)
     begin_table(session);
     for (size_t i = 0; i < session->row_count; i++) {
         struct coverage_row *row = &session->rows[i];
-        enum operation_id operation = row->form->operation;
-        if (i == 0 || row[-1].form->operation != operation)
+        enum operation_id operation = form_id(row->form);
+        if (i == 0 || form_id(row[-1].form) != operation)
             begin_operation(session, operation);
         progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
                      row->form->name, dtype_name(row->dtypes.value));
@@ -144,7 +142,7 @@ static void check_rows(struct session *session)
         else
             coverage_check_row(session->device, &session->sizes, row, &observer);
         session->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == session->row_count || row[1].form->operation != operation)
+        if (i + 1 == session->row_count || form_id(row[1].form) != operation)
             end_operation(session, operation);
     }
 }
@@ -158,6 +156,7 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     (void)!self_test_run(session->device, &session->self_test);
+    describe(session);
     check_rows(session);
     return HEALCL_OK;
 }
@@ -167,28 +166,27 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 /* The JSON, and the JUnit XML. */
 static int write_reports(struct session *session)
 {
-    const struct check_facts facts = facts_of(session);
     int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
     FILE *stream = report_file_stream(&session->json);
     if (stream)
-        code = report_file_end(&session->json, report_check_json(&facts, stream), false);
+        code = report_file_end(&session->json, report_check_json(&session->facts, stream), false);
     stream = report_file_stream(&session->junit);
     if (stream)
-        junit_code = report_file_end(&session->junit, report_check_junit(&facts, stream), false);
+        junit_code =
+            report_file_end(&session->junit, report_check_junit(&session->facts, stream), false);
     return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 static void print_found(const struct session *session)
 {
-    const struct check_facts facts = facts_of(session);
     struct style style = style_of(stdout);
     if (!session->one_cell) {
-        report_check_end(&facts, &style);
+        report_check_end(&session->facts, &style);
         return;
     }
-    for (size_t i = 0; i < session->failure_count; i++)
-        report_check_failure(&session->failures[i], facts.device, true, stdout);
-    if (session->failure_count == 0)
+    for (size_t i = 0; i < session->facts.failure_count; i++)
+        report_check_failure(&session->failures[i], session->facts.device, true, stdout);
+    if (session->facts.failure_count == 0)
         printf("%s: right\n", session->rows[0].form->name);
 }
 
@@ -199,8 +197,7 @@ static int tell(struct session *session)
     int code = finish_output(write_reports(session));
     if (code != EXIT_VERIFIED)
         return code;
-    const struct check_facts facts = facts_of(session);
-    return check_is_right(&facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
+    return check_is_right(&session->facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
 }
 
 static int check_and_tell(struct session *session)
@@ -214,7 +211,7 @@ static int check_and_tell(struct session *session)
                                          &session->json, &session->junit, NULL, &error, false));
     healcl_error_clear(&error);
     healcl_error_clear(&session->self_test);
-    for (size_t i = 0; i < session->failure_count; i++)
+    for (size_t i = 0; i < session->facts.failure_count; i++)
         healcl_error_clear(&session->failures[i].why);
     healcl_device_close(session->device);
     report_file_discard(&session->json);
@@ -224,53 +221,34 @@ static int check_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_OP = 256, OPTION_QUICK, OPTION_CASE, OPTION_JSON, OPTION_JUNIT };
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"op", required_argument, NULL, OPTION_OP},
-    {"quick", no_argument, NULL, OPTION_QUICK},
-    {"case", required_argument, NULL, OPTION_CASE},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"junit", required_argument, NULL, OPTION_JUNIT},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static int take_options(const struct command *command, struct session *session, int argc,
-                        char **argv, bool *helped)
+static int take_case(const struct command *command, const struct command_option *option,
+                     void *context, const char *text)
 {
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session->selector = optarg; break;
-        case OPTION_OP: session->operation = optarg; break;
-        case OPTION_QUICK: session->quick = true; break;
-        case OPTION_CASE:
-            session->one_cell = true;
-            if (!coverage_cell_parse(optarg, &session->cell))
-                return usage_error(command, "'%s' is no case such as 37:512x3:strided:42", optarg);
-            break;
-        case OPTION_JSON: report_file_set(&session->json, optarg); break;
-        case OPTION_JUNIT: report_file_set(&session->junit, optarg); break;
-        case 'h': *helped = true; return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? report_files_differ(command, &session->json, &session->junit)
-                                 : code;
+    struct session *session = context;
+    (void)option;
+    session->one_cell = true;
+    return coverage_cell_parse(text, &session->cell)
+               ? EXIT_VERIFIED
+               : usage_error(command, "'%s' is no case such as 37:512x3:strided:42", text);
 }
+
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(operation)},
+    {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
+    {"case", 0, OPTION_WORD, .take = take_case},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session *session = calloc(1, sizeof *session); /* too large for the stack */
-    bool helped = false;
-    if (!session) {
-        print_notice("out of memory");
-        return EXIT_DEVICE;
-    }
-    int code = take_options(command, session, argc, argv, &helped);
-    if (code == EXIT_VERIFIED && !helped) {
+    if (!session)
+        return printed(HEALCL_NO_MEMORY);
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON) {
         coverage_sizes_init(&session->sizes, session->quick);
         choose_rows(session);
         if (session->row_count > 0)

@@ -2,8 +2,9 @@
 #ifndef HEALCL_CLI_CLI_H
 #define HEALCL_CLI_CLI_H
 
-#include <getopt.h>
+#include <getopt.h> /* optind */
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/process.h"
@@ -28,12 +29,46 @@ enum command_operands {
     OPERANDS_SHELL, /* the name of a shell */
 };
 
+/* What the value of an option is, and what of it is kept. */
+enum option_kind {
+    OPTION_HELP,
+    OPTION_FLAG,   /* it takes none; a bool becomes true */
+    OPTION_DEVICE, /* a selector: the text, as the next three */
+    OPTION_WORD,
+    OPTION_FILE,
+    OPTION_FOLDER,
+    OPTION_REPORT,  /* a file that is written, "-" for standard output: a struct report_file */
+    OPTION_COUNT,   /* from 1 to most: a uint32_t */
+    OPTION_SECONDS, /* the same */
+    OPTION_BYTES,   /* with a suffix K, M, G or T: a uint64_t */
+    OPTION_NUMBER,  /* the same */
+};
+
+struct command;
+
+struct command_option {
+    const char *name; /* "repeat"; NULL behind the last one */
+    char letter;      /* 0: it has none */
+    enum option_kind kind;
+    size_t member; /* where the value is kept: an offset in the command's struct session */
+    uint32_t most;
+    /* Takes the value instead, unless NULL. Returns EXIT_VERIFIED or a usage error. */
+    int (*take)(const struct command *command, const struct command_option *option, void *session,
+                const char *text);
+};
+
+#define KEPT_IN(name) .member = offsetof(struct session, name)
+#define END_OF_OPTIONS                       \
+    {"help", 'h', OPTION_HELP, .member = 0}, \
+    {                                        \
+        NULL, 0, OPTION_HELP, .member = 0    \
+    }
+
 struct command {
     const char *name;
     const char *summary; /* NULL: left out of the overview, it is for programs */
     const char *help;
-    /* Up to one without a name. Where the value is below 256 it is the option's letter too. */
-    const struct option *options;
+    const struct command_option *options; /* up to END_OF_OPTIONS */
     enum command_operands operands;
     /* argv[0] is the command's name. Returns an exit code. */
     int (*run)(const struct command *command, int argc, char **argv);
@@ -52,20 +87,15 @@ const struct command *command_at(size_t index);
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
-/* The next of the command's options as getopt_long finds it, or -1. ':' also for an option that
- * takes the FILE of a report, and is given another option instead. */
-int next_option(const struct command *command, int argc, char **argv);
+/* Takes the options into *session, and looks whether the operands are as many as the command wants:
+ * they are argv[optind] and what follows. Returns GOES_ON; or the exit code where that was all, for
+ * it was wrong or asked for help. */
+enum { GOES_ON = -1 };
+int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
-/* The usage error behind next_option's '?' and ':'. */
-int option_error(const struct command *command, int found, char **argv);
+bool option_takes_value(const struct command_option *option);
 
 int print_help(const struct command *command);
-
-/* The one FILE behind the options, any number of them, or none: all return EXIT_VERIFIED, or a
- * usage error. */
-int one_file(const struct command *command, int argc, char **argv, const char **file);
-int some_files(const struct command *command, int argc, char **argv);
-int no_file(const struct command *command, int argc, char **argv);
 
 /* "64M", "2G", "1000": bytes with a suffix K, M, G or T (of 1024). */
 bool parse_size(const char *text, uint64_t *bytes);

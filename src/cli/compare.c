@@ -6,13 +6,11 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/compare_setting.h"
-#include "cli/fresh_caches.h"
 #include "cli/progress.h"
-#include "core/arena.h"
-#include "report/compare.h"
-#include "report/junit.h"
-#include "run/new_file.h"
+#include "cli/report_file.h"
+#include "compare/compare.h"
+#include "compare/describe.h"
+#include "compare/fresh_caches.h"
 
 enum {
     REPEAT_MAX = 1000000,
@@ -40,11 +38,6 @@ static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct compariso
     [OUTPUT_HTML] = compare_print_html,
 };
 
-struct output {
-    const char *path; /* NULL: not asked for; "-": standard output */
-    struct new_file file;
-};
-
 /* One `healcl compare`. */
 struct session {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
@@ -56,8 +49,7 @@ struct session {
     bool no_measure, check, judges_times;
     double fail_slower; /* percent */
     uint32_t repeat, timeout;
-    struct output outputs[OUTPUT_COUNT];
-    bool output_on_stdout; /* one of them; no table then */
+    struct report_file outputs[OUTPUT_COUNT];
     struct progress progress;
     struct comparison comparison;
     int interrupted; /* the signal, or 0 */
@@ -207,15 +199,18 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct compa
 
 /* ---------------------------------------------------------------- runs */
 
-/* "healcl run" of a transcript on a device, so often: arguments for people, which end before the
- * file. Returns how many. */
-static size_t run_arguments(const struct session *session, const struct compare_run *run,
-                            const char *repeat, const char *arguments[ARGUMENTS_MAX])
+/* "healcl run" of a transcript on a device, so often. command: where that is told for people,
+ * without what only we want; may be NULL. */
+MUST_CHECK static enum healcl_status run_file(struct session *session, const char *selector,
+                                              size_t transcript, uint32_t repeat,
+                                              const char **command, struct process_result *result,
+                                              struct healcl_error *error)
 {
-    const char *selector = session->comparison.devices[run->device].selector;
-    size_t count = 0;
-    arguments[count++] = "healcl";
-    arguments[count++] = "run";
+    const char *arguments[ARGUMENTS_MAX] = {"healcl", "run"};
+    const char *file = session->files[transcript];
+    size_t count = 2;
+    char times[16];
+    snprintf(times, sizeof times, "%" PRIu32, repeat);
     if (strcmp(selector, COMPARE_REFERENCE) == 0) {
         arguments[count++] = "--reference";
     } else {
@@ -223,22 +218,14 @@ static size_t run_arguments(const struct session *session, const struct compare_
         arguments[count++] = selector;
     }
     arguments[count++] = "--repeat";
-    arguments[count++] = repeat;
-    return count;
-}
-
-/* Runs that, behind which stands what only we want. */
-MUST_CHECK static enum healcl_status start_run(struct session *session,
-                                               const struct compare_run *run,
-                                               const char *arguments[ARGUMENTS_MAX], size_t count,
-                                               struct process_result *result,
-                                               struct healcl_error *error)
-{
+    arguments[count++] = times;
+    arguments[count] = file;
+    if (command)
+        *command = compare_command_line(&session->comparison, arguments + 1, count);
     arguments[count++] = "--quiet";
     arguments[count++] = json_for_us;
     arguments[count++] = "--";
-    arguments[count++] = session->files[run->transcript];
-    arguments[count] = NULL;
+    arguments[count] = file;
     return run_child(session, arguments, session->timeout, result, error);
 }
 
@@ -247,10 +234,9 @@ MUST_CHECK static enum healcl_status run_once(struct session *session,
                                               struct compare_first *first,
                                               struct healcl_error *error)
 {
-    const char *arguments[ARGUMENTS_MAX];
+    const char *selector = session->comparison.devices[run->device].selector;
     struct process_result result;
-    TRY(start_run(session, run, arguments, run_arguments(session, run, "1", arguments), &result,
-                  error));
+    TRY(run_file(session, selector, run->transcript, 1, NULL, &result, error));
     compare_read_first(first, &result);
     process_result_release(&result);
     return HEALCL_OK;
@@ -315,16 +301,11 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
                                              struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
-    const char *file = session->files[run->transcript];
-    const char *arguments[ARGUMENTS_MAX];
-    char repeat[16];
-    snprintf(repeat, sizeof repeat, "%" PRIu32, session->repeat);
-    size_t count = run_arguments(session, run, repeat, arguments);
-    arguments[count] = file;
-    TRY(compare_command_line(comparison, arguments + 1, count, &run->command, error));
-    progress_say(&session->progress, "%s: %s", comparison->devices[run->device].selector, file);
+    const char *selector = comparison->devices[run->device].selector;
     struct process_result result;
-    TRY(start_run(session, run, arguments, count, &result, error));
+    progress_say(&session->progress, "%s: %s", selector, session->files[run->transcript]);
+    TRY(run_file(session, selector, run->transcript, session->repeat, &run->command, &result,
+                 error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
     process_result_release(&result);
     return status == HEALCL_OK ? time_first_results(session, run, error) : status;
@@ -334,16 +315,14 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
 MUST_CHECK static enum healcl_status judge(struct session *session, size_t transcript,
                                            struct healcl_error *error)
 {
-    const char *file = session->files[transcript];
-    const char *const arguments[] = {"healcl",    "run", "--reference", "--quiet",
-                                     json_for_us, "--",  file,          NULL};
     struct compare_run *run;
     TRY(comparison_add_judge(&session->comparison, transcript, &run, error));
     if (!run)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&session->progress, "host reference: %s, which differs", file);
-    TRY(run_child(session, arguments, session->timeout, &result, error));
+    progress_say(&session->progress, "host reference: %s, which differs",
+                 session->files[transcript]);
+    TRY(run_file(session, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
     enum healcl_status status = compare_read_run(&session->comparison, run, &result, error);
     process_result_release(&result);
     return status;
@@ -403,16 +382,17 @@ MUST_CHECK static enum healcl_status describe(struct session *session, struct he
     comparison->judges_times = session->judges_times;
     comparison->fail_slower = session->fail_slower;
     comparison->transcripts =
-        arena_alloc(comparison->arena, session->file_count * sizeof *comparison->transcripts);
+        comparison_alloc(comparison, session->file_count * sizeof *comparison->transcripts);
     if (!comparison->transcripts)
         NO_MEMORY(error);
     for (size_t i = 0; i < session->file_count; i++)
         TRY(compare_describe_file(comparison, session->files[i],
                                   &comparison->transcripts[comparison->transcript_count++], error));
-    TRY(compare_describe_environment(comparison, error));
-    TRY(compare_command_line(comparison, session->arguments, session->argument_count,
-                             &comparison->command, error));
-    return compare_describe_host(comparison, error);
+    compare_describe_environment(comparison);
+    comparison->command =
+        compare_command_line(comparison, session->arguments, session->argument_count);
+    compare_describe_host(comparison, host_memory());
+    return comparison_status(comparison, error);
 }
 
 MUST_CHECK static enum healcl_status add_baselines(struct session *session,
@@ -434,11 +414,8 @@ MUST_CHECK static enum healcl_status add_baselines(struct session *session,
 MUST_CHECK static enum healcl_status compare(struct session *session, struct healcl_error *error)
 {
     TRY(describe(session, error));
-    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
-        struct output *output = &session->outputs[i];
-        if (output->path && strcmp(output->path, "-") != 0)
-            TRY(new_file_open(&output->file, output->path, error));
-    }
+    for (size_t i = 0; i < OUTPUT_COUNT; i++)
+        TRY(report_file_open(&session->outputs[i], error));
     TRY(add_devices(session, error));
     TRY(add_runs(session, error));
     size_t device_count = session->comparison.device_count;
@@ -447,24 +424,22 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
     return run_all(session, device_count, run_count, error);
 }
 
-MUST_CHECK static enum healcl_status print_all(struct session *session, struct healcl_error *error)
+static int print_all(struct session *session)
 {
     struct style style = style_of(stdout);
-    enum healcl_status status = HEALCL_OK;
-    if (!session->output_on_stdout)
-        status = compare_print_table(&session->comparison, &style);
-    for (size_t i = 0; i < OUTPUT_COUNT && status == HEALCL_OK; i++) {
-        struct output *output = &session->outputs[i];
-        if (!output->path)
-            continue;
-        FILE *stream = output->file.stream;
-        status = printers[i](&session->comparison, stream ? stream : stdout);
-        if (status == HEALCL_OK && stream)
-            TRY(new_file_commit(&output->file, error));
+    bool on_stdout = false;
+    int code = EXIT_VERIFIED;
+    for (size_t i = 0; i < OUTPUT_COUNT; i++)
+        on_stdout |= session->outputs[i].on_stdout;
+    if (!on_stdout) /* no table but alone */
+        code = printed(compare_print_table(&session->comparison, &style));
+    for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
+        FILE *stream = report_file_stream(&session->outputs[i]);
+        if (stream)
+            code = report_file_end(&session->outputs[i], printers[i](&session->comparison, stream),
+                                   false);
     }
-    if (status == HEALCL_NO_MEMORY)
-        NO_MEMORY(error);
-    return status;
+    return code;
 }
 
 /* What is slower than allowed, and what could not be judged. */
@@ -517,27 +492,6 @@ static int code_of_runs(const struct comparison *comparison)
                                 : EXIT_VERIFIED;
 }
 
-/* In place of the JSON, and of the JUnit XML. */
-static void write_error(struct session *session, const struct healcl_error *error)
-{
-    static enum healcl_status (*const error_printers[OUTPUT_COUNT])(
-        const char *, const struct healcl_error *,
-        FILE *) = {[OUTPUT_JSON] = report_error_json, [OUTPUT_JUNIT] = report_error_junit};
-    for (size_t i = 0; i < OUTPUT_COUNT; i++) {
-        struct output *output = &session->outputs[i];
-        FILE *stream = output->file.stream;
-        if (output->path && strcmp(output->path, "-") == 0)
-            stream = stdout;
-        if (!stream || !error_printers[i])
-            continue;
-        struct healcl_error unwritten = {.status = HEALCL_OK};
-        if (printed(error_printers[i](NULL, error, stream)) == EXIT_VERIFIED && stream != stdout &&
-            new_file_commit(&output->file, &unwritten) != HEALCL_OK)
-            (void)print_error(NULL, &unwritten, false);
-        healcl_error_clear(&unwritten);
-    }
-}
-
 static int compare_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -546,21 +500,20 @@ static int compare_and_tell(struct session *session)
     if (status == HEALCL_OK)
         status = compare(session, &error);
     progress_end(&session->progress);
-    if (status != HEALCL_OK && !session->interrupted)
-        write_error(session, &error);
-    if (status == HEALCL_OK)
-        status = print_all(session, &error);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK) {
+    if (status == HEALCL_OK)
+        code = print_all(session);
+    else if (!session->interrupted)
+        code = report_files_error(&session->outputs[OUTPUT_JSON], &session->outputs[OUTPUT_JUNIT],
+                                  NULL, &error, false);
+    if (status == HEALCL_OK && code == EXIT_VERIFIED) {
         fflush(stdout); /* what follows stands below the table */
         tell_slowdowns(&session->comparison);
         code = code_of_runs(&session->comparison);
-    } else if (!session->interrupted) {
-        code = print_error(NULL, &error, false);
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
-        new_file_discard(&session->outputs[i].file);
+        report_file_discard(&session->outputs[i]);
     comparison_release(&session->comparison);
     if (session->interrupted)
         raise(session->interrupted);
@@ -569,95 +522,60 @@ static int compare_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum {
-    OPTION_REPEAT = 256,
-    OPTION_TIMEOUT,
-    OPTION_BASELINE,
-    OPTION_FAIL_SLOWER,
-    OPTION_NO_MEASURE,
-    OPTION_CHECK,
-    OPTION_OUTPUT
-};
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-    {"baseline", required_argument, NULL, OPTION_BASELINE},
-    {"fail-slower", required_argument, NULL, OPTION_FAIL_SLOWER},
-    {"no-measure", no_argument, NULL, OPTION_NO_MEASURE},
-    {"check", no_argument, NULL, OPTION_CHECK},
-    {"json", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JSON},
-    {"junit", required_argument, NULL, OPTION_OUTPUT + OUTPUT_JUNIT},
-    {"csv", required_argument, NULL, OPTION_OUTPUT + OUTPUT_CSV},
-    {"markdown", required_argument, NULL, OPTION_OUTPUT + OUTPUT_MARKDOWN},
-    {"html", required_argument, NULL, OPTION_OUTPUT + OUTPUT_HTML},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
-};
-
-static int take_output(const struct command *command, struct session *session,
-                       enum output_kind kind)
+static int take_device(const struct command *command, const struct command_option *option,
+                       void *context, const char *text)
 {
-    session->outputs[kind].path = optarg;
-    size_t on_stdout = 0;
-    for (size_t i = 0; i < OUTPUT_COUNT; i++)
-        on_stdout += session->outputs[i].path && strcmp(session->outputs[i].path, "-") == 0;
-    session->output_on_stdout = on_stdout > 0;
-    return on_stdout > 1 ? usage_error(command, "only one report can go to standard output")
-                         : EXIT_VERIFIED;
-}
-
-static int take_option(const struct command *command, struct session *session, int found)
-{
-    switch (found) {
-    case 'd':
-        if (session->selector_count == COMPARE_DEVICES_MAX)
-            return usage_error(command, "more than %d devices", COMPARE_DEVICES_MAX);
-        session->selectors[session->selector_count++] = optarg;
-        break;
-    case OPTION_BASELINE:
-        if (session->baseline_count == BASELINES_MAX)
-            return usage_error(command, "more than %d baselines", BASELINES_MAX);
-        session->baselines[session->baseline_count++] = optarg;
-        break;
-    case OPTION_REPEAT:
-        if (!parse_count(optarg, REPEAT_MAX, &session->repeat))
-            return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
-                               REPEAT_MAX, optarg);
-        break;
-    case OPTION_TIMEOUT:
-        if (!parse_count(optarg, TIMEOUT_MAX, &session->timeout))
-            return usage_error(command, "--timeout takes seconds from 1 to %d, not '%s'",
-                               TIMEOUT_MAX, optarg);
-        break;
-    case OPTION_FAIL_SLOWER:
-        session->judges_times = true;
-        if (!parse_percent(optarg, &session->fail_slower))
-            return usage_error(command, "--fail-slower takes a percentage such as 10, not '%s'",
-                               optarg);
-        break;
-    case OPTION_NO_MEASURE: session->no_measure = true; break;
-    case OPTION_CHECK: session->check = true; break;
-    default: return take_output(command, session, (enum output_kind)(found - OPTION_OUTPUT));
-    }
+    struct session *session = context;
+    (void)option;
+    if (session->selector_count == COMPARE_DEVICES_MAX)
+        return usage_error(command, "more than %d devices", COMPARE_DEVICES_MAX);
+    session->selectors[session->selector_count++] = text;
     return EXIT_VERIFIED;
 }
+
+static int take_baseline(const struct command *command, const struct command_option *option,
+                         void *context, const char *text)
+{
+    struct session *session = context;
+    (void)option;
+    if (session->baseline_count == BASELINES_MAX)
+        return usage_error(command, "more than %d baselines", BASELINES_MAX);
+    session->baselines[session->baseline_count++] = text;
+    return EXIT_VERIFIED;
+}
+
+static int take_percent(const struct command *command, const struct command_option *option,
+                        void *context, const char *text)
+{
+    struct session *session = context;
+    session->judges_times = true;
+    return parse_percent(text, &session->fail_slower)
+               ? EXIT_VERIFIED
+               : usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
+                             text);
+}
+
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, .take = take_device},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
+    {"timeout", 0, OPTION_SECONDS, KEPT_IN(timeout), .most = TIMEOUT_MAX},
+    {"baseline", 0, OPTION_FILE, .take = take_baseline},
+    {"fail-slower", 0, OPTION_WORD, .take = take_percent},
+    {"no-measure", 0, OPTION_FLAG, KEPT_IN(no_measure)},
+    {"check", 0, OPTION_FLAG, KEPT_IN(check)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
+    {"csv", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_CSV])},
+    {"markdown", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_MARKDOWN])},
+    {"html", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_HTML])},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.timeout = TIMEOUT_DEFAULT};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        if (found == 'h')
-            return print_help(command);
-        if (found == '?' || found == ':')
-            return option_error(command, found, argv);
-        int taken = take_option(command, &session, found);
-        if (taken != EXIT_VERIFIED)
-            return taken;
-    }
-    int code = some_files(command, argc, argv);
-    if (code != EXIT_VERIFIED)
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
         return code;
     if (session.judges_times && session.baseline_count == 0)
         return usage_error(command, "--fail-slower compares with a --baseline, and none is named");

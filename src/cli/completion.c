@@ -3,9 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/options.h"
+#include "lab/bench.h"
 #include "ops/ops.h"
-#include "run/bench.h"
 
 /* ---------------------------------------------------------------- words */
 
@@ -30,14 +29,14 @@ static const char *const *bench_choices(const char *name)
     return NULL;
 }
 
-static bool has_words(const struct command *command, const struct option *option)
+static bool has_words(const struct command *command, const struct command_option *option)
 {
     return strcmp(option->name, "op") == 0 ||
            (command == &command_bench && bench_choices(option->name));
 }
 
 /* The words that an option takes, with blanks between them. */
-static void put_words(const struct command *command, const struct option *option)
+static void put_words(const struct command *command, const struct command_option *option)
 {
     if (strcmp(option->name, "op") != 0) {
         const char *const *choices = bench_choices(option->name);
@@ -57,27 +56,27 @@ static const char *devices_of(const struct command *command)
 
 /* ---------------------------------------------------------------- bash */
 
-static void put_bash_names(const struct option *option)
+static void put_bash_names(const struct command_option *option)
 {
     printf("--%s", option->name);
-    if (option->val < 256)
-        printf(" | -%c", option->val);
+    if (option->letter)
+        printf(" | -%c", option->letter);
 }
 
 /* What is completed behind an option that takes a value. */
-static void put_bash_value(const struct command *command, const struct option *option)
+static void put_bash_value(const struct command *command, const struct command_option *option)
 {
-    if (option->has_arg != required_argument)
+    if (!option_takes_value(option))
         return;
     fputs("        ", stdout);
     put_bash_names(option);
     fputs(") ", stdout);
-    switch (option_value_of(option->name)) {
-    case VALUE_DEVICE: printf("kind=device choices='%s' ;;\n", devices_of(command)); return;
-    case VALUE_REPORT:
-    case VALUE_FILE: puts("kind=file ;;"); return;
-    case VALUE_FOLDER: puts("kind=folder ;;"); return;
-    case VALUE_OTHER: break;
+    switch (option->kind) {
+    case OPTION_DEVICE: printf("kind=device choices='%s' ;;\n", devices_of(command)); return;
+    case OPTION_REPORT:
+    case OPTION_FILE: puts("kind=file ;;"); return;
+    case OPTION_FOLDER: puts("kind=folder ;;"); return;
+    default: break;
     }
     if (has_words(command, option)) {
         fputs("kind=words choices='", stdout);
@@ -101,13 +100,13 @@ static void put_bash_operands(enum command_operands operands)
 static void put_bash_command(const struct command *command)
 {
     printf("    1:%s)\n        options='", command->name);
-    for (const struct option *option = command->options; option->name; option++) {
+    for (const struct command_option *option = command->options; option->name; option++) {
         printf("%s--%s", option > command->options ? " " : "", option->name);
-        if (option->val < 256)
-            printf(" -%c", option->val);
+        if (option->letter)
+            printf(" -%c", option->letter);
     }
     puts("'\n        case $option in");
-    for (const struct option *option = command->options; option->name; option++)
+    for (const struct command_option *option = command->options; option->name; option++)
         put_bash_value(command, option);
     put_bash_operands(command->operands);
     puts("        esac ;;");
@@ -192,16 +191,16 @@ static void put_bash(void)
 
 /* ---------------------------------------------------------------- zsh */
 
-static void put_zsh_value(const struct command *command, const struct option *option)
+static void put_zsh_value(const struct command *command, const struct command_option *option)
 {
-    if (option->has_arg != required_argument)
+    if (!option_takes_value(option))
         return;
-    switch (option_value_of(option->name)) {
-    case VALUE_DEVICE: printf(":device: _healcl_devices %s", devices_of(command)); return;
-    case VALUE_REPORT:
-    case VALUE_FILE: fputs(":file:_files", stdout); return;
-    case VALUE_FOLDER: fputs(":folder:_files -/", stdout); return;
-    case VALUE_OTHER: break;
+    switch (option->kind) {
+    case OPTION_DEVICE: printf(":device: _healcl_devices %s", devices_of(command)); return;
+    case OPTION_REPORT:
+    case OPTION_FILE: fputs(":file:_files", stdout); return;
+    case OPTION_FOLDER: fputs(":folder:_files -/", stdout); return;
+    default: break;
     }
     printf(":%s:", option->name);
     if (!has_words(command, option))
@@ -212,22 +211,22 @@ static void put_zsh_value(const struct command *command, const struct option *op
 }
 
 /* Whether an option can be given more than once. */
-static bool repeats(const struct command *command, const struct option *option)
+static bool repeats(const struct command *command, const struct command_option *option)
 {
     return command == &command_compare &&
            (strcmp(option->name, "device") == 0 || strcmp(option->name, "baseline") == 0);
 }
 
-static void put_zsh_option(const struct command *command, const struct option *option)
+static void put_zsh_option(const struct command *command, const struct command_option *option)
 {
-    const bool takes_value = option->has_arg == required_argument;
+    const bool takes_value = option_takes_value(option);
     const char *star = repeats(command, option) ? "*" : "";
     printf(" \\\n            '%s--%s%s", star, option->name, takes_value ? "=" : "");
     put_zsh_value(command, option);
     putchar('\'');
-    if (option->val >= 256)
+    if (!option->letter)
         return;
-    printf(" \\\n            '%s-%c%s", star, option->val, takes_value ? "+" : "");
+    printf(" \\\n            '%s-%c%s", star, option->letter, takes_value ? "+" : "");
     put_zsh_value(command, option);
     putchar('\'');
 }
@@ -235,7 +234,7 @@ static void put_zsh_option(const struct command *command, const struct option *o
 static void put_zsh_command(const struct command *command)
 {
     printf("        %s) _arguments -s", command->name);
-    for (const struct option *option = command->options; option->name; option++)
+    for (const struct command_option *option = command->options; option->name; option++)
         put_zsh_option(command, option);
     switch (command->operands) {
     case OPERANDS_NONE: break;
@@ -293,12 +292,13 @@ static void put_zsh(void)
 
 /* ---------------------------------------------------------------- options */
 
-static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+static const struct command_option options[] = {END_OF_OPTIONS};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    for (int found; (found = next_option(command, argc, argv)) != -1;)
-        return found == 'h' ? print_help(command) : option_error(command, found, argv);
+    int code = take_arguments(command, argc, argv, NULL);
+    if (code != GOES_ON)
+        return code;
     if (optind == argc)
         return usage_error(command, "no shell is named: bash or zsh");
     if (optind + 1 < argc)

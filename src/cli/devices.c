@@ -11,6 +11,13 @@
 
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
 
+/* One `healcl devices`. */
+struct session {
+    const char *selector;
+    struct report_file json;
+    bool measures, only_tests, no_tests;
+};
+
 static const char *selector_of(const struct device_info *info, char selector[SELECTOR_SIZE])
 {
     snprintf(selector, SELECTOR_SIZE, "%u:%u", info->platform_index, info->device_index);
@@ -157,8 +164,10 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     return rates;
 }
 
-static int print_devices(const char *selector, struct report_file *json, bool measures, bool tests)
+static int print_devices(struct session *session)
 {
+    const char *selector = session->selector;
+    struct report_file *json = &session->json;
     struct device_listing listing;
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -174,11 +183,12 @@ static int print_devices(const char *selector, struct report_file *json, bool me
     const size_t count = listing.count;
     struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
     struct device_rates *rates = NULL;
-    if (measures && count > 0 && (!selector || best < count))
+    if (session->measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
     int testing = EXIT_VERIFIED;
     if (self_tests)
-        testing = test_all(list, count, tests && !measures, rates, self_tests);
+        testing =
+            test_all(list, count, !session->no_tests && !session->measures, rates, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
     const struct devices_facts facts = {list,           self_tests,         count, best, rates,
                                         listing.faults, listing.fault_count};
@@ -201,41 +211,27 @@ static int print_devices(const char *selector, struct report_file *json, bool me
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_MEASURE, OPTION_SELF_TEST, OPTION_NO_SELF_TEST };
-
-static const struct option options[] = {{"device", required_argument, NULL, 'd'},
-                                        {"json", required_argument, NULL, OPTION_JSON},
-                                        {"measure", no_argument, NULL, OPTION_MEASURE},
-                                        {"self-test", no_argument, NULL, OPTION_SELF_TEST},
-                                        {"no-self-test", no_argument, NULL, OPTION_NO_SELF_TEST},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"measure", 0, OPTION_FLAG, KEPT_IN(measures)},
+    {"self-test", 0, OPTION_FLAG, KEPT_IN(only_tests)},
+    {"no-self-test", 0, OPTION_FLAG, KEPT_IN(no_tests)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    const char *selector = NULL;
-    struct report_file json = {.path = NULL};
-    bool measures = false, only_tests = false, no_tests = false;
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': selector = optarg; break;
-        case OPTION_JSON: report_file_set(&json, optarg); break;
-        case OPTION_MEASURE: measures = true; break;
-        case OPTION_SELF_TEST: only_tests = true; break;
-        case OPTION_NO_SELF_TEST: no_tests = true; break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = no_file(command, argc, argv);
-    if (code != EXIT_VERIFIED)
+    struct session session = {.selector = NULL};
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
         return code;
-    if (only_tests)
-        return test_device(selector);
-    code = report_file_begin(&json);
+    if (session.only_tests)
+        return test_device(session.selector);
+    code = report_file_begin(&session.json);
     if (code == EXIT_VERIFIED)
-        code = print_devices(selector, &json, measures, !no_tests);
-    report_file_discard(&json);
+        code = print_devices(&session);
+    report_file_discard(&session.json);
     return code;
 }
 

@@ -116,30 +116,21 @@ static int diagnose_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256 };
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"output", required_argument, NULL, 'o'},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"output", 'o', OPTION_FILE, KEPT_IN(case_path)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session.selector = optarg; break;
-        case 'o': session.case_path = optarg; break;
-        case OPTION_JSON: report_file_set(&session.json, optarg); break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = one_file(command, argc, argv, &session.file);
-    return code == EXIT_VERIFIED ? diagnose_and_tell(&session) : code;
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
+    session.file = argv[optind];
+    return diagnose_and_tell(&session);
 }
 
 const struct command command_diagnose = {

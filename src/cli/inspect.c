@@ -3,7 +3,8 @@
 #include "cli/report_file.h"
 #include "plan/transcript.h"
 
-struct inspection {
+/* One `healcl inspect`. */
+struct session {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
@@ -13,87 +14,68 @@ struct inspection {
     struct healcl_device *device; /* only for its kernels */
 };
 
-MUST_CHECK static enum healcl_status open_all(struct inspection *inspection,
-                                              struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
 {
-    TRY(report_file_open(&inspection->json, error));
-    TRY(healcl_transcript_open(inspection->file, &inspection->limits, &inspection->transcript,
-                               error));
-    return inspection->kernels
-               ? healcl_device_open(inspection->selector, &inspection->device, error)
-               : HEALCL_OK;
+    TRY(report_file_open(&session->json, error));
+    TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
+    return session->kernels ? healcl_device_open(session->selector, &session->device, error)
+                            : HEALCL_OK;
 }
 
-static int tell(struct inspection *inspection)
+static int tell(struct session *session)
 {
-    const struct plan *plan = inspection->transcript->plan;
+    const struct plan *plan = session->transcript->plan;
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!inspection->json.on_stdout)
-        code = printed(report_plan(inspection->file, plan, &style));
-    if (!inspection->json.on_stdout && inspection->device && code == EXIT_VERIFIED)
-        code = printed(report_kernels(plan, inspection->device, &style));
-    FILE *stream = report_file_stream(&inspection->json);
+    if (!session->json.on_stdout)
+        code = printed(report_plan(session->file, plan, &style));
+    if (!session->json.on_stdout && session->device && code == EXIT_VERIFIED)
+        code = printed(report_kernels(plan, session->device, &style));
+    FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return code;
-    int json_code = report_file_end(
-        &inspection->json, report_plan_json(inspection->file, plan, inspection->device, stream),
-        inspection->verbose);
+    int json_code = report_file_end(&session->json,
+                                    report_plan_json(session->file, plan, session->device, stream),
+                                    session->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
 
-static int inspect(struct inspection *inspection)
+static int inspect(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = open_all(inspection, &error) == HEALCL_OK
-                   ? tell(inspection)
-                   : report_files_error(&inspection->json, NULL, inspection->file, &error,
-                                        inspection->verbose);
+    int code =
+        open_all(session, &error) == HEALCL_OK
+            ? tell(session)
+            : report_files_error(&session->json, NULL, session->file, &error, session->verbose);
     healcl_error_clear(&error);
-    healcl_device_close(inspection->device);
-    healcl_transcript_close(inspection->transcript);
-    report_file_discard(&inspection->json);
+    healcl_device_close(session->device);
+    healcl_transcript_close(session->transcript);
+    report_file_discard(&session->json);
     return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_KERNELS, OPTION_LIMIT, OPTION_WORK };
-
-static const struct option options[] = {{"device", required_argument, NULL, 'd'},
-                                        {"kernels", no_argument, NULL, OPTION_KERNELS},
-                                        {"json", required_argument, NULL, OPTION_JSON},
-                                        {"memory-limit", required_argument, NULL, OPTION_LIMIT},
-                                        {"work-limit", required_argument, NULL, OPTION_WORK},
-                                        {"verbose", no_argument, NULL, 'v'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
+    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct inspection inspection = {.file = NULL};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case OPTION_JSON: report_file_set(&inspection.json, optarg); break;
-        case 'd': inspection.selector = optarg; break;
-        case OPTION_KERNELS: inspection.kernels = true; break;
-        case 'v': inspection.verbose = true; break;
-        case OPTION_LIMIT:
-            if (!parse_size(optarg, &inspection.limits.memory_bytes))
-                return usage_error(command, "'%s' is no size such as 512M", optarg);
-            break;
-        case OPTION_WORK:
-            if (!parse_size(optarg, &inspection.limits.work))
-                return usage_error(command, "'%s' is no number such as 4T", optarg);
-            break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = one_file(command, argc, argv, &inspection.file);
-    if (inspection.selector && !inspection.kernels)
+    struct session session = {.file = NULL};
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
+    if (session.selector && !session.kernels)
         return usage_error(command, "--device goes with --kernels");
-    return code == EXIT_VERIFIED ? inspect(&inspection) : code;
+    session.file = argv[optind];
+    return inspect(&session);
 }
 
 const struct command command_inspect = {

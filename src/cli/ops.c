@@ -2,15 +2,22 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 
-static int list(struct report_file *json, bool markdown, bool kernels)
+/* One `healcl ops`. */
+struct session {
+    struct report_file json;
+    bool markdown, kernels;
+};
+
+static int list(struct session *session)
 {
+    struct report_file *json = &session->json;
     struct style style = style_of(stdout);
     int code = report_file_begin(json);
     if (code != EXIT_VERIFIED)
         return code;
-    if (markdown)
+    if (session->markdown)
         report_operations_markdown(stdout);
-    else if (kernels)
+    else if (session->kernels)
         report_kernels_markdown(stdout);
     else if (!json->on_stdout)
         report_operations(&style);
@@ -22,31 +29,22 @@ static int list(struct report_file *json, bool markdown, bool kernels)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_MARKDOWN, OPTION_KERNELS };
-
-static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
-                                        {"markdown", no_argument, NULL, OPTION_MARKDOWN},
-                                        {"kernels", no_argument, NULL, OPTION_KERNELS},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct command_option options[] = {
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"markdown", 0, OPTION_FLAG, KEPT_IN(markdown)},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
+    END_OF_OPTIONS,
+};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct report_file json = {.path = NULL};
-    bool markdown = false, kernels = false;
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case OPTION_JSON: report_file_set(&json, optarg); break;
-        case OPTION_MARKDOWN: markdown = true; break;
-        case OPTION_KERNELS: kernels = true; break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = no_file(command, argc, argv);
-    if (code == EXIT_VERIFIED && markdown + kernels + json.on_stdout > 1)
-        code = usage_error(command, "only one report can go to standard output");
-    return code == EXIT_VERIFIED ? list(&json, markdown, kernels) : code;
+    struct session session = {.markdown = false};
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
+    if (session.markdown + session.kernels + session.json.on_stdout > 1)
+        return usage_error(command, "only one report can go to standard output");
+    return list(&session);
 }
 
 const struct command command_ops = {

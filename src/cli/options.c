@@ -1,41 +1,26 @@
-#include "cli/options.h"
+#include "cli/cli.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "cli/nearest.h"
+#include "cli/report_file.h"
 
 enum { OPTIONS_MAX = 64 };
 
-enum option_value option_value_of(const char *name)
+bool option_takes_value(const struct command_option *option)
 {
-    static const struct {
-        const char *name;
-        enum option_value value;
-    } known[] = {
-        {"device", VALUE_DEVICE}, {"json", VALUE_REPORT}, {"junit", VALUE_REPORT},
-        {"csv", VALUE_REPORT},    {"html", VALUE_REPORT}, {"markdown", VALUE_REPORT},
-        {"trace", VALUE_FILE},    {"output", VALUE_FILE}, {"baseline", VALUE_FILE},
-        {"dump", VALUE_FOLDER},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].name, name) == 0)
-            return known[i].value;
-    return VALUE_OTHER;
-}
-
-static bool takes_report(const struct option *option)
-{
-    return option->has_arg == required_argument && option_value_of(option->name) == VALUE_REPORT;
+    return option->kind != OPTION_FLAG && option->kind != OPTION_HELP;
 }
 
 /* The option that text, of so many characters, names: whole, or as the beginning of this one alone.
  * NULL where there is none; *count tells of how many it is the beginning. */
-static const struct option *find_option(const struct command *command, const char *text,
-                                        size_t length, int *count)
+static const struct command_option *find_option(const struct command *command, const char *text,
+                                                size_t length, int *count)
 {
-    const struct option *found = NULL;
+    const struct command_option *found = NULL;
     *count = 0;
-    for (const struct option *option = command->options; option->name; option++) {
+    for (const struct command_option *option = command->options; option->name; option++) {
         if (strncmp(option->name, text, length) != 0)
             continue;
         (*count)++;
@@ -48,47 +33,13 @@ static const struct option *find_option(const struct command *command, const cha
     return *count == 1 ? found : NULL;
 }
 
-/* ---------------------------------------------------------------- getopt */
-
-/* ":d:qvh" */
-static void list_letters(const struct option *option, char letters[3 * OPTIONS_MAX])
-{
-    *letters++ = ':';
-    for (int i = 1; option->name && i < OPTIONS_MAX; i++, option++) {
-        if (option->val >= 256)
-            continue;
-        *letters++ = (char)option->val;
-        if (option->has_arg == required_argument)
-            *letters++ = ':';
-    }
-    *letters = 0;
-}
-
-int next_option(const struct command *command, int argc, char **argv)
-{
-    char letters[3 * OPTIONS_MAX];
-    int index = -1;
-    list_letters(command->options, letters);
-    opterr = 0;
-    const int found = getopt_long(argc, argv, letters, command->options, &index);
-    if (index < 0 || found == '?' || found == ':' || !takes_report(&command->options[index]))
-        return found;
-    /* A file whose name begins with a dash can still be had, behind "=". */
-    const bool is_apart = optarg == argv[optind - 1];
-    const bool is_option = is_apart && optarg[0] == '-' && optarg[1] != 0;
-    if (optarg[0] != 0 && !is_option)
-        return found;
-    optind -= is_apart;
-    return ':';
-}
-
 /* ---------------------------------------------------------------- errors */
 
 static int value_error(const struct command *command, const char *text, size_t length)
 {
     int count;
-    const struct option *option = find_option(command, text + 2, length - 2, &count);
-    if (option && takes_report(option))
+    const struct command_option *option = find_option(command, text + 2, length - 2, &count);
+    if (option && option->kind == OPTION_REPORT)
         return usage_error(command, "option '%.*s' needs a FILE, or - for standard output",
                            (int)length, text);
     return usage_error(command, "option '%.*s' needs a value", (int)length, text);
@@ -98,7 +49,7 @@ static int value_error(const struct command *command, const char *text, size_t l
 static int ambiguity_error(const struct command *command, const char *text, size_t length)
 {
     char names[512] = "";
-    for (const struct option *option = command->options; option->name; option++) {
+    for (const struct command_option *option = command->options; option->name; option++) {
         const size_t used = strlen(names);
         if (strncmp(option->name, text + 2, length - 2) == 0)
             snprintf(names + used, sizeof names - used, "%s--%s", used > 0 ? " or " : "",
@@ -112,8 +63,8 @@ static int unknown_option_error(const struct command *command, const char *text,
     const char *names[OPTIONS_MAX];
     char word[OPTIONS_MAX] = "";
     size_t count = 0;
-    for (const struct option *option = command->options; option->name && count < OPTIONS_MAX;
-         option++)
+    for (const struct command_option *option = command->options;
+         option->name && count < OPTIONS_MAX; option++)
         names[count++] = option->name;
     if (length - 2 < sizeof word)
         memcpy(word, text + 2, length - 2);
@@ -124,7 +75,8 @@ static int unknown_option_error(const struct command *command, const char *text,
     return EXIT_USAGE;
 }
 
-int option_error(const struct command *command, int found, char **argv)
+/* What getopt_long found to be wrong: '?', or ':' where a value is missing. */
+static int option_error(const struct command *command, int found, char **argv)
 {
     const char *text = argv[optind - 1];
     int count;
@@ -150,32 +102,129 @@ static int missing_file_error(const struct command *command, int argc, char **ar
 {
     const char *last = argc > 2 ? argv[argc - 2] : "";
     int count;
-    const struct option *option = strncmp(last, "--", 2) == 0
-                                      ? find_option(command, last + 2, strlen(last) - 2, &count)
-                                      : NULL;
-    if (option && takes_report(option))
+    const struct command_option *option =
+        strncmp(last, "--", 2) == 0 ? find_option(command, last + 2, strlen(last) - 2, &count)
+                                    : NULL;
+    if (option && option->kind == OPTION_REPORT)
         return usage_error(command, "no FILE is named: %s writes to '%s'", last, argv[argc - 1]);
     return usage_error(command, "no FILE is named");
 }
 
-int one_file(const struct command *command, int argc, char **argv, const char **file)
+static int check_operands(const struct command *command, int argc, char **argv)
 {
-    if (optind == argc)
-        return missing_file_error(command, argc, argv);
-    if (optind + 1 < argc)
-        return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
-    *file = argv[optind];
+    const int count = argc - optind;
+    switch (command->operands) {
+    case OPERANDS_NONE:
+        return count > 0 ? usage_error(command, "unexpected argument '%s'", argv[optind]) : GOES_ON;
+    case OPERANDS_FILE:
+        if (count > 1)
+            return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
+        return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
+    case OPERANDS_FILES: return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
+    case OPERANDS_SHELL: break;
+    }
+    return GOES_ON;
+}
+
+/* ---------------------------------------------------------------- taking them */
+
+/* For getopt_long, with the letters as ":d:qvh". */
+static void list_options(const struct command_option *list, struct option options[OPTIONS_MAX],
+                         char letters[2 * OPTIONS_MAX])
+{
+    int count = 0;
+    *letters++ = ':';
+    for (const struct command_option *option = list; option->name; option++, count++) {
+        const bool takes_value = option_takes_value(option);
+        options[count] =
+            (struct option){option->name, takes_value ? required_argument : no_argument, NULL,
+                            option->letter ? option->letter : 256 + count};
+        if (option->letter)
+            *letters++ = option->letter;
+        if (option->letter && takes_value)
+            *letters++ = ':';
+    }
+    options[count] = (struct option){NULL, 0, NULL, 0};
+    *letters = 0;
+}
+
+/* Whether a report's FILE is missing, for another option stands there. A file whose name begins
+ * with a dash can still be had, behind "=". */
+static bool file_is_missing(char **argv)
+{
+    const bool is_apart = optarg == argv[optind - 1];
+    const bool is_option = is_apart && optarg[0] == '-' && optarg[1] != 0;
+    if (optarg[0] != 0 && !is_option)
+        return false;
+    optind -= is_apart;
+    return true;
+}
+
+static int take_value(const struct command *command, const struct command_option *option,
+                      void *session)
+{
+    void *member = (char *)session + option->member;
+    if (option->take)
+        return option->take(command, option, session, optarg);
+    switch (option->kind) {
+    case OPTION_HELP: break;
+    case OPTION_FLAG: *(bool *)member = true; break;
+    case OPTION_DEVICE:
+    case OPTION_WORD:
+    case OPTION_FILE:
+    case OPTION_FOLDER: *(const char **)member = optarg; break;
+    case OPTION_REPORT: report_file_set(member, optarg); break;
+    case OPTION_COUNT:
+    case OPTION_SECONDS:
+        if (!parse_count(optarg, option->most, member))
+            return usage_error(command, "--%s takes %s from 1 to %" PRIu32 ", not '%s'",
+                               option->name, option->kind == OPTION_COUNT ? "a number" : "seconds",
+                               option->most, optarg);
+        break;
+    case OPTION_BYTES:
+        if (!parse_size(optarg, member))
+            return usage_error(command, "'%s' is no size such as 512M", optarg);
+        break;
+    case OPTION_NUMBER:
+        if (!parse_size(optarg, member))
+            return usage_error(command, "'%s' is no number such as 4T", optarg);
+        break;
+    }
     return EXIT_VERIFIED;
 }
 
-int some_files(const struct command *command, int argc, char **argv)
+static int check_reports(const struct command *command, const void *session)
 {
-    return optind < argc ? EXIT_VERIFIED : missing_file_error(command, argc, argv);
+    int on_stdout = 0;
+    for (const struct command_option *option = command->options; option->name; option++)
+        if (option->kind == OPTION_REPORT)
+            on_stdout +=
+                ((const struct report_file *)((const char *)session + option->member))->on_stdout;
+    return on_stdout > 1 ? usage_error(command, "only one report can go to standard output")
+                         : GOES_ON;
 }
 
-int no_file(const struct command *command, int argc, char **argv)
+int take_arguments(const struct command *command, int argc, char **argv, void *session)
 {
-    if (optind < argc)
-        return usage_error(command, "unexpected argument '%s'", argv[optind]);
-    return EXIT_VERIFIED;
+    struct option options[OPTIONS_MAX];
+    char letters[2 * OPTIONS_MAX];
+    list_options(command->options, options, letters);
+    opterr = 0;
+    for (int found; (found = getopt_long(argc, argv, letters, options, NULL)) != -1;) {
+        if (found == '?' || found == ':')
+            return option_error(command, found, argv);
+        size_t at = 0;
+        while (options[at].val != found)
+            at++;
+        const struct command_option *option = &command->options[at];
+        if (option->kind == OPTION_HELP)
+            return print_help(command);
+        if (option->kind == OPTION_REPORT && file_is_missing(argv))
+            return option_error(command, ':', argv);
+        const int code = take_value(command, option, session);
+        if (code != EXIT_VERIFIED)
+            return code;
+    }
+    const int code = check_operands(command, argc, argv);
+    return code == GOES_ON ? check_reports(command, session) : code;
 }

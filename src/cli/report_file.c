@@ -12,14 +12,6 @@ void report_file_set(struct report_file *output, const char *path)
     output->on_stdout = strcmp(path, "-") == 0;
 }
 
-int report_files_differ(const struct command *command, const struct report_file *a,
-                        const struct report_file *b)
-{
-    return a->on_stdout && b->on_stdout
-               ? usage_error(command, "only one report can go to standard output")
-               : EXIT_VERIFIED;
-}
-
 static void turn_stdout_away(struct report_file *output)
 {
     fflush(stdout);

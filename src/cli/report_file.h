@@ -19,10 +19,6 @@ struct report_file {
 /* path: the option's, "-" for standard output. */
 void report_file_set(struct report_file *output, const char *path);
 
-/* A usage error where both are standard output, else EXIT_VERIFIED. */
-int report_files_differ(const struct command *command, const struct report_file *a,
-                        const struct report_file *b);
-
 /* Opens the file, if it is to be one. What drivers print on standard output from here on goes to
  * standard error where the report goes to standard output. */
 MUST_CHECK enum healcl_status report_file_open(struct report_file *output,

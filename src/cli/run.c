@@ -21,9 +21,9 @@ enum {
 
 /* One `healcl run`. */
 struct session {
-    const char *file, *selector, *trace_path, *dump_dir;
+    const char *selector, *trace_path, *dump_dir;
     struct report_file json, junit;
-    bool reference, no_verify, no_warm_up, quiet, verbose;
+    bool reference, no_warm_up, quiet, verbose;
     uint32_t repeat;
     struct healcl_limits limits; /* memory_bytes 0: by the device */
     struct new_file trace_file;
@@ -31,20 +31,18 @@ struct session {
     uint64_t start;      /* of the command */
 
     struct progress progress;
-    char repetition[48];  /* what runs now, e.g. "run 2 of 5, " */
-    uint32_t repetitions; /* that have begun, those of all phases */
-    size_t segment;       /* that runs now */
-    bool differs;         /* a difference was told */
-    struct run_difference *differences;
-    size_t difference_count;
+    char repetition[48];                /* what runs now, e.g. "run 2 of 5, " */
+    uint32_t repetitions;               /* that have begun, those of all phases */
+    size_t segment;                     /* that runs now */
+    bool differs;                       /* a difference was told */
+    struct run_difference *differences; /* facts.difference_count of them */
 
     struct device_info info; /* of the device that was chosen */
     struct device_tuning tuning;
     struct healcl_device *device;
     struct healcl_transcript *transcript;
     struct healcl_report *report;
-    uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
-    uint64_t first_result_nanoseconds; /* from start until the first repetition was verified */
+    struct run_facts facts; /* what is known until now */
 };
 
 /* Text for people; standard output, unless that is to be a report. */
@@ -67,8 +65,8 @@ static void on_difference(void *context, const char *line)
     fprintf(text_stream(session), "%s\n", clean);
     fflush(text_stream(session));
     progress_resume(&session->progress);
-    if (session->differences && session->difference_count < DIFFERENCES_KEPT)
-        session->differences[session->difference_count++] =
+    if (session->differences && session->facts.difference_count < DIFFERENCES_KEPT)
+        session->differences[session->facts.difference_count++] =
             (struct run_difference){clean, session->segment};
     else
         free(clean);
@@ -80,15 +78,15 @@ static void on_warning(void *context, const char *line)
     if (session->quiet)
         return;
     progress_pause(&session->progress);
-    print_notice("%s: warning: %s", session->file, line);
+    print_notice("%s: warning: %s", session->facts.file, line);
     progress_resume(&session->progress);
 }
 
 /* Once a repetition has been verified. */
 static void note_first_result(struct session *session)
 {
-    if (session->first_result_nanoseconds == 0)
-        session->first_result_nanoseconds = monotonic_nanoseconds() - session->start;
+    if (session->facts.first_result_nanoseconds == 0)
+        session->facts.first_result_nanoseconds = monotonic_nanoseconds() - session->start;
 }
 
 static void on_repetition(void *context, enum healcl_phase phase, uint32_t number, uint32_t count)
@@ -144,7 +142,7 @@ MUST_CHECK static enum healcl_status choose_device(struct session *session,
     if (status == HEALCL_OK)
         session->info = list[index];
     free(list);
-    session->open_device_nanoseconds = monotonic_nanoseconds() - begin;
+    session->facts.open_device_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
 }
 
@@ -152,8 +150,8 @@ static void announce_reading(struct session *session)
 {
     struct stat about;
     char text[UNIT_TEXT_SIZE];
-    if (stat(session->file, &about) == 0 && S_ISREG(about.st_mode))
-        progress_say(&session->progress, "reading %s (%s)", session->file,
+    if (stat(session->facts.file, &about) == 0 && S_ISREG(about.st_mode))
+        progress_say(&session->progress, "reading %s (%s)", session->facts.file,
                      text_bytes((uint64_t)about.st_size, text));
 }
 
@@ -169,9 +167,9 @@ MUST_CHECK static enum healcl_status open_transcript(struct session *session, bo
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(session->trace, "start-up", "read and plan");
     enum healcl_status status =
-        healcl_transcript_open(session->file, &limits, &session->transcript, error);
+        healcl_transcript_open(session->facts.file, &limits, &session->transcript, error);
     trace_end(session->trace, span);
-    session->open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
+    session->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
 }
 
@@ -198,7 +196,7 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     enum healcl_status status = healcl_device_open(selector, &session->device, error);
     trace_end(session->trace, span);
     TRY(status);
-    session->open_device_nanoseconds += monotonic_nanoseconds() - begin;
+    session->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
     session->tuning = session->device->tuning;
     warn_of_memory(session);
     return status;
@@ -235,7 +233,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     }
     TRY(open_all(session, error));
     struct healcl_run_options options = {
-        .no_verify = session->no_verify,
+        .no_verify = session->facts.no_verify,
         .no_warm_up = session->no_warm_up || !shows_times(session),
         .profile = session->json.path || session->trace_path || session->verbose,
         .repeat = session->repeat,
@@ -256,34 +254,30 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
 
 /* ---------------------------------------------------------------- telling the end */
 
-static struct run_facts facts_of(const struct session *session)
+/* Of a run that came to its end. */
+static void complete_facts(struct session *session)
 {
-    return (struct run_facts){.file = session->file,
-                              .plan = session->transcript->plan,
-                              .device = session->reference ? NULL : &session->info,
-                              .tuning = session->reference ? NULL : &session->tuning,
-                              .report = session->report,
-                              .no_verify = session->no_verify,
-                              .total_nanoseconds = monotonic_nanoseconds() - session->start,
-                              .open_device_nanoseconds = session->open_device_nanoseconds,
-                              .open_transcript_nanoseconds = session->open_transcript_nanoseconds,
-                              .first_result_nanoseconds = session->first_result_nanoseconds,
-                              .differences = session->differences,
-                              .difference_count = session->difference_count};
+    struct run_facts *facts = &session->facts;
+    facts->plan = session->transcript->plan;
+    facts->device = session->reference ? NULL : &session->info;
+    facts->tuning = session->reference ? NULL : &session->tuning;
+    facts->report = session->report;
+    facts->differences = session->differences;
 }
 
 /* The JSON, and the JUnit XML. */
 static int write_reports(struct session *session)
 {
-    struct run_facts facts = facts_of(session);
+    struct run_facts *facts = &session->facts;
     int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
+    facts->total_nanoseconds = monotonic_nanoseconds() - session->start;
     FILE *stream = report_file_stream(&session->json);
     if (stream)
-        code = report_file_end(&session->json, report_run_json(&facts, stream), session->verbose);
+        code = report_file_end(&session->json, report_run_json(facts, stream), session->verbose);
     stream = report_file_stream(&session->junit);
     if (stream)
         junit_code =
-            report_file_end(&session->junit, report_run_junit(&facts, stream), session->verbose);
+            report_file_end(&session->junit, report_run_junit(facts, stream), session->verbose);
     return code == EXIT_VERIFIED ? junit_code : code;
 }
 
@@ -294,12 +288,12 @@ static int write_trace(struct session *session)
     if (!trace)
         return EXIT_VERIFIED;
     trace_finish(trace);
-    report_trace(session->file, session->reference ? "reference" : session->info.name,
+    report_trace(session->facts.file, session->reference ? "reference" : session->info.name,
                  session->info.driver, trace, session->trace_file.stream);
     if (trace->dropped > 0 && !session->quiet)
         print_notice("%s: warning: the trace leaves out %" PRIu64
                      " spans, those after the first %zu",
-                     session->file, trace->dropped, trace->count);
+                     session->facts.file, trace->dropped, trace->count);
     struct healcl_error error = {.status = HEALCL_OK};
     if (new_file_commit(&session->trace_file, &error) == HEALCL_OK)
         return EXIT_VERIFIED;
@@ -310,21 +304,21 @@ static int write_trace(struct session *session)
 
 static int finish_failed(struct session *session, const struct healcl_error *error)
 {
-    int code =
-        report_files_error(&session->json, &session->junit, session->file, error, session->verbose);
+    int code = report_files_error(&session->json, &session->junit, session->facts.file, error,
+                                  session->verbose);
     (void)write_trace(session);
     return finish_output(code);
 }
 
 static int finish_run(struct session *session)
 {
-    struct run_facts facts = facts_of(session);
+    complete_facts(session);
     struct style style = style_of(text_stream(session));
     int printing = EXIT_VERIFIED;
     if (!session->quiet && text_stream(session) == stdout) {
         if (session->differs)
             putc('\n', stdout);
-        printing = printed(report_run(&facts, &style, session->verbose));
+        printing = printed(report_run(&session->facts, &style, session->verbose));
     }
     int report_code = write_reports(session);
     printing = printing == EXIT_VERIFIED ? report_code : printing;
@@ -333,7 +327,7 @@ static int finish_run(struct session *session)
     printing = finish_output(printing);
     if (session->report->verdict != HEALCL_DIFFERS)
         return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", session->file,
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", session->facts.file,
                  session->report->results_different, session->report->results,
                  session->report->results == 1 ? "" : "s",
                  session->report->results_different == 1 ? "s" : "");
@@ -367,7 +361,7 @@ static int run_and_finish(struct session *session)
     report_file_discard(&session->junit);
     new_file_discard(&session->trace_file);
     trace_free(session->trace);
-    for (size_t i = 0; i < session->difference_count; i++)
+    for (size_t i = 0; i < session->facts.difference_count; i++)
         free(session->differences[i].line);
     free(session->differences);
     return code;
@@ -375,77 +369,35 @@ static int run_and_finish(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum {
-    OPTION_REFERENCE = 256,
-    OPTION_NO_VERIFY,
-    OPTION_NO_WARM_UP,
-    OPTION_REPEAT,
-    OPTION_JSON,
-    OPTION_JUNIT,
-    OPTION_TRACE,
-    OPTION_DUMP,
-    OPTION_MEMORY_LIMIT,
-    OPTION_WORK_LIMIT
-};
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"reference", no_argument, NULL, OPTION_REFERENCE},
-    {"no-verify", no_argument, NULL, OPTION_NO_VERIFY},
-    {"no-warmup", no_argument, NULL, OPTION_NO_WARM_UP},
-    {"repeat", required_argument, NULL, OPTION_REPEAT},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"junit", required_argument, NULL, OPTION_JUNIT},
-    {"trace", required_argument, NULL, OPTION_TRACE},
-    {"dump", required_argument, NULL, OPTION_DUMP},
-    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
-    {"work-limit", required_argument, NULL, OPTION_WORK_LIMIT},
-    {"quiet", no_argument, NULL, 'q'},
-    {"verbose", no_argument, NULL, 'v'},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
+    {"no-verify", 0, OPTION_FLAG, KEPT_IN(facts.no_verify)},
+    {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
+    {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
+    {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
+    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
+    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
+    {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
+    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.repeat = 1};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session.selector = optarg; break;
-        case OPTION_REFERENCE: session.reference = true; break;
-        case OPTION_NO_VERIFY: session.no_verify = true; break;
-        case OPTION_NO_WARM_UP: session.no_warm_up = true; break;
-        case OPTION_REPEAT:
-            if (!parse_count(optarg, REPEAT_MAX, &session.repeat))
-                return usage_error(command, "--repeat takes a number from 1 to %d, not '%s'",
-                                   REPEAT_MAX, optarg);
-            break;
-        case OPTION_JSON: report_file_set(&session.json, optarg); break;
-        case OPTION_JUNIT: report_file_set(&session.junit, optarg); break;
-        case OPTION_TRACE: session.trace_path = optarg; break;
-        case OPTION_DUMP: session.dump_dir = optarg; break;
-        case OPTION_MEMORY_LIMIT:
-            if (!parse_size(optarg, &session.limits.memory_bytes))
-                return usage_error(command, "'%s' is no size such as 512M", optarg);
-            break;
-        case OPTION_WORK_LIMIT:
-            if (!parse_size(optarg, &session.limits.work))
-                return usage_error(command, "'%s' is no number such as 4T", optarg);
-            break;
-        case 'q': session.quiet = true; break;
-        case 'v': session.verbose = true; break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
     if (session.reference && session.selector)
         return usage_error(command, "--reference runs without a device, --device names one");
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
-    int code = one_file(command, argc, argv, &session.file);
-    if (code == EXIT_VERIFIED)
-        code = report_files_differ(command, &session.json, &session.junit);
-    return code == EXIT_VERIFIED ? run_and_finish(&session) : code;
+    session.facts.file = argv[optind];
+    return run_and_finish(&session);
 }
 
 const struct command command_run = {

@@ -137,42 +137,25 @@ static int tune_and_tell(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256, OPTION_DRY_RUN, OPTION_BUDGET, OPTION_FORCE, OPTION_RESET };
-
-static const struct option options[] = {
-    {"device", required_argument, NULL, 'd'},
-    {"json", required_argument, NULL, OPTION_JSON},
-    {"dry-run", no_argument, NULL, OPTION_DRY_RUN},
-    {"budget", required_argument, NULL, OPTION_BUDGET},
-    {"force", no_argument, NULL, OPTION_FORCE},
-    {"reset", no_argument, NULL, OPTION_RESET},
-    {"help", no_argument, NULL, 'h'},
-    {NULL, 0, NULL, 0},
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"dry-run", 0, OPTION_FLAG, KEPT_IN(dry_run)},
+    {"budget", 0, OPTION_SECONDS, KEPT_IN(budget), .most = BUDGET_MAX},
+    {"force", 0, OPTION_FLAG, KEPT_IN(force)},
+    {"reset", 0, OPTION_FLAG, KEPT_IN(reset)},
+    END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
     struct session session = {.selector = NULL};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case 'd': session.selector = optarg; break;
-        case OPTION_JSON: report_file_set(&session.json, optarg); break;
-        case OPTION_DRY_RUN: session.dry_run = true; break;
-        case OPTION_BUDGET:
-            if (!parse_count(optarg, BUDGET_MAX, &session.budget))
-                return usage_error(command, "--budget takes seconds from 1 to %d, not '%s'",
-                                   BUDGET_MAX, optarg);
-            break;
-        case OPTION_FORCE: session.force = true; break;
-        case OPTION_RESET: session.reset = true; break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
     if (session.reset && (session.dry_run || session.budget > 0 || session.force))
         return usage_error(command, "--reset measures nothing: it goes with --device and --json");
-    int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? tune_and_tell(&session) : code;
+    return tune_and_tell(&session);
 }
 
 const struct command command_tune = {

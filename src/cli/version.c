@@ -2,6 +2,11 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 
+/* One `healcl version`. */
+struct session {
+    struct report_file json;
+};
+
 static int print_version(struct report_file *json)
 {
     struct style style = style_of(stdout);
@@ -18,24 +23,14 @@ static int print_version(struct report_file *json)
 
 /* ---------------------------------------------------------------- options */
 
-enum { OPTION_JSON = 256 };
-
-static const struct option options[] = {{"json", required_argument, NULL, OPTION_JSON},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {NULL, 0, NULL, 0}};
+static const struct command_option options[] = {{"json", 0, OPTION_REPORT, KEPT_IN(json)},
+                                                END_OF_OPTIONS};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct report_file json = {.path = NULL};
-    for (int found; (found = next_option(command, argc, argv)) != -1;) {
-        switch (found) {
-        case OPTION_JSON: report_file_set(&json, optarg); break;
-        case 'h': return print_help(command);
-        default: return option_error(command, found, argv);
-        }
-    }
-    int code = no_file(command, argc, argv);
-    return code == EXIT_VERIFIED ? print_version(&json) : code;
+    struct session session = {.json.path = NULL};
+    int code = take_arguments(command, argc, argv, &session);
+    return code == GOES_ON ? print_version(&session.json) : code;
 }
 
 const struct command command_version = {

@@ -51,6 +51,14 @@ enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64
     return HEALCL_OK;
 }
 
+struct layout layout_of_shape(uint32_t rank, const int64_t *shape)
+{
+    struct layout layout = {.rank = rank};
+    for (uint32_t axis = 0; axis < rank; axis++)
+        layout.shape[axis] = shape[axis];
+    return layout_packed(&layout);
+}
+
 struct layout layout_packed(const struct layout *layout)
 {
     struct layout packed = *layout;

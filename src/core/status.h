@@ -39,4 +39,14 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
             return try_status_;                        \
     } while (0)
 
+/* Forwards an error with context in front: a format and what it wants. */
+#define TRY_PREFIX(expression, ...)                    \
+    do {                                               \
+        enum healcl_status try_status_ = (expression); \
+        if (try_status_ != HEALCL_OK) {                \
+            error_prefix(error, __VA_ARGS__);          \
+            return try_status_;                        \
+        }                                              \
+    } while (0)
+
 #endif

@@ -227,6 +227,11 @@ MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
                                                 const struct buffer *buffer, uint32_t chunk,
                                                 void *memory, struct healcl_error *error);
 
+/* Both with a copy of memory, for a fresh buffer of one chunk. */
+MUST_CHECK enum healcl_status device_upload(struct healcl_device *device,
+                                            const struct buffer *buffer, const void *memory,
+                                            struct healcl_error *error);
+
 /* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
  * before this returns, so they should be few. Uploads of up to 64 KiB are done so. When the device
  * has no room, as device_buffer_acquire. */
@@ -275,8 +280,8 @@ struct launch {
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
     size_t local_size;
-    size_t groups; /* work-groups; 0 launches nothing */
-    uint32_t tag;  /* handed back with the launch's time */
+    size_t groups;   /* work-groups; 0 launches nothing */
+    const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
 /* Builds what a launch needs if it is not built yet. */
@@ -295,12 +300,12 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
  * the command before it and its start: it had no command yet, or had not begun with the one it had.
  * Both are 0 for the first one, and where the host's clock counts. */
 struct launch_times {
-    uint32_t tag;
+    const void *tag;
     uint64_t running, without_command, not_begun;
 };
 
-/* Hands out the times of all profiled launches since the last call, in their order. Waits for the
- * last of them. Where it fails, the times are lost. */
+/* Hands out the times of all profiled launches with a tag since the last call, in their order.
+ * Waits for the last of them. Where it fails, the times are lost. */
 MUST_CHECK enum healcl_status device_take_times(struct healcl_device *device,
                                                 void (*add)(void *context,
                                                             const struct launch_times *times),

@@ -196,12 +196,10 @@ void binary_save(struct healcl_device *device, const char *key, uint64_t spent_n
 
 /* ---------------------------------------------------------------- record.c */
 
-enum { NOT_A_LAUNCH = -1 };
-
 /* A command whose times are wanted. */
 struct command {
-    cl_event event; /* NULL once nanoseconds are known */
-    int64_t tag;    /* of a launch, or NOT_A_LAUNCH */
+    cl_event event;  /* NULL once nanoseconds are known */
+    const void *tag; /* of a launch, or NULL */
     uint64_t nanoseconds;
     uint64_t queued, start, end; /* by the device's clock; 0 where the host's counts */
     uint64_t enqueued;           /* by the host's clock; only where that counts */

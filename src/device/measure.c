@@ -88,8 +88,8 @@ MUST_CHECK static enum healcl_status measure_copies(struct healcl_device *device
 {
     uint64_t count = copy_bytes(device) / sizeof(uint64_t), size = count * sizeof(uint64_t);
     uint32_t per_item = device->tuning.elements_per_item;
-    if (per_item > MEASURED_LINE)
-        per_item -= per_item % MEASURED_LINE;
+    if (per_item > LANES)
+        per_item -= per_item % LANES;
     uint64_t per_group = (uint64_t)per_item * device->tuning.local_size;
     struct launch launch = {.program = "base/measure",
                             .kernel = "copy",

@@ -117,7 +117,7 @@ static enum healcl_status await_log(struct healcl_device *device, struct command
  * queued is taken to have had it in time. */
 static struct launch_times times_of(const struct command *command, const struct command *before)
 {
-    struct launch_times times = {.tag = (uint32_t)command->tag, .running = command->nanoseconds};
+    struct launch_times times = {.tag = command->tag, .running = command->nanoseconds};
     if (!before || before->end == 0 || command->start <= before->end)
         return times;
     uint64_t ready = command->queued > before->end ? command->queued : before->end;
@@ -135,7 +135,7 @@ enum healcl_status device_take_times(struct healcl_device *device,
         status = await_log(device, &device->transfers, error);
     const struct command *commands = device->launches.commands;
     for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
-        if (commands[i].tag == NOT_A_LAUNCH)
+        if (!commands[i].tag)
             continue;
         struct launch_times times = times_of(&commands[i], i > 0 ? &commands[i - 1] : NULL);
         add(context, &times);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cl/base/base.h"
 #include "core/clock.h"
 #include "device/internal.h"
 
@@ -127,21 +128,15 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 
 /* ---------------------------------------------------------------- comparing */
 
-/* As in cl/base/self_test.cl. */
-struct counters {
-    uint32_t count, sum, least, common, first;
-    uint32_t rounds, mixed;
-};
-
 /* Begins as cl/base/self_test.cl needs it. */
-static const struct counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
+static const struct self_test_counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
 
 /* What a device gave, or should give. */
 struct outputs {
     uint64_t answers[CASES][ANSWERS];
     int8_t bytes[CASES];
     int32_t words[CASES];
-    struct counters counters;
+    struct self_test_counters counters;
 };
 
 static void know_outputs(const struct operands cases[CASES], struct outputs *known)
@@ -187,8 +182,8 @@ MUST_CHECK static enum healcl_status compare_answers(const struct device_info *i
 }
 
 MUST_CHECK static enum healcl_status compare_counters(const struct device_info *info,
-                                                      const struct counters *counters,
-                                                      const struct counters *known,
+                                                      const struct self_test_counters *counters,
+                                                      const struct self_test_counters *known,
                                                       struct healcl_error *error)
 {
     const struct {
@@ -225,7 +220,7 @@ static uint32_t mix(uint32_t rounds)
 
 /* A loop that ends early is something that one can work with: struct device_info, loop_limit. */
 MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *info,
-                                                    const struct counters *counters,
+                                                    const struct self_test_counters *counters,
                                                     struct healcl_error *error)
 {
     uint32_t rounds = counters->rounds;
@@ -259,16 +254,6 @@ MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *i
 /* ---------------------------------------------------------------- running */
 
 enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
-
-MUST_CHECK static enum healcl_status upload(struct healcl_device *device, struct buffer *buffer,
-                                            const void *data, size_t bytes,
-                                            struct healcl_error *error)
-{
-    void *memory;
-    TRY(device_upload_map(device, buffer, 0, &memory, error));
-    memcpy(memory, data, bytes);
-    return device_upload_end(device, buffer, 0, memory, error);
-}
 
 MUST_CHECK static enum healcl_status download(struct healcl_device *device,
                                               const struct buffer *buffer, void *data, size_t bytes,
@@ -333,9 +318,8 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
 {
     TRY(prepare_launch(device, test, error));
     struct buffer *buffers = test->buffers;
-    TRY(upload(device, &buffers[CASES_BUFFER], cases, buffer_bytes[CASES_BUFFER], error));
-    TRY(upload(device, &buffers[COUNTERS_BUFFER], &counters_before, buffer_bytes[COUNTERS_BUFFER],
-               error));
+    TRY(device_upload(device, &buffers[CASES_BUFFER], cases, error));
+    TRY(device_upload(device, &buffers[COUNTERS_BUFFER], &counters_before, error));
     TRY(device_launch(device, &test->launch, error));
     void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
                                     &outputs->counters};

@@ -111,7 +111,7 @@ enum healcl_status traced_command_init(struct traced_command *traced, struct hea
                                        enum trace_track track, const char *name, uint64_t bytes,
                                        struct healcl_error *error)
 {
-    *traced = (struct traced_command){.command = {.tag = NOT_A_LAUNCH}};
+    *traced = (struct traced_command){.log = NULL};
     if (!device->trace)
         return HEALCL_OK;
     traced->log = track == TRACE_TRANSFER ? &device->transfers : &device->launches;

@@ -1,5 +1,6 @@
 /* Data between host and device. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/internal.h"
 
@@ -191,6 +192,18 @@ enum healcl_status device_upload_end(struct healcl_device *device, const struct 
     device->upload = event;
     TRY_CL(error, "clFlush", cl->clFlush(device->transfer));
     return log_upload(device, event, &traced, error);
+}
+
+enum healcl_status device_upload(struct healcl_device *device, const struct buffer *buffer,
+                                 const void *memory, struct healcl_error *error)
+{
+    void *mapped;
+    if (is_small(device, buffer, 0))
+        return device_write(device, buffer, 0, buffer->bytes, memory, error);
+    TRY(map(device, TRACE_TRANSFER, buffer->chunks[0], CL_MAP_WRITE_INVALIDATE_REGION, 0,
+            buffer->bytes, &mapped, error));
+    memcpy(mapped, memory, (size_t)buffer->bytes);
+    return device_upload_end(device, buffer, 0, mapped, error);
 }
 
 /* ---------------------------------------------------------------- downloads */

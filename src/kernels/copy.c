@@ -1,95 +1,73 @@
-/* Copies and fills: cl/copy/general.cl, cl/copy/lines.cl, cl/copy/tiles.cl. */
+/* Copies, fills and absolute values: cl/copy/general.cl, cl/modular/general.cl, cl/copy/lines.cl,
+ * cl/copy/tiles.cl. */
 #include "kernels/kernels.h"
 
-enum { LINES_RUN_MIN = 512 /* elements */ };
-
-const char *lacks_lines(const struct space *space, const struct step *step,
-                        const struct healcl_device *device, uint32_t operands)
+static struct space space_of(const struct step *step)
 {
-    uint32_t last = space->rank - 1;
-    const char *lack = lacks_vectors(step, device);
-    if (lack)
-        return lack;
-    if (!passes_caches(device, space->end, step->out->storage->dtype))
-        return "the output fits caches";
-    for (uint32_t i = 0; i < operands; i++)
-        if (space->operand[i].stride[last] != 1)
-            return "elements are not in order";
-    return space->shape[last] < LINES_RUN_MIN ? "rows are short" : NULL;
-}
-
-void job_take_lines(struct job *job)
-{
-    job->launch.program = "copy/lines";
-    job->granule = 1 << 15;
-}
-
-/* ---------------------------------------------------------------- fills */
-
-static struct space space_of_fill(const struct step *step)
-{
-    struct space space;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
+    struct space space = step_space(step, step->in[0] != NULL);
     space_simplify(&space);
     return space;
 }
 
-static const char *lacks_fill_lines(const struct step *step, const struct healcl_device *device)
+MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
+                                           const struct step *step, const struct variant *variant,
+                                           struct healcl_error *error)
 {
-    struct space space = space_of_fill(step);
-    return lacks_lines(&space, step, device, 1);
-}
-
-MUST_CHECK static enum healcl_status begin_fill(struct job *job, struct launcher *self,
-                                                const struct step *step, struct healcl_error *error)
-{
-    job_init(job, self, step, "core", "fill");
-    job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job->space = space_of_fill(step);
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    job_add_long(job, step->value[0]);
+    TRY(job_begin(job, self, step, variant, step->in[0] != NULL, error));
+    job->space = space_of(step);
+    if (step->kind == STEP_FILL)
+        job_add_long(job, step->value[0]);
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status launch_fill(struct launcher *self, const struct step *step,
-                                                 struct healcl_error *error)
+/* ---------------------------------------------------------------- any layout */
+
+MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
 {
     struct job job;
-    TRY(begin_fill(&job, self, step, error));
+    TRY(begin(&job, self, step, variant, error));
     return job_launch(&job, error);
 }
 
-MUST_CHECK static enum healcl_status launch_fill_lines(struct launcher *self,
-                                                       const struct step *step,
-                                                       struct healcl_error *error)
+/* ---------------------------------------------------------------- lines */
+
+enum { LINES_ROW_MIN = 512, LINES_GRANULE = 1 << 15 /* elements */ };
+
+static const char *lacks_lines(const struct step *step, const struct healcl_device *device)
+{
+    struct space space = space_of(step);
+    uint32_t last = space.rank - 1;
+    const char *lack = lacks_vectors(step, device);
+    if (lack)
+        return lack;
+    if (!passes_caches(device, space.end, step->out->storage->dtype))
+        return "the output fits caches";
+    if (space.operand[0].stride[last] != 1 || (step->in[0] && space.operand[1].stride[last] != 1))
+        return "elements are not in order";
+    return space.shape[last] < LINES_ROW_MIN ? "rows are short" : NULL;
+}
+
+MUST_CHECK static enum healcl_status launch_lines(struct launcher *self, const struct step *step,
+                                                  const struct variant *variant,
+                                                  struct healcl_error *error)
 {
     struct job job;
-    TRY(begin_fill(&job, self, step, error));
-    job_take_lines(&job);
+    TRY(begin(&job, self, step, variant, error));
+    job.granule = LINES_GRANULE;
     return job_launch(&job, error);
 }
 
-static const struct variant fill_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_fill_lines, launch_fill_lines, PAST_CACHES, "cl/copy/lines.cl",
-     "long rows of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_fill, OVER_ELEMENTS, "cl/copy/general.cl",
-     "anything"},
-};
-
-const struct family family_fill = FAMILY_OF(fill, copy, fill_variants);
-
-/* ---------------------------------------------------------------- copies */
+/* ---------------------------------------------------------------- tiles */
 
 enum {
     COPY_OUT,
     COPY_IN,
-    BLOCK_BYTES = 16384,          /* of out, and as many of in: both fit a first cache */
-    LINE_BYTES = 64,              /* of caches */
-    STRIP_BYTES = 4 * LINE_BYTES, /* of in, in a row */
-    LONG_RUN = 64,                /* elements: enough for the general kernel */
-    TILES_MIN = 4096              /* elements that are worth another program */
+    BLOCK_BYTES = 16384,           /* of out, and as many of in: both fit a first cache */
+    HEIGHT_BYTES = 4 * CACHE_LINE, /* of a block of in, at least, where it is that high */
+    LONG_ROW = 64,                 /* elements: enough for the general kernel */
+    TILES_MIN = 4096               /* elements that are worth another program */
 };
 
 static void swap_axes(struct space *space, uint32_t a, uint32_t b)
@@ -132,20 +110,12 @@ static bool order_for_tiles(struct space *space)
     if (y < x)
         swap_axes(space, y, x - 1);
     const int64_t *in = space->operand[COPY_IN].stride;
-    return space->shape[x] < LONG_RUN || (in[x] > 1 && in[x - 1] < in[x]);
+    return space->shape[x] < LONG_ROW || (in[x] > 1 && in[x - 1] < in[x]);
 }
 
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* Divides an axis into blocks of so many elements. */
-static void divide_axis(struct space *space, uint32_t axis, int64_t block)
-{
-    space->shape[axis] = (space->shape[axis] + block - 1) / block;
-    for (int k = 0; k < SPACE_OPERANDS; k++)
-        space->operand[k].stride[axis] *= block;
 }
 
 /* Makes a job of copy_blocks of one whose arguments are the space, out and in. */
@@ -155,8 +125,8 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     uint32_t x = space->rank - 1, y = space->rank - 2;
     int64_t size = (int64_t)dtype_size(in->storage->dtype);
     int64_t all_height = space->shape[y], all_width = space->shape[x];
-    int64_t height = smaller(all_height, STRIP_BYTES / size);
-    int64_t width = smaller(all_width, BLOCK_BYTES / size / height / LINE_BYTES * LINE_BYTES);
+    int64_t height = smaller(all_height, HEIGHT_BYTES / size);
+    int64_t width = smaller(all_width, BLOCK_BYTES / size / height / CACHE_LINE * CACHE_LINE);
     height = smaller(all_height, BLOCK_BYTES / size / width);
     job_add_long(job, in->storage->elements);
     job_add_long(job, height);
@@ -167,86 +137,55 @@ static void divide_into_blocks(struct job *job, const struct tensor *in)
     job_add_long(job, space->operand[COPY_IN].stride[y]);
     job_add_long(job, space->operand[COPY_IN].stride[x]);
     job_add_uint(job, passes_caches(job->launcher->device, job->space.end, in->storage->dtype));
-    divide_axis(space, y, height);
-    divide_axis(space, x, width);
-    space->end = 1;
-    for (uint32_t axis = 0; axis < space->rank; axis++)
-        space->end *= (uint64_t)space->shape[axis];
-}
-
-static struct space space_of_copy(const struct step *step)
-{
-    struct space space;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, COPY_OUT, &step->out->layout);
-    space_set_operand(&space, COPY_IN, &step->in[0]->layout);
-    space_simplify(&space);
-    return space;
+    space_divide_axis(space, y, height);
+    space_divide_axis(space, x, width);
 }
 
 static const char *lacks_tiles(const struct step *step, const struct healcl_device *device)
 {
-    struct space space = space_of_copy(step);
+    struct space space = space_of(step);
     const char *lack = lacks_vectors(step, device);
     return lack                      ? lack
            : order_for_tiles(&space) ? NULL
                                      : "rows are long in both, or there are few elements";
 }
 
-static const char *lacks_copy_lines(const struct step *step, const struct healcl_device *device)
-{
-    struct space space = space_of_copy(step);
-    return lacks_lines(&space, step, device, 2);
-}
-
-MUST_CHECK static enum healcl_status begin_copy(struct job *job, struct launcher *self,
-                                                const struct step *step, struct healcl_error *error)
-{
-    job_init(job, self, step, "core", "copy");
-    job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job->space = space_of_copy(step);
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    return job_add_input(job, step->in[0], error);
-}
-
 MUST_CHECK static enum healcl_status launch_tiles(struct launcher *self, const struct step *step,
+                                                  const struct variant *variant,
                                                   struct healcl_error *error)
 {
     struct job job;
-    TRY(begin_copy(&job, self, step, error));
+    TRY(begin(&job, self, step, variant, error));
     (void)order_for_tiles(&job.space);
-    job.launch.program = "copy/tiles";
-    job.launch.kernel = "copy_blocks";
     divide_into_blocks(&job, step->in[0]);
     return job_launch(&job, error);
 }
 
-MUST_CHECK static enum healcl_status launch_copy_lines(struct launcher *self,
-                                                       const struct step *step,
-                                                       struct healcl_error *error)
-{
-    struct job job;
-    TRY(begin_copy(&job, self, step, error));
-    job_take_lines(&job);
-    return job_launch(&job, error);
-}
+/* ---------------------------------------------------------------- families */
 
-MUST_CHECK static enum healcl_status launch_copy(struct launcher *self, const struct step *step,
-                                                 struct healcl_error *error)
-{
-    struct job job;
-    TRY(begin_copy(&job, self, step, error));
-    return job_launch(&job, error);
-}
-
-static const struct variant copy_variants[] = {
-    {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "cl/copy/tiles.cl",
-     "in lies in another order than out, or rows are short"},
-    {"lines", VARIANT_VECTORS, lacks_copy_lines, launch_copy_lines, PAST_CACHES, "cl/copy/lines.cl",
-     "long rows, in order in both, of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_copy, OVER_ELEMENTS, "cl/copy/general.cl",
-     "anything"},
+static const struct variant fill_variants[] = {
+    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
+     "cl/copy/lines.cl", "long rows of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "fill",
+     "cl/copy/general.cl", "anything"},
 };
 
+static const struct variant copy_variants[] = {
+    {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
+     "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
+    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
+     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "copy",
+     "cl/copy/general.cl", "anything"},
+};
+
+static const struct variant absolute_variants[] = {
+    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
+     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "absolute",
+     "cl/modular/general.cl", "anything"},
+};
+
+const struct family family_fill = FAMILY_OF(fill, copy, fill_variants);
 const struct family family_copy = FAMILY_OF(copy, copy, copy_variants);
+const struct family family_absolute = FAMILY_OF(absolute, elementwise, absolute_variants);

@@ -47,7 +47,7 @@ MUST_CHECK enum healcl_status derive_twiddles(struct launcher *self, const struc
 /* The same twiddles in the order in which cl/ntt/rows.cl, made for words of that many bits, wants
  * them; n >= 256. */
 MUST_CHECK enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
-                                                   int i, int q_input, int word_bits,
+                                                   int i, int q_input, uint32_t word_bits,
                                                    const struct buffer **table,
                                                    struct healcl_error *error);
 

@@ -4,51 +4,46 @@
 /* More moduli than this get no table: it would be several times as large as they are. */
 enum { TABLE_MODULI_MAX = 1 << 16 };
 
-static struct device_storage *storage_of(struct launcher *self, const struct tensor *tensor)
-{
-    return &self->storages[tensor->storage->id];
-}
-
 /* A job of a kernel of cl/base/derive.cl over the elements of input i, seen through a layout; the
  * space and the input are its first arguments. */
 MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
                                            const struct step *step, int i, const char *kernel,
                                            const struct layout *layout, struct healcl_error *error)
 {
-    const struct buffer *input;
-    TRY(launcher_buffer(self, step->in[i]->storage, &input, error));
     job_init(job, self, step, "core", kernel);
     job_define_type(job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job->space, layout);
     space_set_operand(&job->space, 0, layout);
     space_simplify(&job->space);
     job_add_space(job);
-    job_add_buffer(job, input);
-    return HEALCL_OK;
+    return job_add_input(job, step->in[i], error);
 }
 
-/* Notes the value that a check over the same elements has found, for its message. */
-MUST_CHECK static enum healcl_status note_value(struct launcher *self, const struct step *step,
-                                                int i, uint32_t key, const struct layout *layout,
-                                                struct healcl_error *error)
+/* The same of one that checks these elements. */
+MUST_CHECK static enum healcl_status begin_check(struct job *job, struct launcher *self,
+                                                 const char *kernel, const struct check *check,
+                                                 struct healcl_error *error)
 {
-    struct job job;
-    TRY(begin(&job, self, step, i, "note_value", layout, error));
-    job.space.key = key;
-    job_add_written_table(&job, &self->status);
-    return job_launch_groups(&job, 1, self->device->tuning.local_size, error);
+    TRY(begin(job, self, check->step, check->input, kernel, &check->elements, error));
+    return launcher_add_check(self, check, &job->space.key, error);
+}
+
+/* Launches it, with the status buffer for its last argument, and then a kernel that notes the value
+ * that it has found, for the message. */
+MUST_CHECK static enum healcl_status launch_check(struct job *job, const struct check *check,
+                                                  struct healcl_error *error)
+{
+    struct launcher *self = job->launcher;
+    struct job note;
+    job_add_written_table(job, &self->status);
+    TRY(job_launch(job, error));
+    TRY(begin(&note, self, check->step, check->input, "note_value", &check->elements, error));
+    note.space.key = job->space.key;
+    job_add_written_table(&note, &self->status);
+    return job_launch_groups(&note, 1, self->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- moduli */
-
-MUST_CHECK static enum healcl_status add_modulus_check(struct launcher *self,
-                                                       const struct step *step, int i,
-                                                       const struct layout *layout, uint32_t *key,
-                                                       struct healcl_error *error)
-{
-    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
-    return launcher_add_check(self, &check, key, error);
-}
 
 /* The table of moduli for the elements of a layout. */
 MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const struct step *step,
@@ -56,44 +51,31 @@ MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const 
                                                    const struct buffer **table,
                                                    struct healcl_error *error)
 {
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        uint32_t check;
-        struct job job;
-        TRY(add_modulus_check(self, step, i, layout, &check, error));
-        TRY(begin(&job, self, step, i, "moduli", layout, error));
-        TRY(derived_add(self, storage, &key, layout_elements(layout), sizeof(struct modulus),
-                        &derived, error));
-        job.space.key = check;
-        job_add_written_table(&job, &derived->table);
-        job_add_written_table(&job, &self->status);
-        TRY(job_launch(&job, error));
-        TRY(note_value(self, step, i, check, layout, error));
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
+    struct job job;
+    TRY(begin_check(&job, self, "moduli", &check, error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(layout), sizeof(struct modulus), table,
+                    error));
+    job_add_written_table(&job, *table);
+    return launch_check(&job, &check, error);
 }
 
 MUST_CHECK static enum healcl_status check_moduli(struct launcher *self, const struct step *step,
                                                   int i, const struct layout *layout,
                                                   struct healcl_error *error)
 {
-    struct device_storage *storage = storage_of(self, step->in[i]);
+    const struct buffer *none;
     struct derived_key key = {.kind = DERIVED_MODULUS_CHECK, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (derived)
+    if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
-    uint32_t check;
+    struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
     struct job job;
-    TRY(add_modulus_check(self, step, i, layout, &check, error));
-    TRY(begin(&job, self, step, i, "check_moduli", layout, error));
-    job.space.key = check;
-    job_add_written_table(&job, &self->status);
-    TRY(job_launch(&job, error));
-    TRY(note_value(self, step, i, check, layout, error));
-    return derived_add(self, storage, &key, 0, 0, &derived, error);
+    TRY(begin_check(&job, self, "check_moduli", &check, error));
+    TRY(launch_check(&job, &check, error));
+    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
 }
 
 bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device)
@@ -138,33 +120,28 @@ enum healcl_status derive_modulus_vector(struct launcher *self, const struct ste
     return modulus_table(self, step, i, &vector, table, error);
 }
 
-/* Lanes of the moduli in a table of k, see lane_moduli in cl/vectors.cl. */
+/* Lanes of the moduli in a table of k, see lane_moduli in cl/modular/vectors.cl. */
 MUST_CHECK static enum healcl_status lane_moduli(struct launcher *self, const struct step *step,
                                                  int i, const struct layout *layout,
                                                  struct periodic_moduli *moduli,
                                                  struct healcl_error *error)
 {
-    enum { FIELDS = 2 };
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        struct layout lanes;
-        TRY(layout_init(&lanes, 1, (int64_t[]){moduli->period * LANES}, 1, error));
-        TRY(derived_add(self, storage, &key, lanes.shape[0], FIELDS * sizeof(uint64_t), &derived,
-                        error));
-        struct job job;
-        job_init(&job, self, step, "vectors", "lane_moduli");
-        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-        space_init(&job.space, &lanes);
-        job_add_space(&job);
-        job_add_table(&job, moduli->table);
-        job_add_long(&job, moduli->k);
-        job_add_written_table(&job, &derived->table);
-        TRY(job_launch(&job, error));
-    }
-    moduli->lanes = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, &moduli->lanes))
+        return HEALCL_OK;
+    struct layout vectors;
+    struct job job;
+    TRY(layout_init(&vectors, 1, (int64_t[]){moduli->period * LANES}, 1, error));
+    TRY(derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes),
+                    &moduli->lanes, error));
+    job_init(&job, self, step, "vectors", "lane_moduli");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job.space, &vectors);
+    job_add_space(&job);
+    job_add_table(&job, moduli->table);
+    job_add_long(&job, moduli->k);
+    job_add_written_table(&job, moduli->lanes);
+    return job_launch(&job, error);
 }
 
 bool moduli_are_periodic(const struct step *step, int i, const struct healcl_device *device,
@@ -207,7 +184,7 @@ static struct derived_key twiddle_key(struct launcher *self, enum derived_kind k
     return (struct derived_key){.kind = kind,
                                 .layout = layout,
                                 .q_storage = q->storage,
-                                .q_generation = storage_of(self, q)->generation,
+                                .q_generation = self->storages[q->storage->id].generation,
                                 .q_layout = q->layout};
 }
 
@@ -216,50 +193,42 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
                                    struct healcl_error *error)
 {
     struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
-    struct device_storage *storage = storage_of(self, step->in[i]);
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        const struct buffer *moduli;
-        struct job job;
-        TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
-        TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
-        TRY(derived_add(self, storage, &key, layout_elements(&key.layout), sizeof(struct twiddle),
-                        &derived, error));
-        job_add_table(&job, moduli);
-        job_add_uint(&job, (uint32_t)(layout_elements(&key.layout) / key.layout.shape[0]));
-        job_add_written_table(&job, &derived->table);
-        TRY(job_launch(&job, error));
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    const struct buffer *moduli;
+    struct job job;
+    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
+    TRY(begin(&job, self, step, i, "twiddles", &key.layout, error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
+                    table, error));
+    job_add_table(&job, moduli);
+    job_add_uint(&job, (uint32_t)(layout_elements(&key.layout) / key.layout.shape[0]));
+    job_add_written_table(&job, *table);
+    return job_launch(&job, error);
 }
 
 enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
-                                        int q_input, int word_bits, const struct buffer **table,
-                                        struct healcl_error *error)
+                                        int q_input, uint32_t word_bits,
+                                        const struct buffer **table, struct healcl_error *error)
 {
     struct derived_key key =
         twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
     key.size = word_bits;
-    struct device_storage *storage = storage_of(self, step->in[i]);
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        const struct buffer *twiddles;
-        TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-        int64_t k = key.layout.shape[0], n = key.layout.shape[1];
-        int64_t block = (n < NTT_ROW_PART ? n : NTT_ROW_PART) / NTT_RADIX;
-        TRY(derived_add(self, storage, &key, k * (n / block) * (block - 1),
-                        2 * (size_t)word_bits / 8, &derived, error));
-        struct job job;
-        job_init_rows(&job, self, step, "lane_twiddles", word_bits);
-        job_add_table(&job, twiddles);
-        job_add_long(&job, n);
-        job_add_long(&job, k);
-        job_add_written_table(&job, &derived->table);
-        TRY(job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error));
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+    const struct buffer *twiddles;
+    struct job job;
+    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
+    TRY(derived_add(self, step->in[i], &key, k * (int64_t)ntt_lane_twiddles((uint64_t)n),
+                    word_bits / 8, table, error));
+    job_init(&job, self, step, "ntt/rows", "lane_twiddles");
+    job_define_number(&job, "WORD_BITS", word_bits);
+    job_add_table(&job, twiddles);
+    job_add_long(&job, n);
+    job_add_long(&job, k);
+    job_add_written_table(&job, *table);
+    return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
 /* ---------------------------------------------------------------- permutations */
@@ -270,12 +239,16 @@ MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const str
                                                 int i, const struct buffer *table, int64_t value,
                                                 struct healcl_error *error)
 {
-    int64_t size = (int64_t)dtype_size(step->in[i]->storage->dtype);
-    struct layout words = {.rank = 1, .shape = {(int64_t)table->bytes / size}, .stride = {1}};
+    enum dtype dtype = step->in[i]->storage->dtype;
+    struct layout elements = {
+        .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
     struct job job;
-    TRY(begin(&job, self, step, i, "fill", &words, error));
-    job.launch.arguments[1] = (struct launch_argument){.buffer = table};
-    job.space.operand[0].offset = 0;
+    job_init(&job, self, step, "core", "fill");
+    job_define_type(&job, "ELEMENT", dtype);
+    space_init(&job.space, &elements);
+    space_set_operand(&job.space, 0, &elements);
+    job_add_space(&job);
+    job_add_written_buffer(&job, table);
     job_add_long(&job, value);
     return job_launch(&job, error);
 }
@@ -293,7 +266,8 @@ MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
     job_add_written_table(&job, first);
     TRY(job_launch(&job, error));
 
-    uint32_t kinds = 3; /* bit reversal and identity, until it is found to be neither */
+    /* Until it is found to be neither. */
+    const uint32_t kinds = PERMUTATION_REVERSES_BITS | PERMUTATION_IDENTITY;
     TRY(device_write(self->device, table, (uint64_t)layout->shape[0] * sizeof kinds, sizeof kinds,
                      &kinds, error));
     struct check check = {.step = step,
@@ -301,38 +275,30 @@ MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
                           .kind = CHECK_PERMUTATION,
                           .elements = *layout,
                           .size = layout->shape[0]};
-    TRY(begin(&job, self, step, i, "permutation", layout, error));
-    TRY(launcher_add_check(self, &check, &job.space.key, error));
+    TRY(begin_check(&job, self, "permutation", &check, error));
     job_add_table(&job, first);
     job_add_written_table(&job, table);
-    job_add_written_table(&job, &self->status);
-    TRY(job_launch(&job, error));
-    return note_value(self, step, i, job.space.key, layout, error);
+    return launch_check(&job, &check, error);
 }
 
 enum healcl_status derive_permutation(struct launcher *self, const struct step *step, int i,
                                       const struct buffer **table, struct healcl_error *error)
 {
     const struct layout *layout = &step->in[i]->layout;
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_PERMUTATION, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        int64_t n = layout->shape[0];
-        if (n > INT32_MAX)
-            REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
-                   step_input_name(step, i), (long long)n);
-        struct buffer first = {0};
-        TRY(derived_add(self, storage, &key, n + 1, sizeof(uint32_t), &derived, error));
-        TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false,
-                                  &first, error));
-        enum healcl_status status =
-            launch_permutation(self, step, i, &first, &derived->table, error);
-        device_buffer_release(self->device, &first);
-        TRY(status);
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    int64_t n = layout->shape[0];
+    if (n > INT32_MAX)
+        REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
+               launcher_refuse(self, step, i), (long long)n);
+    struct buffer first = {0};
+    TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), table, error));
+    TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false, &first,
+                              error));
+    enum healcl_status status = launch_permutation(self, step, i, &first, *table, error);
+    device_buffer_release(self->device, &first);
+    return status;
 }
 
 enum healcl_status derive_inverse_permutation(struct launcher *self, const struct step *step, int i,
@@ -340,27 +306,23 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
                                               struct healcl_error *error)
 {
     const struct layout *layout = &step->in[i]->layout;
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_INVERSE_PERMUTATION, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        const struct buffer *permutation;
-        struct job job;
-        int64_t n = layout->shape[0];
-        TRY(derive_permutation(self, step, i, &permutation, error));
-        TRY(derived_add(self, storage, &key, n + n % 2, sizeof(uint32_t), &derived, error));
-        /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
-        TRY(fill_table(self, step, i, &derived->table, 0, error));
-        job_init(&job, self, step, "core", "inverse_permutation");
-        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-        space_init(&job.space, layout);
-        job_add_space(&job);
-        job_add_table(&job, permutation);
-        job_add_written_table(&job, &derived->table);
-        TRY(job_launch(&job, error));
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    const struct buffer *permutation;
+    struct job job;
+    int64_t n = layout->shape[0];
+    TRY(derive_permutation(self, step, i, &permutation, error));
+    TRY(derived_add(self, step->in[i], &key, n + n % 2, sizeof(uint32_t), table, error));
+    /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
+    TRY(fill_table(self, step, i, *table, 0, error));
+    job_init(&job, self, step, "core", "inverse_permutation");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job.space, layout);
+    job_add_space(&job);
+    job_add_table(&job, permutation);
+    job_add_written_table(&job, *table);
+    return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- CRT */
@@ -369,33 +331,29 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
                                        const struct buffer **table, struct healcl_error *error)
 {
     const struct layout *layout = &step->in[i]->layout;
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {.kind = DERIVED_CRT_INVERSES, .layout = *layout};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (!derived) {
-        int64_t k = layout->shape[0];
-        const struct buffer *moduli;
-        struct layout pairs;
-        struct job job;
-        TRY(derive_modulus_vector(self, step, i, &moduli, error));
-        TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
-        TRY(derived_add(self, storage, &key, layout_elements(&pairs), sizeof(struct twiddle),
-                        &derived, error));
-        struct check check = {
-            .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
-        job_init(&job, self, step, "core", "crt_inverses");
-        job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
-        space_init(&job.space, &pairs);
-        job_add_space(&job);
-        TRY(launcher_add_check(self, &check, &job.space.key, error));
-        job_add_table(&job, moduli);
-        job_add_uint(&job, (uint32_t)k);
-        job_add_written_table(&job, &derived->table);
-        job_add_written_table(&job, &self->status);
-        TRY(job_launch(&job, error));
-    }
-    *table = &derived->table;
-    return HEALCL_OK;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    int64_t k = layout->shape[0];
+    const struct buffer *moduli;
+    struct layout pairs;
+    struct job job;
+    TRY(derive_modulus_vector(self, step, i, &moduli, error));
+    TRY(layout_init(&pairs, 2, (int64_t[]){k, k}, sizeof(struct twiddle), error));
+    TRY(derived_add(self, step->in[i], &key, layout_elements(&pairs), sizeof(struct twiddle), table,
+                    error));
+    struct check check = {
+        .step = step, .input = i, .kind = CHECK_COPRIME, .elements = pairs, .size = k};
+    job_init(&job, self, step, "core", "crt_inverses");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job.space, &pairs);
+    job_add_space(&job);
+    TRY(launcher_add_check(self, &check, &job.space.key, error));
+    job_add_table(&job, moduli);
+    job_add_uint(&job, (uint32_t)k);
+    job_add_written_table(&job, *table);
+    job_add_written_table(&job, &self->status);
+    return job_launch(&job, error);
 }
 
 /* ---------------------------------------------------------------- indices */
@@ -405,21 +363,17 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
                                       struct healcl_error *error)
 {
     struct layout own = layout_own_elements(&step->in[i]->layout);
-    struct device_storage *storage = storage_of(self, step->in[i]);
     struct derived_key key = {
         .kind = DERIVED_INDEX_CHECK, .layout = own, .first = wraps ? -size : 0, .size = size};
-    struct derived *derived = derived_find(self, storage, &key);
-    if (derived)
+    const struct buffer *none;
+    if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
     struct check check = {
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
     struct job job;
-    TRY(begin(&job, self, step, i, "check_indices", &own, error));
-    TRY(launcher_add_check(self, &check, &job.space.key, error));
-    job_add_written_table(&job, &self->status);
+    TRY(begin_check(&job, self, "check_indices", &check, error));
     job_add_long(&job, key.first);
     job_add_long(&job, size);
-    TRY(job_launch(&job, error));
-    TRY(note_value(self, step, i, job.space.key, &own, error));
-    return derived_add(self, storage, &key, 0, 0, &derived, error);
+    TRY(launch_check(&job, &check, error));
+    return derived_add(self, step->in[i], &key, 0, 0, &none, error);
 }

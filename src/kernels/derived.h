@@ -37,15 +37,16 @@ struct derived {
 
 /* ---------------------------------------------------------------- derived_kept.c */
 
-/* What was derived from a storage under that key; NULL where nothing was. */
-struct derived *derived_find(const struct launcher *self, const struct device_storage *storage,
-                             const struct derived_key *key);
+/* Whether something was derived from a tensor's storage under that key: then *table is its table.
+ */
+bool derived_find(const struct launcher *self, const struct tensor *tensor,
+                  const struct derived_key *key, const struct buffer **table);
 
-/* Adds an entry with a table of count elements of size bytes to a storage, which has none under
- * that key; 0 elements for no table. */
-MUST_CHECK enum healcl_status derived_add(struct launcher *self, struct device_storage *storage,
+/* Adds an entry with a table of count elements of size bytes to a tensor's storage, which has none
+ * under that key; 0 elements for no table. */
+MUST_CHECK enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
                                           const struct derived_key *key, int64_t count, size_t size,
-                                          struct derived **result, struct healcl_error *error);
+                                          const struct buffer **table, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- derived_scalars.c */
 

@@ -46,17 +46,20 @@ static struct derived **bucket_of(const struct kept *kept, uint64_t hash)
     return &kept->buckets[hash & (kept->bucket_count - 1)];
 }
 
-struct derived *derived_find(const struct launcher *self, const struct device_storage *storage,
-                             const struct derived_key *key)
+bool derived_find(const struct launcher *self, const struct tensor *tensor,
+                  const struct derived_key *key, const struct buffer **table)
 {
+    const struct device_storage *storage = &self->storages[tensor->storage->id];
     if (self->kept.bucket_count == 0)
-        return NULL;
+        return false;
     uint64_t hash = hash_key(storage, key);
     for (struct derived *derived = *bucket_of(&self->kept, hash); derived;
          derived = derived->next_of_bucket)
-        if (derived->hash == hash && derived->storage == storage && same_key(&derived->key, key))
-            return derived;
-    return NULL;
+        if (derived->hash == hash && derived->storage == storage && same_key(&derived->key, key)) {
+            *table = &derived->table;
+            return true;
+        }
+    return false;
 }
 
 /* Makes room for one more. */
@@ -91,10 +94,11 @@ static uint64_t bytes_of(const struct derived *derived)
     return bytes + sizeof *derived;
 }
 
-enum healcl_status derived_add(struct launcher *self, struct device_storage *storage,
+enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
                                const struct derived_key *key, int64_t count, size_t size,
-                               struct derived **result, struct healcl_error *error)
+                               const struct buffer **table, struct healcl_error *error)
 {
+    struct device_storage *storage = &self->storages[tensor->storage->id];
     TRY(grow(&self->kept, error));
     struct derived *derived = calloc(1, sizeof *derived);
     if (!derived)
@@ -117,7 +121,7 @@ enum healcl_status derived_add(struct launcher *self, struct device_storage *sto
     *bucket = derived;
     self->kept.count++;
     self->kept.bytes += bytes_of(derived);
-    *result = derived;
+    *table = &derived->table;
     return HEALCL_OK;
 }
 

@@ -1,22 +1,18 @@
 /* Gadget digits: cl/digits/digits.cl. */
-#include <stdio.h>
-
 #include "kernels/kernels.h"
 
-static void begin_digits(struct job *job, struct launcher *self, const struct step *step,
-                         const char *kernel)
+MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
+                                           const struct step *step, const struct variant *variant,
+                                           struct healcl_error *error)
 {
-    job_init(job, self, step, "digits/digits", kernel);
     enum dtype dtype = step->in[0]->storage->dtype;
+    TRY(job_begin(job, self, step, variant, 1, error));
     job_define_type(job, "A", dtype);
     job_define(job, "A_UNSIGNED", dtype == DTYPE_INT32 ? "uint" : "ulong");
-    job_define_type(job, "OUT", step->out->storage->dtype);
+    return HEALCL_OK;
 }
 
-enum {
-    VECTORS_MIN = 8,    /* digits that make a vector */
-    ELEMENTS_MIN = 1024 /* that are worth another kernel */
-};
+enum { ELEMENTS_MIN = 1024 /* that are worth another kernel */ };
 
 static const char *lacks_many_elements(const struct step *step, const struct healcl_device *device,
                                        int64_t elements)
@@ -31,55 +27,39 @@ static const char *lacks_digit_vectors(const struct step *step, const struct hea
     const char *lack = lacks_many_elements(step, device, layout_elements(&step->in[0]->layout));
     if (lack)
         return lack;
-    return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= VECTORS_MIN
+    return out->stride[out->rank - 1] == 1 && out->shape[out->rank - 1] >= LANES
                ? NULL
                : "digits of a value are few, or not in order";
 }
 
-MUST_CHECK static enum healcl_status launch_digits_as(struct launcher *self,
-                                                      const struct step *step, bool vectors,
-                                                      struct healcl_error *error)
+MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
+                                                   const struct variant *variant,
+                                                   struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout;
     uint32_t digit_axis = out->rank - 1;
     int64_t count = out->shape[digit_axis];
     struct layout out_view = layout_drop_axis(out, digit_axis);
     struct job job;
-    begin_digits(&job, self, step, vectors ? "digits_vectors" : "digits");
+    TRY(begin(&job, self, step, variant, error));
     job.rounds = (uint64_t)count;
     space_init(&job.space, &step->in[0]->layout);
     space_set_operand(&job.space, 0, &out_view);
     space_set_operand(&job.space, 1, &step->in[0]->layout);
     space_simplify(&job.space);
-    job_add_space(&job);
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
     job_add_long(&job, step->value[0]);
     job_add_long(&job, count);
-    if (!vectors)
+    if (variant->shape == VARIANT_GENERAL)
         job_add_long(&job, out->stride[digit_axis]);
     job_add_written_table(&job, &self->status);
     return job_launch(&job, error);
 }
 
-MUST_CHECK static enum healcl_status launch_digit_vectors(struct launcher *self,
-                                                          const struct step *step,
-                                                          struct healcl_error *error)
-{
-    return launch_digits_as(self, step, true, error);
-}
-
-MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
-                                                   struct healcl_error *error)
-{
-    return launch_digits_as(self, step, false, error);
-}
-
 static const struct variant digits_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digit_vectors, OVER_ELEMENTS,
-     "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ELEMENTS, "cl/digits/digits.cl",
-     "anything"},
+    {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
+     "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
+    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ELEMENTS, "digits/digits", "digits",
+     "cl/digits/digits.cl", "anything"},
 };
 
 const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
@@ -88,14 +68,14 @@ const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
 
 /*
  * What work-items of digits_full_q keep in private arrays for each modulus: three words, and where
- * they take parts of 64 values as vectors 64 more. Some devices have these on a thread's stack, for
- * a whole work-group.
+ * they take blocks of values as vectors one for each of these. Some devices have these on a
+ * thread's stack, for a whole work-group.
  */
 enum {
     MODULI_MAX = 1 << 15,
     PRIVATE_BYTES_MAX = 1 << 20,
     PRIVATE_BYTES = 3 * sizeof(uint64_t),
-    PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + 64 * sizeof(uint64_t)
+    PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + DIGITS_BLOCK * sizeof(uint64_t)
 };
 
 static struct space space_of_full_q(const struct step *step)
@@ -121,62 +101,43 @@ static const char *lacks_full_q_vectors(const struct step *step, const struct he
     return space.operand[0].stride[space.rank - 1] == 1 ? NULL : "values are not in order";
 }
 
-MUST_CHECK static enum healcl_status begin_full_q(struct job *job, struct launcher *self,
-                                                  const struct step *step, const char *kernel,
-                                                  struct healcl_error *error)
+/* In work-groups of one where private arrays are long. */
+MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
+                                                   const struct variant *variant,
+                                                   struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
         REFUSE(error, "argument '%s': %lld moduli are more than the %d that a device combines",
-               step_input_name(step, 1), (long long)k, MODULI_MAX);
+               launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
     const struct buffer *q, *inverses;
+    struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     TRY(derive_crt_inverses(self, step, 1, &inverses, error));
-    char limbs[24];
-    snprintf(limbs, sizeof limbs, "%lld", (long long)k);
-    begin_digits(job, self, step, kernel);
-    job_define(job, "LIMBS", limbs);
-    job->rounds = (uint64_t)(out->shape[1] + k * (k + 4));
-    job->space = space_of_full_q(step);
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    TRY(job_add_input(job, step->in[0], error));
-    job_add_table(job, q);
-    job_add_table(job, inverses);
-    job_add_long(job, step->value[0]);
-    job_add_long(job, out->shape[1]);
-    job_add_long(job, out->stride[1]);
-    job_add_long(job, a->stride[1]);
-    job_add_written_table(job, &self->status);
-    return HEALCL_OK;
-}
-
-MUST_CHECK static enum healcl_status launch_full_q_vectors(struct launcher *self,
-                                                           const struct step *step,
-                                                           struct healcl_error *error)
-{
-    struct job job;
-    TRY(begin_full_q(&job, self, step, "digits_full_q_vectors", error));
-    return job_launch_alone(&job, error);
-}
-
-MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
-                                                   struct healcl_error *error)
-{
-    struct job job;
+    TRY(begin(&job, self, step, variant, error));
+    job_define_number(&job, "LIMBS", (uint32_t)k);
+    job.rounds = (uint64_t)(out->shape[1] + k * (k + 4));
+    job.space = space_of_full_q(step);
+    job_add_table(&job, q);
+    job_add_table(&job, inverses);
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, out->shape[1]);
+    job_add_long(&job, out->stride[1]);
+    job_add_long(&job, a->stride[1]);
+    job_add_written_table(&job, &self->status);
     int64_t most =
         PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES / (int64_t)self->device->tuning.local_size;
-    TRY(begin_full_q(&job, self, step, "digits_full_q", error));
-    return step->in[0]->layout.shape[1] > most ? job_launch_alone(&job, error)
-                                               : job_launch(&job, error);
+    return variant->shape == VARIANT_VECTORS || k > most ? job_launch_alone(&job, error)
+                                                         : job_launch(&job, error);
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q_vectors, OVER_ELEMENTS,
-     "cl/digits/digits.cl", "values in order, moduli that private memory holds"},
-    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ELEMENTS, "cl/digits/digits.cl",
-     "anything"},
+    {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS,
+     "digits/digits", "digits_full_q_vectors", "cl/digits/digits.cl",
+     "values in order, moduli that private memory holds"},
+    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ELEMENTS, "digits/digits",
+     "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 
 const struct family family_digits_full_q = FAMILY_OF(digits_full_q, digits, full_q_variants);

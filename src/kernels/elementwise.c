@@ -1,41 +1,31 @@
-/* Elementwise operations: cl/modular/general.cl, cl/vectors.cl, cl/modular/vector_runs.cl,
- * cl/copy/lines.cl. */
+/* Elementwise modular operations: cl/modular/general.cl, cl/modular/vectors.cl,
+ * cl/modular/interleaved.cl. */
 #include "kernels/kernels.h"
 
 struct elementwise_kernel {
-    const char *table, *tensor; /* for moduli in a table, and in a tensor */
-    const char *vectors, *runs; /* in cl/vectors.cl */
+    const char *table, *tensor;        /* for moduli in a table, and in a tensor */
+    const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, name, ...) [STEP_##kind] = {name "_table", name, name "_vectors", name "_runs"},
+#define STEP(kind, name, ...) \
+    [STEP_##kind] = {name "_table", name, name "_vectors", name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
 
-/* The scalar operands among a and b. */
-struct scalars {
-    uint32_t mask; /* bit i: input i is one */
-    int64_t values[2];
-};
-
-static void add_scalars(struct job *job, const struct scalars *scalars)
+/* Bit i: input i, a or b, is a scalar. */
+static uint32_t scalar_mask(const struct step *step)
 {
-    job_add_uint(job, scalars->mask);
-    job_add_long(job, scalars->values[0]);
-    job_add_long(job, scalars->values[1]);
+    return (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
 }
 
-static struct scalars scalars_of(const struct step *step)
+static void add_scalars(struct job *job, const struct step *step)
 {
-    struct scalars scalars = {.mask = 0};
+    job_add_uint(job, scalar_mask(step));
     for (int i = 0; i < 2; i++)
-        if (is_scalar(step, i)) {
-            scalars.mask |= 1u << i;
-            scalars.values[i] = scalar_value(step, i);
-        }
-    return scalars;
+        job_add_long(job, is_scalar(step, i) ? scalar_value(step, i) : 0);
 }
 
 /* The moduli's place among the operands. */
@@ -45,34 +35,19 @@ enum { OPERAND_Q = 3 };
  * not NULL: then that is where a table has them. */
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
-    struct space space;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
-    for (int i = 0; i < 2; i++)
-        if (!is_scalar(step, i))
-            space_set_operand(&space, (uint32_t)i + 1, &step->in[i]->layout);
+    struct space space = step_space(step, 2);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
     space_simplify(&space);
     return space;
 }
 
-static void begin_elementwise(struct job *job, struct launcher *self, const struct step *step,
-                              const char *program, const char *kernel)
+MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
+                                           const struct step *step, const struct variant *variant,
+                                           const char *kernel, struct healcl_error *error)
 {
-    job_init(job, self, step, program, kernel);
-    job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job_add_space(job);
-}
-
-MUST_CHECK static enum healcl_status add_elementwise_tensors(struct job *job,
-                                                             const struct step *step,
-                                                             const struct scalars *scalars,
-                                                             struct healcl_error *error)
-{
-    TRY(job_add_output(job, step->out, error));
-    for (uint32_t i = 0; i < 2; i++) /* some buffer must stand for a scalar's */
-        TRY(job_add_input(job, scalars->mask & 1u << i ? step->out : step->in[i], error));
+    TRY(job_begin(job, self, step, variant, 2, error));
+    job->launch.kernel = kernel;
     return HEALCL_OK;
 }
 
@@ -88,7 +63,7 @@ static const char *lacks_rows_of_vectors(const struct step *step,
         return lack;
     struct space space = space_of(step, NULL);
     uint32_t last = space.rank - 1;
-    if (space.shape[last] % 8 != 0 || space.operand[0].stride[last] != 1)
+    if (space.shape[last] % LANES != 0 || space.operand[0].stride[last] != 1)
         return "no rows of multiples of eight elements in order";
     for (int i = 1; i <= 2; i++)
         if (space.operand[i].stride[last] != 0 && space.operand[i].stride[last] != 1)
@@ -98,28 +73,27 @@ static const char *lacks_rows_of_vectors(const struct step *step,
 }
 
 MUST_CHECK static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
+                                                    const struct variant *variant,
                                                     struct healcl_error *error)
 {
-    struct scalars scalars = scalars_of(step);
     struct periodic_moduli moduli;
     struct job job;
-    begin_elementwise(&job, self, step, "vectors", kernels[step->kind].vectors);
-    job.space = space_of(step, NULL);
-    TRY(add_elementwise_tensors(&job, step, &scalars, error));
+    TRY(begin(&job, self, step, variant, kernels[step->kind].vectors, error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
+    job.space = space_of(step, NULL);
     job.space.operand[OPERAND_Q].offset = moduli.first;
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, moduli.period);
-    add_scalars(&job, &scalars);
+    add_scalars(&job, step);
     job.granule = VECTORS_GRANULE;
     return job_launch(&job, error);
 }
 
-/* ---------------------------------------------------------------- short runs */
+/* ---------------------------------------------------------------- interleaved groups */
 
 enum {
-    RUNS_MIN = 2048, /* elements that are worth another kernel */
-    ROWS_MIN = 16,   /* in a row of rows */
+    INTERLEAVED_MIN = 2048, /* elements that are worth another kernel */
+    GROUPS_MIN = 16,        /* along an axis */
 };
 
 /* Whether out and the operands that are tensors have their elements side by side along an axis. */
@@ -151,11 +125,11 @@ static void space_move_axis(struct space *space, uint32_t to, const struct space
         space->operand[i].stride[to] = other->operand[i].stride[from];
 }
 
-/* Rows of k elements that lie together, along an axis. */
+/* Groups of k elements that lie together, along an axis. */
 struct interleaved {
     int64_t k;
-    uint32_t axes; /* without that of the k elements */
-    uint32_t rows; /* their axis; axes where there is none */
+    uint32_t axes;   /* without that of the k elements */
+    uint32_t groups; /* their axis; axes where there is none */
 };
 
 static struct interleaved interleaved_of(const struct step *step, const struct space *space)
@@ -163,9 +137,9 @@ static struct interleaved interleaved_of(const struct step *step, const struct s
     uint32_t last = space->rank - 1;
     int64_t k = space->shape[last];
     struct interleaved found = {.k = 1, .axes = space->rank};
-    if ((k == 2 || k == 4) && lies_together(space, last, scalars_of(step).mask))
+    if ((k == 2 || k == 4) && lies_together(space, last, scalar_mask(step)))
         found = (struct interleaved){.k = k, .axes = last};
-    found.rows = longest_axis(space, found.axes);
+    found.groups = longest_axis(space, found.axes);
     return found;
 }
 
@@ -179,46 +153,41 @@ static const char *lacks_interleaved(const struct step *step, const struct healc
     struct layout moduli = modulus_operand(step, 2, device);
     struct space space = space_of(step, &moduli);
     struct interleaved found = interleaved_of(step, &space);
-    if (space.end < RUNS_MIN)
+    if (space.end < INTERLEAVED_MIN)
         return "there are too few elements";
-    return found.rows == found.axes || space.shape[found.rows] < ROWS_MIN
+    return found.groups == found.axes || space.shape[found.groups] < GROUPS_MIN
                ? "no long axis along which moduli are the same"
                : NULL;
 }
 
-/* The parts of the rows' axis go last, that axis behind them. */
+/* The blocks of the groups' axis go last, that axis behind them. */
 MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
                                                         const struct step *step,
+                                                        const struct variant *variant,
                                                         struct healcl_error *error)
 {
-    struct scalars scalars = scalars_of(step);
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
     struct job job;
-    begin_elementwise(&job, self, step, "vectors", kernels[step->kind].runs);
-    TRY(add_elementwise_tensors(&job, step, &scalars, error));
+    TRY(begin(&job, self, step, variant, kernels[step->kind].interleaved, error));
     TRY(derive_moduli(self, step, 2, &table, error));
     job_add_table(&job, table);
-    job.space = space_of(step, &moduli);
-    struct interleaved found = interleaved_of(step, &job.space);
-    struct space *space = &job.space, old = *space;
-    uint32_t parts = found.axes - 1;
+    const struct space old = space_of(step, &moduli);
+    const struct interleaved found = interleaved_of(step, &old);
+    struct space *space = &job.space;
+    uint32_t blocks = found.axes - 1;
+    *space = old;
     space->rank = found.axes;
-    for (uint32_t axis = found.rows; axis < parts; axis++)
+    for (uint32_t axis = found.groups; axis < blocks; axis++)
         space_move_axis(space, axis, &old, axis + 1);
-    space_move_axis(space, parts, &old, found.rows);
-    space_move_axis(space, parts + 1, &old, found.rows);
-    space->shape[parts] = (old.shape[found.rows] + INTERLEAVED_ROWS - 1) / INTERLEAVED_ROWS;
-    for (int i = 0; i < SPACE_OPERANDS; i++)
-        space->operand[i].stride[parts] *= INTERLEAVED_ROWS;
-    space->end = 1;
-    for (uint32_t axis = 0; axis <= parts; axis++)
-        space->end *= (uint64_t)space->shape[axis];
-    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_ROWS * found.k));
+    space_move_axis(space, blocks, &old, found.groups);
+    space_move_axis(space, blocks + 1, &old, found.groups);
+    space_divide_axis(space, blocks, INTERLEAVED_GROUPS);
+    job.granule = (uint64_t)(VECTORS_GRANULE / (INTERLEAVED_GROUPS * found.k));
     job_add_long(&job, found.k);
-    job_add_long(&job, old.shape[found.rows]);
+    job_add_long(&job, old.shape[found.groups]);
     job_add_long(&job, found.k > 1 ? old.operand[OPERAND_Q].stride[old.rank - 1] : 0);
-    add_scalars(&job, &scalars);
+    add_scalars(&job, step);
     return job_launch(&job, error);
 }
 
@@ -231,105 +200,35 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
 
 /* With moduli in a table, or where there are too many as they are. */
 MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                                     bool has_table, struct healcl_error *error)
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
 {
-    struct scalars scalars = scalars_of(step);
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
     struct job job;
-    begin_elementwise(&job, self, step, "core",
-                      has_table ? kernels[step->kind].table : kernels[step->kind].tensor);
-    job.space = space_of(step, &moduli);
-    TRY(add_elementwise_tensors(&job, step, &scalars, error));
     TRY(derive_moduli(self, step, 2, &table, error));
-    if (has_table)
+    TRY(begin(&job, self, step, variant,
+              table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
+    job.space = space_of(step, &moduli);
+    if (table)
         job_add_table(&job, table);
     else
         TRY(job_add_input(&job, step->in[2], error));
-    add_scalars(&job, &scalars);
+    add_scalars(&job, step);
     return job_launch(&job, error);
-}
-
-MUST_CHECK static enum healcl_status launch_table(struct launcher *self, const struct step *step,
-                                                  struct healcl_error *error)
-{
-    return launch_elements(self, step, true, error);
-}
-
-MUST_CHECK static enum healcl_status launch_tensor(struct launcher *self, const struct step *step,
-                                                   struct healcl_error *error)
-{
-    return launch_elements(self, step, false, error);
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS,
-     "cl/modular/vectors.cl",
+    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS, "vectors",
+     NULL, "cl/modular/vectors.cl",
      "rows of multiples of eight elements in order, moduli that repeat along them"},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "cl/modular/vector_runs.cl",
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "vectors", NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_table, OVER_ELEMENTS, "cl/modular/general.cl",
-     "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_tensor, OVER_ELEMENTS, "cl/modular/general.cl",
-     "anything"},
+    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ELEMENTS, "core", NULL,
+     "cl/modular/general.cl", "anything with up to 2^16 moduli"},
+    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", NULL,
+     "cl/modular/general.cl", "anything"},
 };
 
 const struct family family_elementwise = FAMILY_OF(elementwise, elementwise, elementwise_variants);
-
-/* ---------------------------------------------------------------- absolute values */
-
-static struct space space_of_absolute(const struct step *step)
-{
-    struct space space;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
-    space_set_operand(&space, 1, &step->in[0]->layout);
-    space_simplify(&space);
-    return space;
-}
-
-static const char *lacks_absolute_lines(const struct step *step, const struct healcl_device *device)
-{
-    struct space space = space_of_absolute(step);
-    return lacks_lines(&space, step, device, 2);
-}
-
-MUST_CHECK static enum healcl_status begin_absolute(struct job *job, struct launcher *self,
-                                                    const struct step *step,
-                                                    struct healcl_error *error)
-{
-    job_init(job, self, step, "core", "absolute");
-    job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job->space = space_of_absolute(step);
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    return job_add_input(job, step->in[0], error);
-}
-
-MUST_CHECK static enum healcl_status launch_absolute(struct launcher *self, const struct step *step,
-                                                     struct healcl_error *error)
-{
-    struct job job;
-    TRY(begin_absolute(&job, self, step, error));
-    return job_launch(&job, error);
-}
-
-MUST_CHECK static enum healcl_status launch_absolute_lines(struct launcher *self,
-                                                           const struct step *step,
-                                                           struct healcl_error *error)
-{
-    struct job job;
-    TRY(begin_absolute(&job, self, step, error));
-    job_take_lines(&job);
-    return job_launch(&job, error);
-}
-
-static const struct variant absolute_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_absolute_lines, launch_absolute_lines, PAST_CACHES,
-     "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_absolute, OVER_ELEMENTS, "cl/modular/general.cl",
-     "anything"},
-};
-
-const struct family family_absolute = FAMILY_OF(absolute, elementwise, absolute_variants);

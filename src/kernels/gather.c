@@ -10,12 +10,9 @@ enum {
 static struct space space_of(const struct step *step)
 {
     struct layout a_view = step->in[0]->layout;
-    struct space space;
+    struct space space = step_space(step, 2);
     a_view.stride[step->value[0]] = 0;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
     space_set_operand(&space, 1, &a_view);
-    space_set_operand(&space, 2, &step->in[1]->layout);
     space_simplify(&space);
     return space;
 }
@@ -40,46 +37,30 @@ static const char *lacks_rows(const struct step *step, const struct healcl_devic
                : NULL;
 }
 
-MUST_CHECK static enum healcl_status launch_as(struct launcher *self, const struct step *step,
-                                               bool rows, struct healcl_error *error)
+MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct step *step,
+                                            const struct variant *variant,
+                                            struct healcl_error *error)
 {
     uint32_t axis = (uint32_t)step->value[0];
     int64_t size = step->in[0]->layout.shape[axis];
     struct job job;
     TRY(derive_index_check(self, step, 1, axis, size, step->value[1] != 0, error));
-    job_init(&job, self, step, "gather/gather", rows ? "gather_rows" : "gather");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    TRY(job_begin(&job, self, step, variant, 2, error));
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job.space = space_of(step);
-    job_add_space(&job);
-    TRY(job_add_output(&job, step->out, error));
-    TRY(job_add_input(&job, step->in[0], error));
-    TRY(job_add_input(&job, step->in[1], error));
     job_add_long(&job, size);
-    if (rows)
+    if (variant->shape == VARIANT_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     else
         job_add_long(&job, step->in[0]->layout.stride[axis]);
     return job_launch(&job, error);
 }
 
-MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
-                                                 struct healcl_error *error)
-{
-    return launch_as(self, step, true, error);
-}
-
-MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
-                                                     struct healcl_error *error)
-{
-    return launch_as(self, step, false, error);
-}
-
 static const struct variant variants[] = {
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "cl/gather/gather.cl",
-     "most of long rows in order"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "cl/gather/gather.cl",
-     "anything"},
+    {"rows", VARIANT_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
+     "cl/gather/gather.cl", "most of long rows in order"},
+    {"elements", VARIANT_GENERAL, NULL, launch, OVER_ELEMENTS, "gather/gather", "gather",
+     "cl/gather/gather.cl", "anything"},
 };
 
 const struct family family_gather = FAMILY_OF(gather, gather, variants);

@@ -22,7 +22,7 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launcher = launcher;
     job->launch.program = program;
     job->launch.kernel = kernel;
-    job->launch.tag = step->form->operation;
+    job->launch.tag = step->origins;
 }
 
 void job_define(struct job *job, const char *name, const char *value)
@@ -37,13 +37,6 @@ void job_define_number(struct job *job, const char *name, uint32_t value)
     char text[16];
     snprintf(text, sizeof text, "%" PRIu32, value);
     job_define(job, name, text);
-}
-
-void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
-                   const char *kernel, int word_bits)
-{
-    job_init(job, launcher, step, "ntt/rows", kernel);
-    job_define(job, "WORD_BITS", word_bits == 64 ? "64" : "32");
 }
 
 void job_define_type(struct job *job, const char *name, enum dtype dtype)

@@ -17,13 +17,9 @@ struct job {
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* tag: what the launch's time counts for. */
+/* The launch's tag, and so its time's, are the origins of the step. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
-
-/* The same for a kernel of cl/ntt/rows.cl made for words of that many bits. */
-void job_init_rows(struct job *job, struct launcher *launcher, const struct step *step,
-                   const char *kernel, int word_bits);
 
 /* Adds "-D name=value". */
 void job_define(struct job *job, const char *name, const char *value);

@@ -45,9 +45,14 @@ enum {
 #name, FAMILY_##preference, list, sizeof list / sizeof *list \
     }
 
-/* copy.c: copies, fills and absolute values of a space with so many operands. */
-const char *lacks_lines(const struct space *space, const struct step *step,
-                        const struct healcl_device *device, uint32_t operands);
-void job_take_lines(struct job *job);
+/* The output's elements, with operands out and those of the first inputs that are tensors. Axes are
+ * not simplified. */
+struct space step_space(const struct step *step, int inputs);
+
+/* A job of a variant's kernel, made for the type of the output. Its first arguments are the space,
+ * which is the caller's to fill in, out and the first inputs. */
+MUST_CHECK enum healcl_status job_begin(struct job *job, struct launcher *launcher,
+                                        const struct step *step, const struct variant *variant,
+                                        int inputs, struct healcl_error *error);
 
 #endif

@@ -40,6 +40,12 @@ void launcher_release(struct launcher *self)
     free(self->storages);
 }
 
+const char *launcher_refuse(struct launcher *self, const struct step *step, int i)
+{
+    self->refused_input = i;
+    return step_input_name(step, i);
+}
+
 /* ---------------------------------------------------------------- storages */
 
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
@@ -75,13 +81,8 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
 enum healcl_status launcher_upload(struct launcher *self, const void *memory, uint64_t bytes,
                                    struct buffer *buffer, struct healcl_error *error)
 {
-    void *mapped;
     TRY(device_buffer_acquire(self->device, bytes, true, buffer, error));
-    enum healcl_status status = device_upload_map(self->device, buffer, 0, &mapped, error);
-    if (status == HEALCL_OK) {
-        memcpy(mapped, memory, bytes);
-        status = device_upload_end(self->device, buffer, 0, mapped, error);
-    }
+    enum healcl_status status = device_upload(self->device, buffer, memory, error);
     if (status != HEALCL_OK)
         device_buffer_release(self->device, buffer);
     return status;

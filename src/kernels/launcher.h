@@ -42,6 +42,7 @@ struct launcher {
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
+    int refused_input; /* of the step in hand, that it is refused for; NO_INPUT: for none */
 };
 
 /* Both refer to device and plan as long as the launcher lives. Errors: HEALCL_NO_MEMORY,
@@ -49,6 +50,9 @@ struct launcher {
 MUST_CHECK enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                             const struct plan *plan, struct healcl_error *error);
 void launcher_release(struct launcher *self);
+
+/* Notes that a step is refused for its input i. Returns the input's name, for the message. */
+const char *launcher_refuse(struct launcher *self, const struct step *step, int i);
 
 /* Gives back the memory of all storages, with what was worked out from it. */
 void launcher_forget_storages(struct launcher *self);

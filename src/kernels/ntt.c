@@ -1,8 +1,19 @@
 /* Number-theoretic transforms: cl/ntt/general.cl, and which variant does one. */
 #include "kernels/ntt.h"
 
+/* A job of a kernel that loads or stores the rows [first, first + count). */
+static void begin_elements(struct job *job, struct launcher *self,
+                           const struct transform *transform, const char *kernel, int64_t first,
+                           int64_t count)
+{
+    transform_begin(job, self, transform, kernel, kernel);
+    job_define_type(job, "ELEMENT", transform->step->out->storage->dtype);
+    job->space.first = (uint64_t)(first * transform->n);
+    job->space.end = (uint64_t)((first + count) * transform->n);
+}
+
 /* Loads, transforms and stores the rows [first, first + count). */
-MUST_CHECK static enum healcl_status launch_part(struct launcher *self,
+MUST_CHECK static enum healcl_status launch_rows(struct launcher *self,
                                                  const struct transform *transform, int64_t first,
                                                  int64_t count, struct healcl_error *error)
 {
@@ -11,13 +22,7 @@ MUST_CHECK static enum healcl_status launch_part(struct launcher *self,
     bool permutes = step->in[3] != NULL;
     struct job job;
 
-    job_init(&job, self, step, "core", "ntt_load");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    space_init(&job.space, &step->out->layout);
-    job.space.first = (uint64_t)first * n;
-    job.space.end = (uint64_t)(first + count) * n;
-    space_set_operand(&job.space, 1, &step->in[0]->layout);
-    job_add_space(&job);
+    begin_elements(&job, self, transform, "ntt_load", first, count);
     job_add_written_table(&job, &transform->rows);
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
@@ -39,13 +44,7 @@ MUST_CHECK static enum healcl_status launch_part(struct launcher *self,
         job.rounds += n / 2 / local_size + 2;
     TRY(job_launch_groups(&job, (uint64_t)count, local_size, error));
 
-    job_init(&job, self, step, "core", "ntt_store");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    space_init(&job.space, &step->out->layout);
-    job.space.first = (uint64_t)first * n;
-    job.space.end = (uint64_t)(first + count) * n;
-    space_set_operand(&job.space, 0, &step->out->layout);
-    job_add_space(&job);
+    begin_elements(&job, self, transform, "ntt_store", first, count);
     TRY(job_add_output(&job, step->out, error));
     job_add_table(&job, &transform->rows);
     job_add_table(&job, transform->q);
@@ -58,22 +57,34 @@ MUST_CHECK static enum healcl_status launch_part(struct launcher *self,
 
 /* The general way: any length, any layout; all rows are loaded, transformed and stored in turn. */
 MUST_CHECK static enum healcl_status launch_stages(struct launcher *self, const struct step *step,
+                                                   const struct variant *variant,
                                                    struct healcl_error *error)
 {
     struct transform transform;
-    int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, &transform, error));
-    int64_t row_bytes = transform.n * (int64_t)sizeof(uint64_t);
-    int64_t at_once = rows_at_once(self, transform.n, rows);
-    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * row_bytes), false, &transform.rows,
-                              error));
+    int64_t rows = transform_rows(step), at_once;
+    TRY(transform_init(self, step, variant, &transform, error));
+    TRY(transform_acquire_rows(self, &transform, rows, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
         int64_t count = rows - first < at_once ? rows - first : at_once;
-        status = launch_part(self, &transform, first, count, error);
+        status = launch_rows(self, &transform, first, count, error);
     }
     device_buffer_release(self->device, &transform.rows);
     return status;
+}
+
+enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
+                                          int64_t rows, int64_t *at_once,
+                                          struct healcl_error *error)
+{
+    enum { ROWS_BYTES = 64 << 20 };
+    uint64_t chunk_bytes = self->device->chunk_bytes;
+    int64_t bytes = chunk_bytes < ROWS_BYTES ? (int64_t)chunk_bytes : ROWS_BYTES;
+    int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
+    *at_once = row_bytes < bytes ? bytes / row_bytes : 1;
+    *at_once = *at_once < rows ? *at_once : rows;
+    return device_buffer_acquire(self->device, (uint64_t)(*at_once * row_bytes), false,
+                                 &transform->rows, error);
 }
 
 int64_t transform_rows(const struct step *step)
@@ -82,12 +93,25 @@ int64_t transform_rows(const struct step *step)
     return out->shape[0] * out->shape[1] * out->shape[2];
 }
 
+void transform_begin(struct job *job, struct launcher *self, const struct transform *transform,
+                     const char *forward, const char *inverse)
+{
+    job_init(job, self, transform->step, transform->variant->program,
+             transform->inverse ? inverse : forward);
+    job->space = step_space(transform->step, 1);
+    job_add_space(job);
+}
+
 enum healcl_status transform_init(struct launcher *self, const struct step *step,
-                                  struct transform *transform, struct healcl_error *error)
+                                  const struct variant *variant, struct transform *transform,
+                                  struct healcl_error *error)
 {
     const struct layout *out = &step->out->layout;
-    *transform = (struct transform){
-        .step = step, .n = out->shape[3], .k = out->shape[2], .inverse = step->kind == STEP_INTT};
+    *transform = (struct transform){.step = step,
+                                    .variant = variant,
+                                    .n = out->shape[3],
+                                    .k = out->shape[2],
+                                    .inverse = step->kind == STEP_INTT};
     if (transform->k > INT32_MAX)
         REFUSE(error, "argument 'q': %lld moduli are more than 2^31-1", (long long)transform->k);
     TRY(derive_modulus_vector(self, step, 1, &transform->q, error));
@@ -105,14 +129,20 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
 enum { SHARED = 1 << TUNABLE_transform_local_size };
 
 static const struct variant variants[] = {
-    {"local", VARIANT_LOCAL, lacks_local, launch_local, SHARED, "cl/ntt/local.cl",
-     "rows of 16 to what two passes through local memory hold"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_single, 0, "cl/ntt/single.cl",
-     "rows that fit local memory"},
-    {"rows", VARIANT_VECTORS, lacks_ntt_rows, launch_ntt_rows, 1 << TUNABLE_past_caches_bytes,
-     "cl/ntt/rows.cl", "rows of 256 and more"},
-    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS, "cl/ntt/general.cl",
-     "anything"},
+#define NTT(name, shape, tunables, when) \
+    {#name,                              \
+     VARIANT_##shape,                    \
+     lacks_ntt_##name,                   \
+     launch_ntt_##name,                  \
+     tunables,                           \
+     "ntt/" #name,                       \
+     NULL,                               \
+     "cl/ntt/" #name ".cl",              \
+     when},
+#include "kernels/ntt.def"
+#undef NTT
+    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS, "core", NULL,
+     "cl/ntt/general.cl", "anything"},
 };
 
 const struct family family_transform = FAMILY_OF(transform, transform, variants);

@@ -31,7 +31,7 @@ static int64_t tile_most(const struct healcl_device *device)
     return (int64_t)1 << log2_tile_most(device);
 }
 
-const char *lacks_local(const struct step *step, const struct healcl_device *device)
+const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
 {
     int64_t most = tile_most(device), n = step->out->layout.shape[3];
     if (n < NTT_RADIX)
@@ -48,16 +48,13 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
                                                  int64_t count, struct healcl_error *error)
 {
     struct job job;
-    job_init(&job, self, transform->step, "ntt/local",
-             transform->inverse ? "intt_tiles" : "ntt_tiles");
+    transform_begin(&job, self, transform, "ntt_tiles", "intt_tiles");
     job_define_type(&job, "OUT", pass->out_dtype);
     job_define_type(&job, "IN", pass->in_dtype);
     job_define_number(&job, "LOG2_TILE", pass->log2_tile);
     job_define_number(&job, "STAGES", pass->stages);
-    space_init(&job.space, &transform->step->out->layout);
     space_set_operand(&job.space, 0, pass->out_layout);
     space_set_operand(&job.space, 1, pass->in_layout);
-    job_add_space(&job);
     job_add_uint(&job, (uint32_t)first);
     job_add_written_buffer(&job, pass->out);
     job_add_buffer(&job, pass->in);
@@ -91,13 +88,13 @@ static uint32_t log2_columns_tile(const struct launcher *self, uint32_t stages)
     return wanted < least ? least : wanted < most ? wanted : most;
 }
 
-/* A row in two parts: columns and blocks, and in between in scratch memory. */
+/* Rows by two passes: columns and blocks, and in between in scratch memory. */
 MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
                                                    struct transform *transform, struct pass whole,
                                                    int64_t rows, struct healcl_error *error)
 {
     uint32_t stages = log2_of((uint64_t)transform->n) - log2_tile_most(self->device);
-    int64_t at_once = rows_at_once(self, transform->n, rows);
+    int64_t at_once;
     struct layout scratch = layout_packed(whole.out_layout);
     struct pass columns = whole, blocks = whole;
     blocks.log2_tile = blocks.stages = log2_tile_most(self->device);
@@ -111,8 +108,7 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
     before->out_layout = after->in_layout = &scratch;
     before->out_dtype = after->in_dtype = DTYPE_INT64;
 
-    TRY(device_buffer_acquire(self->device, (uint64_t)(at_once * transform->n) * sizeof(uint64_t),
-                              false, &transform->rows, error));
+    TRY(transform_acquire_rows(self, transform, rows, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
         int64_t count = rows - first < at_once ? rows - first : at_once;
@@ -125,12 +121,12 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
     return status;
 }
 
-enum healcl_status launch_local(struct launcher *self, const struct step *step,
-                                struct healcl_error *error)
+enum healcl_status launch_ntt_local(struct launcher *self, const struct step *step,
+                                    const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, &transform, error));
+    TRY(transform_init(self, step, variant, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
     uint32_t log2_n = log2_of((uint64_t)transform.n);
     struct pass whole = {.log2_tile = log2_n,

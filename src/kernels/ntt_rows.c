@@ -1,4 +1,4 @@
-/* Transforms by cl/ntt/rows.cl: whole rows, or neighbouring rows together, in one work-item each.
+/* Transforms by cl/ntt/rows.cl: whole rows, or batches of interleaved rows, in one work-item each.
  */
 #include "kernels/ntt.h"
 
@@ -23,15 +23,16 @@ const char *lacks_ntt_rows(const struct step *step, const struct healcl_device *
         return lack;
     if (n < NTT_ROW_MIN)
         return "rows are shorter than 256";
-    return NTT_ROWS_TOGETHER * pitch_of(n) * (int64_t)sizeof(uint64_t) <=
-                   (int64_t)device->chunk_bytes
+    if (transform_rows(step) > UINT32_MAX)
+        return "there are too many rows";
+    return NTT_BATCH_ROWS * pitch_of(n) * (int64_t)sizeof(uint64_t) <= (int64_t)device->chunk_bytes
                ? NULL
                : "eight rows do not fit one allocation";
 }
 
 /* Whether the elements of one number, in the rows of one l, lie side by side: [l,r,k,n] in memory
  * as [l,n,r,k]. */
-static bool has_neighbours(const struct layout *layout)
+static bool is_interleaved(const struct layout *layout)
 {
     int64_t r = layout->shape[1], k = layout->shape[2];
     return r * k > 1 && (k == 1 || layout->stride[2] == 1) && (r == 1 || layout->stride[1] == k);
@@ -39,9 +40,9 @@ static bool has_neighbours(const struct layout *layout)
 
 /* No number has more: a transform's moduli are of the dtype of its output, its input is of that or
  * of int8. */
-static int word_bits(const struct step *step)
+static uint32_t word_bits(const struct step *step)
 {
-    return 8 * (int)dtype_size(step->out->storage->dtype);
+    return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
 /* Batches that the first compute unit takes, with so many work-items for each. */
@@ -67,76 +68,63 @@ static int64_t count_work_items(const struct launcher *self, int64_t batches, in
     return units * best;
 }
 
-static enum healcl_status add_tensors(struct job *job, const struct step *step,
-                                      struct healcl_error *error)
-{
-    TRY(job_add_output(job, step->out, error));
-    TRY(job_add_input(job, step->in[0], error));
-    job_add_uint(job, (uint32_t)dtype_size(step->out->storage->dtype));
-    job_add_uint(job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
-    return HEALCL_OK;
-}
-
 /* Whether the kernel can leave its results in the rows of the output: they begin at multiples of
- * its vectors (OpenCL aligns buffers to 128 bytes) and are in plain order. */
+ * its vectors, which are cache lines (OpenCL aligns buffers to 128 bytes), and are in natural
+ * order. */
 static bool has_direct_rows(const struct transform *transform)
 {
-    enum { VECTOR_BYTES = 64 };
     const struct step *step = transform->step;
     const struct layout *out = &step->out->layout;
     int64_t size = (int64_t)dtype_size(step->out->storage->dtype);
-    bool in_plain_order = transform->inverse || !step->in[3];
-    bool aligned = out->offset * size % VECTOR_BYTES == 0;
+    bool in_natural_order = transform->inverse || !step->in[3];
+    bool aligned = out->offset * size % CACHE_LINE == 0;
     for (int axis = 0; axis < 3; axis++)
-        aligned =
-            aligned && (out->shape[axis] == 1 || out->stride[axis] * size % VECTOR_BYTES == 0);
-    return in_plain_order && aligned && out->stride[3] == 1;
+        aligned = aligned && (out->shape[axis] == 1 || out->stride[axis] * size % CACHE_LINE == 0);
+    return in_natural_order && aligned && out->stride[3] == 1;
 }
 
 enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
-                                   struct healcl_error *error)
+                                   const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
-    TRY(transform_init(self, step, &transform, error));
+    TRY(transform_init(self, step, variant, &transform, error));
     const struct layout *out = &step->out->layout, *in = &step->in[0]->layout;
     const struct buffer *lane_twiddles;
-    int bits = word_bits(step);
+    const uint32_t bits = word_bits(step);
     TRY(derive_lane_twiddles(self, step, 2, 1, bits, &lane_twiddles, error));
 
-    bool out_neighbours = has_neighbours(out), in_neighbours = has_neighbours(in);
-    int64_t rows = out->shape[1] * out->shape[2], together = 1; /* rows of one l */
-    if (out_neighbours || in_neighbours)
-        together = rows < NTT_ROWS_TOGETHER ? rows : NTT_ROWS_TOGETHER;
-    int64_t batches = out->shape[0] * ((rows + together - 1) / together);
-    bool direct = together == 1 && has_direct_rows(&transform);
-    /* The inverse of long rows fetches its parts in any case. */
+    bool out_interleaved = is_interleaved(out), in_interleaved = is_interleaved(in);
+    int64_t rows = out->shape[1] * out->shape[2], batch_rows = 1; /* rows of one l */
+    if (out_interleaved || in_interleaved)
+        batch_rows = rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS;
+    int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
+    bool direct = batch_rows == 1 && has_direct_rows(&transform);
+    /* The inverse of long rows fetches its tiles in any case. */
     bool large =
-        direct && !(transform.inverse && transform.n > NTT_ROW_PART) &&
+        direct && !(transform.inverse && transform.n > NTT_ROW_TILE) &&
         passes_caches(self->device, (uint64_t)layout_elements(out), step->out->storage->dtype);
     /* A permuted row is written all over: that had better be where the caches hold it. */
-    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_PART;
+    bool scatters = transform.inverse && step->in[3] && transform.n > NTT_ROW_TILE;
     bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
-    int64_t scratch_bytes = scratch ? together * pitch_of(transform.n) * bits / 8 : 0;
+    int64_t scratch_bytes = scratch ? batch_rows * pitch_of(transform.n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
     int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
     if (scratch && work_items > chunk_bytes / scratch_bytes)
         work_items = chunk_bytes / scratch_bytes;
-    if (scratch)
-        TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
-                                  &transform.rows, error));
-
     struct job job;
-    job_init_rows(&job, self, step, transform.inverse ? "intt_rows" : "ntt_rows", bits);
+    transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
+    job_define_number(&job, "WORD_BITS", bits);
     if (large)
         job_define_number(&job, "LARGE", transform.n * bits / 8 <= TWO_ROWS_MAX ? 2 : 1);
-    space_init(&job.space, out);
-    space_set_operand(&job.space, 0, out);
-    space_set_operand(&job.space, 1, in);
-    job_add_space(&job);
-    enum healcl_status status = add_tensors(&job, step, error);
-    if (scratch)
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
+    job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    if (scratch) {
+        TRY(device_buffer_acquire(self->device, (uint64_t)(work_items * scratch_bytes), false,
+                                  &transform.rows, error));
         job_add_written_table(&job, &transform.rows);
-    else
+    } else
         job_add_table(&job, transform.q); /* some buffer must stand for it */
     job_add_uint(&job, scratch);
     job_add_table(&job, transform.q);
@@ -144,12 +132,12 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     job_add_table(&job, lane_twiddles);
     job_add_table(&job, transform.perm);
     job_add_uint(&job, step->in[3] != NULL);
-    job_add_uint(&job, (uint32_t)together);
-    job_add_uint(&job, (uint32_t)out_neighbours | (uint32_t)in_neighbours << 1);
+    job_add_uint(&job, (uint32_t)batch_rows);
+    job_add_uint(&job, (out_interleaved ? NTT_OUT_INTERLEAVED : 0) |
+                           (in_interleaved ? NTT_IN_INTERLEAVED : 0));
     if (transform.inverse)
         job_add_table(&job, transform.n_inv);
-    if (status == HEALCL_OK)
-        status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
+    enum healcl_status status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
     device_buffer_release(self->device, &transform.rows);
     return status;
 }

@@ -2,7 +2,7 @@
 #include "core/numbers.h"
 #include "kernels/ntt.h"
 
-const char *lacks_single(const struct step *step, const struct healcl_device *device)
+const char *lacks_ntt_single(const struct step *step, const struct healcl_device *device)
 {
     uint64_t n = (uint64_t)step->out->layout.shape[3];
     if (n < 2)
@@ -14,22 +14,17 @@ const char *lacks_single(const struct step *step, const struct healcl_device *de
                : "a row does not fit local memory";
 }
 
-enum healcl_status launch_single(struct launcher *self, const struct step *step,
-                                 struct healcl_error *error)
+enum healcl_status launch_ntt_single(struct launcher *self, const struct step *step,
+                                     const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
     int64_t rows = transform_rows(step);
-    TRY(transform_init(self, step, &transform, error));
-    uint32_t log2_n = log2_of((uint64_t)transform.n);
+    TRY(transform_init(self, step, variant, &transform, error));
     struct job job;
-    job_init(&job, self, step, "ntt/single", transform.inverse ? "intt_single" : "ntt_single");
+    transform_begin(&job, self, &transform, "ntt_single", "intt_single");
     job_define_type(&job, "OUT", step->out->storage->dtype);
     job_define_type(&job, "IN", step->in[0]->storage->dtype);
-    job_define_number(&job, "LOG2_N", log2_n);
-    space_init(&job.space, &step->out->layout);
-    space_set_operand(&job.space, 0, &step->out->layout);
-    space_set_operand(&job.space, 1, &step->in[0]->layout);
-    job_add_space(&job);
+    job_define_number(&job, "LOG2_N", log2_of((uint64_t)transform.n));
     job_add_uint(&job, (uint32_t)rows);
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));

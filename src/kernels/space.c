@@ -48,3 +48,13 @@ void space_simplify(struct space *space)
             drop_axis(space, axis);
         }
 }
+
+void space_divide_axis(struct space *space, uint32_t axis, int64_t block)
+{
+    space->shape[axis] = (space->shape[axis] + block - 1) / block;
+    for (int k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[axis] *= block;
+    space->end = 1;
+    for (uint32_t i = 0; i < space->rank; i++)
+        space->end *= (uint64_t)space->shape[i];
+}

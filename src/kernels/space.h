@@ -15,4 +15,8 @@ void space_set_operand(struct space *space, uint32_t operand, const struct layou
  * not look at single axes. */
 void space_simplify(struct space *space);
 
+/* Divides an axis into blocks of so many elements: it then goes from block to block, and the space
+ * has blocks for elements. */
+void space_divide_axis(struct space *space, uint32_t axis, int64_t block);
+
 #endif

@@ -1,12 +1,9 @@
-/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/modular/vector_runs.cl.
+/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/modular/interleaved.cl.
  */
 #include "kernels/kernels.h"
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
-
-/* Terms of a sum on vectors. */
-static const int64_t TERMS_MAX = 1 << 30;
 
 /* Whether cl/sum/columns.cl can do sums of so many terms in rows of n elements. */
 static const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
@@ -14,7 +11,7 @@ static const char *lacks_sum_vectors(const struct step *step, const struct healc
 {
     const char *lack = lacks_double_vectors(step, device);
     return lack                 ? lack
-           : count >= TERMS_MAX ? "there are too many terms"
+           : count >= SUM_TERMS ? "there are too many terms"
            : n % LANES != 0     ? "no rows of multiples of eight elements"
                                 : NULL;
 }
@@ -34,27 +31,13 @@ static int64_t terms_of(const struct step *step)
     return step->in[0]->layout.shape[step->value[0]];
 }
 
-/* The output's elements, with operands out and a at the axis's first element. */
+/* The output's elements, with operands out and a at the axis's first element; not simplified. */
 static struct space space_of_sum(const struct step *step)
 {
     struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
-    struct space space;
-    space_init(&space, &step->out->layout);
-    space_set_operand(&space, 0, &step->out->layout);
+    struct space space = step_space(step, 0);
     space_set_operand(&space, 1, &a_view);
     return space;
-}
-
-MUST_CHECK static enum healcl_status begin_axis_modsum(struct job *job, struct launcher *self,
-                                                       const struct step *step, const char *program,
-                                                       const char *kernel,
-                                                       struct healcl_error *error)
-{
-    job_init(job, self, step, program, kernel);
-    job_define_type(job, "ELEMENT", step->out->storage->dtype);
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    return job_add_input(job, step->in[0], error);
 }
 
 static void add_summed_axis(struct job *job, const struct step *step)
@@ -78,11 +61,12 @@ static const char *lacks_columns(const struct step *step, const struct healcl_de
 }
 
 MUST_CHECK static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
+                                                    const struct variant *variant,
                                                     struct healcl_error *error)
 {
     struct job job;
     struct periodic_moduli moduli;
-    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_vectors", error));
+    TRY(job_begin(&job, self, step, variant, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job.space = space_of_sum(step);
     space_simplify(&job.space);
@@ -94,7 +78,7 @@ MUST_CHECK static enum healcl_status launch_columns(struct launcher *self, const
 }
 
 /* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
- * one by one: see axis_modsum_runs. */
+ * one by one: see axis_modsum_interleaved. */
 struct interleaved {
     struct space space; /* out has stride 0 along the last axis */
     int64_t k, out_stride;
@@ -136,12 +120,13 @@ static const char *lacks_interleaved(const struct step *step, const struct healc
 
 MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
                                                         const struct step *step,
+                                                        const struct variant *variant,
                                                         struct healcl_error *error)
 {
     struct interleaved found = interleaved_of(step);
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_runs", error));
+    TRY(job_begin(&job, self, step, variant, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     job.space = found.space;
     job_add_table(&job, moduli.lanes);
@@ -168,6 +153,7 @@ static const char *lacks_rows(const struct step *step, const struct healcl_devic
 }
 
 MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
+                                                 const struct variant *variant,
                                                  struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
@@ -176,7 +162,7 @@ MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const st
     struct periodic_moduli moduli;
     struct job job;
     a_rows = layout_drop_axis(&a_rows, axis);
-    TRY(begin_axis_modsum(&job, self, step, "vectors", "axis_modsum_rows", error));
+    TRY(job_begin(&job, self, step, variant, 1, error));
     TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
     space_init(&job.space, &out_rows);
     space_set_operand(&job.space, 0, &out_rows);
@@ -190,78 +176,68 @@ MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const st
     return job_launch_alone(&job, error);
 }
 
-/* Terms [first, first + count) of the sum; added to out where they are not the first. */
-MUST_CHECK static enum healcl_status launch_axis_modsum_part(struct launcher *self,
-                                                             const struct step *step,
-                                                             const struct buffer *q, int64_t first,
-                                                             int64_t count,
-                                                             struct healcl_error *error)
+/* Some terms after others: later ones are added to out. */
+MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
+                                                        const struct step *step,
+                                                        const struct variant *variant,
+                                                        struct healcl_error *error)
 {
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
+    const struct buffer *q;
     /* q varies along the last axis only: there the vector has its elements in order. */
     struct layout q_view = layout_packed(&step->out->layout);
     for (uint32_t i = 0; i < q_view.rank; i++)
         q_view.stride[i] = i + 1 == q_view.rank;
-
-    struct job job;
-    TRY(begin_axis_modsum(&job, self, step, "core", "axis_modsum", error));
-    job.rounds = (uint64_t)count;
-    job.space = space_of_sum(step);
-    job.space.operand[1].offset += first * stride;
-    space_set_operand(&job.space, 2, &q_view);
-    space_simplify(&job.space);
-    job_add_table(&job, q);
-    job_add_long(&job, count);
-    job_add_long(&job, stride);
-    job_add_uint(&job, first > 0);
-    return job_launch(&job, error);
-}
-
-MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
-                                                        const struct step *step,
-                                                        struct healcl_error *error)
-{
-    const struct buffer *q;
     TRY(derive_modulus_vector(self, step, 1, &q, error));
-    int64_t count = terms_of(step), first = 0;
+    int64_t terms = terms_of(step), first = 0;
     do {
-        int64_t part = terms_at_once(self, count - first);
-        TRY(launch_axis_modsum_part(self, step, q, first, part, error));
-        first += part;
-    } while (first < count);
+        int64_t count = terms_at_once(self, terms - first);
+        struct job job;
+        TRY(job_begin(&job, self, step, variant, 1, error));
+        job.rounds = (uint64_t)count;
+        job.space = space_of_sum(step);
+        job.space.operand[1].offset += first * stride;
+        space_set_operand(&job.space, 2, &q_view);
+        space_simplify(&job.space);
+        job_add_table(&job, q);
+        job_add_long(&job, count);
+        job_add_long(&job, stride);
+        job_add_uint(&job, first > 0);
+        TRY(job_launch(&job, error));
+        first += count;
+    } while (first < terms);
     return HEALCL_OK;
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, OVER_ELEMENTS, "cl/sum/columns.cl",
-     "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "cl/sum/rows.cl",
-     "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"runs", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "cl/modular/vector_runs.cl",
+    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, OVER_ELEMENTS, "vectors",
+     "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
+    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "vectors", "axis_modsum_rows",
+     "cl/sum/rows.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
+     "vectors", "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
-    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ELEMENTS, "cl/sum/general.cl",
-     "anything"},
+    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ELEMENTS, "core", "axis_modsum",
+     "cl/sum/general.cl", "anything"},
 };
 
 const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
 
 /* ---------------------------------------------------------------- of products */
 
-/* What both kernels of modmul_axis_sum take after the space: the tensors, q and the permutation. */
-MUST_CHECK static enum healcl_status add_product_arguments(struct job *job, struct launcher *self,
-                                                           const struct step *step,
-                                                           struct healcl_error *error)
+/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q and the
+ * permutation. */
+MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launcher *self,
+                                                   const struct step *step,
+                                                   const struct variant *variant,
+                                                   struct healcl_error *error)
 {
     const struct buffer *q, *perm;
     TRY(derive_modulus_vector(self, step, 2, &q, error));
     perm = q; /* some buffer must stand for one that is not used */
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &perm, error));
-    job_add_space(job);
-    TRY(job_add_output(job, step->out, error));
-    TRY(job_add_input(job, step->in[0], error));
-    TRY(job_add_input(job, step->in[1], error));
+    TRY(job_begin(job, self, step, variant, 2, error));
     job_add_table(job, q);
     job_add_table(job, perm);
     job_add_uint(job, step->in[3] != NULL);
@@ -279,18 +255,17 @@ static const char *lacks_product_columns(const struct step *step,
 /* The space is as modmul_axis_sum_vectors wants it. */
 MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *self,
                                                             const struct step *step,
+                                                            const struct variant *variant,
                                                             struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
-    const int64_t part = (int64_t)LANES * SUM_COLUMNS;
+    const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
-    job_init(&job, self, step, "vectors", "modmul_axis_sum_vectors");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    TRY(add_product_arguments(&job, self, step, error));
-    struct layout parts = {.rank = 3, .shape = {k, (n + part - 1) / part, reps}};
-    space_init(&job.space, &parts);
+    TRY(begin_product(&job, self, step, variant, error));
+    struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
+    space_init(&job.space, &blocks);
     job.space.shape[3] = n;
     job.space.shape[4] = a->shape[1];
     job.space.operand[0] = (struct operand){
@@ -318,19 +293,18 @@ static const char *lacks_product_rows(const struct step *step, const struct heal
 
 MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
                                                          const struct step *step,
+                                                         const struct variant *variant,
                                                          struct healcl_error *error)
 {
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], n = out->shape[2];
-    struct layout parts = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
+    struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
     struct job job;
-    job_init(&job, self, step, "vectors", "modmul_axis_sum_rows");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    TRY(add_product_arguments(&job, self, step, error));
+    TRY(begin_product(&job, self, step, variant, error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
-    space_init(&job.space, &parts);
+    space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
     job.space.operand[2] = (struct operand){.offset = b->offset};
@@ -345,60 +319,51 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     return job_launch_alone(&job, error);
 }
 
-/* Adds the products [first, first + count) to out. */
-MUST_CHECK static enum healcl_status launch_product_part(struct launcher *self,
-                                                         const struct step *step, int64_t first,
-                                                         int64_t count, struct healcl_error *error)
+/* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
+MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
+                                                            const struct step *step,
+                                                            const struct variant *variant,
+                                                            struct healcl_error *error)
 {
-    /* The space is [reps,k,n]; out and b go along n by m, a by l. */
     const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
     const struct layout *out = &step->out->layout;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
     struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
-    struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
+    const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
     out_view.stride[2] = 0;
     b_view.stride[2] = 0;
-    a_view.offset += first * a->stride[1];
-    b_view.offset += first * b->stride[0];
-
-    struct job job;
-    job_init(&job, self, step, "core", "modmul_axis_sum");
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job.rounds = (uint64_t)count;
-    TRY(add_product_arguments(&job, self, step, error));
-    space_init(&job.space, out);
-    space_set_operand(&job.space, 0, &out_view);
-    space_set_operand(&job.space, 1, &a_view);
-    space_set_operand(&job.space, 2, &b_view);
-    space_set_operand(&job.space, 3, &q_view);
-    job_add_long(&job, count);
-    job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[0]);
-    job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b->stride[2]);
-    return job_launch(&job, error);
-}
-
-MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
-                                                            const struct step *step,
-                                                            struct healcl_error *error)
-{
-    int64_t count = step->in[0]->layout.shape[1], first = 0;
+    int64_t terms = a->shape[1], first = 0;
     do {
-        int64_t part = terms_at_once(self, count - first);
-        TRY(launch_product_part(self, step, first, part, error));
-        first += part;
-    } while (first < count);
+        int64_t count = terms_at_once(self, terms - first);
+        struct job job;
+        TRY(begin_product(&job, self, step, variant, error));
+        job.rounds = (uint64_t)count;
+        space_init(&job.space, out);
+        space_set_operand(&job.space, 0, &out_view);
+        space_set_operand(&job.space, 1, &a_view);
+        space_set_operand(&job.space, 2, &b_view);
+        space_set_operand(&job.space, 3, &q_view);
+        job.space.operand[1].offset += first * a->stride[1];
+        job.space.operand[2].offset += first * b->stride[0];
+        job_add_long(&job, count);
+        job_add_long(&job, a->stride[1]);
+        job_add_long(&job, b->stride[0]);
+        job_add_long(&job, out->stride[2]);
+        job_add_long(&job, b->stride[2]);
+        TRY(job_launch(&job, error));
+        first += count;
+    } while (first < terms);
     return HEALCL_OK;
 }
 
 static const struct variant product_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, OVER_ELEMENTS,
-     "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS,
-     "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ELEMENTS, "cl/sum/general.cl",
-     "anything"},
+     "vectors", "modmul_axis_sum_vectors", "cl/sum/columns.cl",
+     "rows of multiples of eight elements in order"},
+    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS, "vectors",
+     "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
+    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ELEMENTS, "core",
+     "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 
 const struct family family_modmul_axis_sum = FAMILY_OF(modmul_axis_sum, sum, product_variants);

@@ -77,7 +77,8 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
     derived_limit(self);
-    TRY(variant_for(step, self->device)->launch(self, step, error));
+    const struct variant *variant = variant_for(step, self->device);
+    TRY(variant->launch(self, step, variant, error));
     launcher_storage_written(self, step->out->storage);
     return HEALCL_OK;
 }
@@ -96,7 +97,8 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     copy.out = &to;
     copy.in[0] = tensor;
     *launcher_memory(self, &packed) = *out;
-    enum healcl_status status = variant_for(&copy, self->device)->launch(self, &copy, error);
+    const struct variant *variant = variant_for(&copy, self->device);
+    enum healcl_status status = variant->launch(self, &copy, variant, error);
     *launcher_memory(self, &packed) = (struct buffer){0}; /* it is the caller's */
     return status;
 }
@@ -124,4 +126,27 @@ const char *lacks_double_vectors(const struct step *step, const struct healcl_de
 {
     return device->info.double_width == 0 ? "the device has no doubles"
                                           : lacks_vectors(step, device);
+}
+
+struct space step_space(const struct step *step, int inputs)
+{
+    struct space space;
+    space_init(&space, &step->out->layout);
+    space_set_operand(&space, 0, &step->out->layout);
+    for (int i = 0; i < inputs; i++)
+        if (!is_scalar(step, i))
+            space_set_operand(&space, (uint32_t)i + 1, &step->in[i]->layout);
+    return space;
+}
+
+enum healcl_status job_begin(struct job *job, struct launcher *launcher, const struct step *step,
+                             const struct variant *variant, int inputs, struct healcl_error *error)
+{
+    job_init(job, launcher, step, variant->program, variant->kernel);
+    job_define_type(job, "ELEMENT", step->out->storage->dtype);
+    job_add_space(job);
+    TRY(job_add_output(job, step->out, error));
+    for (int i = 0; i < inputs; i++) /* some buffer must stand for a scalar's */
+        TRY(job_add_input(job, is_scalar(step, i) ? step->out : step->in[i], error));
+    return HEALCL_OK;
 }

@@ -19,10 +19,12 @@ struct variant {
     const char *(*lacks)(const struct step *step, const struct healcl_device *device);
     /* Enqueues a step that it can run, and waits for nothing. */
     enum healcl_status (*launch)(struct launcher *self, const struct step *step,
-                                 struct healcl_error *error);
-    uint32_t tunables;  /* that shape it: bit t for enum tunable t */
-    const char *source; /* its kernel's file */
-    const char *when;   /* it can run a step, for docs/KERNELS.md */
+                                 const struct variant *variant, struct healcl_error *error);
+    uint32_t tunables;   /* that shape it: bit t for enum tunable t */
+    const char *program; /* its kernel's, see struct launch */
+    const char *kernel;  /* NULL where it is another one for each kind of step */
+    const char *source;  /* its kernel's file */
+    const char *when;    /* it can run a step, for docs/KERNELS.md */
 };
 
 struct family {

@@ -1,7 +1,11 @@
 #include "ops/ops.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/arena.h"
+#include "core/array.h"
 
 #define INT8 (1u << DTYPE_INT8)
 #define INT32 (1u << DTYPE_INT32)
@@ -20,7 +24,7 @@
     }
 #define FORM(...)
 #define OPERATION(id, name, family, infer, dtypes, result, meaning) \
-    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning},
+    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL},
 const struct operation operations[OPERATION_COUNT] = {
 #include "ops/ops.def"
 };
@@ -48,7 +52,7 @@ const struct operation operations[OPERATION_COUNT] = {
 
 #define OPERATION(...)
 #define FORM(id, name, ...)                                                      \
-    {OPERATION_##id, name, "_" name,                                             \
+    {&operations[OPERATION_##id], name, "_" name,                                \
      sizeof((const struct parameter[]){__VA_ARGS__}) / sizeof(struct parameter), \
      (const struct parameter[]){__VA_ARGS__}},
 const struct form forms[] = {
@@ -59,54 +63,157 @@ const struct form forms[] = {
 
 const size_t form_count = sizeof forms / sizeof forms[0];
 
-bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument)
+enum operation_id form_id(const struct form *form)
 {
-    switch (parameter) {
-    case PARAMETER_TENSOR:
-    case PARAMETER_INDICES:
-    case PARAMETER_OUT: return argument == ARGUMENT_DEVICE_TENSOR;
-    case PARAMETER_SCALAR:
-    case PARAMETER_MODULUS:
-    case PARAMETER_INT:
-    case PARAMETER_FLAG: return argument == ARGUMENT_INT;
-    case PARAMETER_PERM: return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_NONE;
-    case PARAMETER_HINT:
-        return argument == ARGUMENT_DEVICE_TENSOR || argument == ARGUMENT_INT ||
-               argument == ARGUMENT_NONE;
-    case PARAMETER_SHAPE:
-    case PARAMETER_INDEX: return argument == ARGUMENT_SHAPE;
-    case PARAMETER_DTYPE: return argument == ARGUMENT_TENSOR_TYPE;
-    case PARAMETER_HOST: return argument == ARGUMENT_HOST_TENSOR;
-    case PARAMETER_NOTHING: return argument == ARGUMENT_NONE;
-    }
-    return false;
+    uint32_t number = form->operation->number;
+    return number < OPERATION_COUNT ? (enum operation_id)number : OPERATION_COUNT;
 }
 
-const char *parameter_kind_text(enum parameter_kind kind)
+/* ---------------------------------------------------------------- tables */
+
+struct operation_table {
+    struct arena *arena; /* owns the operations and forms that were added */
+    struct operation **operations;
+    size_t operation_count, operation_capacity;
+    struct form **forms;
+    size_t form_count, form_capacity;
+};
+
+enum healcl_status operation_table_create(struct operation_table **table,
+                                          struct healcl_error *error)
 {
-    switch (kind) {
-    case PARAMETER_TENSOR:
-    case PARAMETER_INDICES: return "a tensor";
-    case PARAMETER_OUT: return "a tensor to write";
-    case PARAMETER_SCALAR: return "an integer";
-    case PARAMETER_MODULUS: return "a modulus";
-    case PARAMETER_INT: return "an integer";
-    case PARAMETER_FLAG: return "a flag";
-    case PARAMETER_PERM: return "a tensor or nothing";
-    case PARAMETER_HINT: return "a tensor, an integer or nothing";
-    case PARAMETER_SHAPE: return "a shape";
-    case PARAMETER_INDEX: return "an index";
-    case PARAMETER_DTYPE: return "a dtype";
-    case PARAMETER_HOST: return "a host tensor";
-    case PARAMETER_NOTHING: return "nothing";
-    }
-    return "?";
+    *table = calloc(1, sizeof **table);
+    if (!*table)
+        NO_MEMORY(error);
+    (*table)->arena = arena_create();
+    if ((*table)->arena)
+        return HEALCL_OK;
+    free(*table);
+    NO_MEMORY(error);
 }
 
-bool parameter_is_tensor(enum parameter_kind kind)
+void operation_table_free(struct operation_table *table)
 {
-    return kind == PARAMETER_TENSOR || kind == PARAMETER_INDICES || kind == PARAMETER_OUT;
+    if (!table)
+        return;
+    arena_free(table->arena);
+    free(table->operations);
+    free(table->forms);
+    free(table);
 }
+
+size_t operation_count(const struct operation_table *table)
+{
+    return OPERATION_COUNT + (table ? table->operation_count : 0);
+}
+
+const struct operation *operation_at(const struct operation_table *table, size_t number)
+{
+    return number < OPERATION_COUNT ? &operations[number]
+                                    : table->operations[number - OPERATION_COUNT];
+}
+
+/* Form i of a table; NULL behind the last one. */
+static const struct form *form_at(const struct operation_table *table, size_t i)
+{
+    if (i < form_count)
+        return &forms[i];
+    return table && i - form_count < table->form_count ? table->forms[i - form_count] : NULL;
+}
+
+/* Refuses a name that cannot be a new operation's or form's. */
+MUST_CHECK static enum healcl_status check_name(const struct operation_table *table,
+                                                const char *name, struct healcl_error *error)
+{
+    const struct form *form;
+    bool taken = false;
+    for (size_t i = 0; i < operation_count(table); i++)
+        taken |= strcmp(operation_at(table, i)->name, name) == 0;
+    for (size_t i = 0; (form = form_at(table, i)); i++)
+        taken |= strcmp(form->name, name) == 0;
+    if (taken)
+        REFUSE(error, "there is an operation '%s' already", name);
+    if (name[0] == '_')
+        REFUSE(error, "the name '%s' of an operation begins with an underscore", name);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_form(struct operation_table *table,
+                                              const struct form *form,
+                                              const struct operation *operation,
+                                              struct healcl_error *error)
+{
+    struct form **all =
+        array_with_room(table->forms, table->form_count, &table->form_capacity, sizeof *all);
+    if (!all)
+        NO_MEMORY(error);
+    table->forms = all;
+    struct form *copy = arena_alloc(table->arena, sizeof *copy);
+    char *underscore_name = arena_alloc(table->arena, strlen(form->name) + 2);
+    if (!copy || !underscore_name)
+        NO_MEMORY(error);
+    underscore_name[0] = '_';
+    strcpy(underscore_name + 1, form->name);
+    *copy = *form;
+    copy->operation = operation;
+    copy->underscore_name = underscore_name;
+    table->forms[table->form_count++] = copy;
+    return HEALCL_OK;
+}
+
+enum healcl_status operation_table_add(struct operation_table *table,
+                                       const struct operation *operation, const struct form *added,
+                                       size_t count, struct healcl_error *error)
+{
+    TRY(check_name(table, operation->name, error));
+    for (size_t i = 0; i < count; i++) {
+        TRY(check_name(table, added[i].name, error));
+        if (added[i].parameter_count > PARAMETERS_MAX)
+            REFUSE(error, "operation '%s' has more than %d parameters", added[i].name,
+                   PARAMETERS_MAX);
+    }
+    struct operation **all = array_with_room(table->operations, table->operation_count,
+                                             &table->operation_capacity, sizeof *all);
+    if (!all)
+        NO_MEMORY(error);
+    table->operations = all;
+    struct operation *copy = arena_alloc(table->arena, sizeof *copy);
+    if (!copy)
+        NO_MEMORY(error);
+    *copy = *operation;
+    copy->number = (uint32_t)operation_count(table);
+    size_t forms_before = table->form_count;
+    for (size_t i = 0; i < count; i++) {
+        enum healcl_status status = add_form(table, &added[i], copy, error);
+        if (status != HEALCL_OK) {
+            table->form_count = forms_before;
+            return status;
+        }
+    }
+    table->operations[table->operation_count++] = copy;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- parameters */
+
+#define ACCEPTS(kind) (1u << ARGUMENT_##kind)
+const struct parameter_traits parameter_traits[] = {
+    [PARAMETER_TENSOR] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_INDICES] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_OUT] = {"out", "a tensor to write", ACCEPTS(DEVICE_TENSOR)},
+    [PARAMETER_SCALAR] = {"scalar", "an integer", ACCEPTS(INT)},
+    [PARAMETER_MODULUS] = {"modulus", "a modulus", ACCEPTS(INT)},
+    [PARAMETER_INT] = {"int", "an integer", ACCEPTS(INT)},
+    [PARAMETER_FLAG] = {"flag", "a flag", ACCEPTS(INT)},
+    [PARAMETER_PERM] = {"perm", "a tensor or nothing", ACCEPTS(DEVICE_TENSOR) | ACCEPTS(NONE)},
+    [PARAMETER_HINT] = {"hint", "a tensor, an integer or nothing",
+                        ACCEPTS(DEVICE_TENSOR) | ACCEPTS(INT) | ACCEPTS(NONE)},
+    [PARAMETER_SHAPE] = {"shape", "a shape", ACCEPTS(SHAPE)},
+    [PARAMETER_INDEX] = {"index", "an index", ACCEPTS(SHAPE)},
+    [PARAMETER_DTYPE] = {"dtype", "a dtype", ACCEPTS(TENSOR_TYPE)},
+    [PARAMETER_HOST] = {"host", "a host tensor", ACCEPTS(HOST_TENSOR)},
+    [PARAMETER_NOTHING] = {"none", "nothing", ACCEPTS(NONE)},
+};
 
 /* ---------------------------------------------------------------- dtypes */
 
@@ -156,36 +263,36 @@ int form_parameter(const struct form *form, const char *name)
 static int first_unaccepted(const struct form *form, const struct entry *entry)
 {
     for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (!parameter_accepts(form->parameters[i].kind, entry->arguments[i].kind))
+        if (!(parameter_traits[form->parameters[i].kind].accepted >> entry->arguments[i].kind & 1))
             return (int)i;
     return -1;
 }
 
 /* "2", "8 or 9 or 5": how many arguments the forms of a name take. */
-static void describe_counts(const char *name, char *text, size_t size)
+static void describe_counts(const struct operation_table *table, const char *name, char *text,
+                            size_t size)
 {
     text[0] = 0;
     size_t used = 0;
-    for (size_t i = 0; i < form_count; i++) {
-        bool is_new = strcmp(forms[i].name, name) == 0;
-        for (size_t j = 0; j < i && is_new; j++)
-            is_new = strcmp(forms[j].name, name) != 0 ||
-                     forms[j].parameter_count != forms[i].parameter_count;
-        if (is_new && used < size)
+    uint32_t told = 0; /* bit n: n arguments */
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++)
+        if (strcmp(form->name, name) == 0 && !(told >> form->parameter_count & 1) && used < size) {
+            told |= (uint32_t)1 << form->parameter_count;
             used += (size_t)snprintf(text + used, size - used, "%s%u", used ? " or " : "",
-                                     forms[i].parameter_count);
-    }
+                                     form->parameter_count);
+        }
 }
 
-enum healcl_status form_of_entry(const struct entry *entry, const struct form **result,
-                                 struct healcl_error *error)
+enum healcl_status form_of_entry(const struct operation_table *table, const struct entry *entry,
+                                 const struct form **result, struct healcl_error *error)
 {
     const char *name = entry->name[0] == '_' ? entry->name + 1 : entry->name;
     const struct form *closest = NULL; /* among the forms with this many arguments */
     int closest_argument = -1;
     bool named = false;
-    for (size_t i = 0; i < form_count; i++) {
-        const struct form *form = &forms[i];
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++) {
         if (strcmp(form->name, name) != 0)
             continue;
         named = true;
@@ -205,11 +312,11 @@ enum healcl_status form_of_entry(const struct entry *entry, const struct form **
         REFUSE(error, "unknown operation");
     if (!closest) {
         char counts[64];
-        describe_counts(name, counts, sizeof counts);
+        describe_counts(table, name, counts, sizeof counts);
         REFUSE(error, "takes %s argument%s, not %u", counts, strcmp(counts, "1") == 0 ? "" : "s",
                entry->argument_count);
     }
     REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
-           parameter_kind_text(closest->parameters[closest_argument].kind),
+           parameter_traits[closest->parameters[closest_argument].kind].wanted,
            argument_kind_name(entry->arguments[closest_argument].kind));
 }

@@ -1,4 +1,4 @@
-/* The table of operations, made from ops.def. */
+/* Operations: the built-in ones, made from ops.def, and tables of them with others behind. */
 #ifndef HEALCL_OPS_OPS_H
 #define HEALCL_OPS_OPS_H
 
@@ -52,17 +52,23 @@ struct dtype_rule {
     uint32_t also_dtypes;
 };
 
+struct call;
+
+/* Works out a call of an operation: see plan/infer.h. */
+typedef enum healcl_status infer_function(struct call *call, struct healcl_error *error);
+
 struct operation {
-    enum operation_id id;
+    uint32_t number;  /* in its table; of a built-in one its id */
     const char *name; /* canonical */
     const char *family;
     struct dtype_rule dtypes;
     enum operation_result result;
     const char *meaning;
+    infer_function *infer; /* NULL for a built-in one: the planner has its own */
 };
 
 struct form {
-    enum operation_id operation;
+    const struct operation *operation;
     const char *name;            /* without the leading underscore that may stand before it */
     const char *underscore_name; /* with it */
     uint32_t parameter_count;
@@ -75,21 +81,54 @@ extern const struct operation operations[OPERATION_COUNT];
 extern const struct form forms[];
 extern const size_t form_count;
 
-/* Whether an argument of this kind may stand for a parameter of that kind. */
-bool parameter_accepts(enum parameter_kind parameter, enum argument_kind argument);
-
-/* "tensor", "int" ...: what a parameter of this kind wants, for messages and docs. */
-const char *parameter_kind_text(enum parameter_kind kind);
+/* The built-in operation that a form is of; OPERATION_COUNT for one that was added. */
+enum operation_id form_id(const struct form *form);
 
 /*
- * Finds the form that an operation entry is written in. Refuses an unknown name, a number of
- * arguments that no form of the name has, and an argument of the wrong kind (named).
+ * The operations that a transcript may name: the built-in ones, and behind them those that were
+ * added. What walks or counts operations takes a table; NULL stands for one of built-in operations
+ * only. Plans refer to theirs. A table to which nothing is added any more is only read: any number
+ * of threads may share it.
  */
-MUST_CHECK enum healcl_status form_of_entry(const struct entry *entry, const struct form **form,
-                                            struct healcl_error *error);
+struct operation_table;
 
-/* Whether a parameter stands for a tensor that is bound. */
-bool parameter_is_tensor(enum parameter_kind kind);
+/* Errors: HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status operation_table_create(struct operation_table **table,
+                                                     struct healcl_error *error);
+void operation_table_free(struct operation_table *table);
+
+/*
+ * Adds an operation with an infer function, in one form or more. Both are copied, what they point
+ * to is not; the table sets the operation's number, and of the forms operation and underscore_name.
+ * HEALCL_REFUSED where another operation or form has one of the names already, or one begins with
+ * an underscore, or a form has more than PARAMETERS_MAX parameters; HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status operation_table_add(struct operation_table *table,
+                                                  const struct operation *operation,
+                                                  const struct form *added, size_t count,
+                                                  struct healcl_error *error);
+
+size_t operation_count(const struct operation_table *table);
+
+/* number: below operation_count. */
+const struct operation *operation_at(const struct operation_table *table, size_t number);
+
+/* By kind of parameter: its name in docs/OPS.md, what it wants for messages, and which kinds of
+ * argument may stand for it, kind k as bit k. */
+struct parameter_traits {
+    const char *name, *wanted;
+    uint32_t accepted;
+};
+
+extern const struct parameter_traits parameter_traits[];
+
+/*
+ * Finds the form of a table that an operation entry is written in. Refuses an unknown name, a
+ * number of arguments that no form of the name has, and an argument of the wrong kind (named).
+ */
+MUST_CHECK enum healcl_status form_of_entry(const struct operation_table *table,
+                                            const struct entry *entry, const struct form **form,
+                                            struct healcl_error *error);
 
 /* "int32, int64; a also int8" */
 enum { DTYPES_TEXT_SIZE = 64 };

@@ -36,7 +36,7 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 static bool holds_values(const struct form *form, uint32_t i)
 {
     enum parameter_kind kind = form->parameters[i].kind;
-    const char *also = operations[form->operation].dtypes.also;
+    const char *also = form->operation->dtypes.also;
     return (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT) &&
            !(also && strcmp(also, form->parameters[i].name) == 0);
 }
@@ -45,7 +45,7 @@ MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32
                                                  enum dtype values, struct healcl_error *error)
 {
     const struct parameter *parameter = &call->form->parameters[i];
-    const struct dtype_rule *rule = &operations[call->form->operation].dtypes;
+    const struct dtype_rule *rule = &call->form->operation->dtypes;
     enum dtype dtype = call->tensors[i]->storage->dtype;
     char text[DTYPES_TEXT_SIZE];
     if (dtype_rule_allows(rule, parameter->name, values, dtype))
@@ -113,15 +113,6 @@ enum healcl_status want_index(const struct call *call, const char *name, struct 
 
 /* ---------------------------------------------------------------- steps */
 
-struct step new_step(const struct call *call, enum step_kind kind, const struct tensor *out)
-{
-    return (struct step){.kind = kind,
-                         .entry = call->entry->index,
-                         .name = call->name,
-                         .form = call->form,
-                         .out = out};
-}
-
 enum healcl_status set_input(struct call *call, struct step *step, int i, const char *name,
                              const struct layout *layout, struct healcl_error *error)
 {
@@ -130,7 +121,7 @@ enum healcl_status set_input(struct call *call, struct step *step, int i, const 
     TRY(planner_view(call->planner, tensor->storage, layout ? layout : &tensor->layout, &view,
                      error));
     step->in[i] = view;
-    step->parameter[i] = (uint8_t)index_of(call, name);
+    step->arguments[i].parameter = (uint8_t)index_of(call, name);
     return HEALCL_OK;
 }
 
@@ -169,9 +160,9 @@ MUST_CHECK static enum healcl_status copy_input(struct call *call, struct step *
             axis++;
     TRY(planner_new_tensor(call, input->storage->dtype, flat.rank, flat.shape, &copy, error));
     TRY(planner_view(call->planner, input->storage, &flat, &source_view, error));
-    struct step copy_step = new_step(call, STEP_COPY, copy);
+    struct step copy_step = planner_step(call->planner, STEP_COPY, copy);
     copy_step.in[0] = source_view;
-    copy_step.parameter[0] = step->parameter[i];
+    copy_step.arguments[0] = step->arguments[i];
     TRY(planner_add_step(call->planner, &copy_step, error));
 
     struct layout layout = layout_packed(&source);
@@ -205,14 +196,14 @@ enum healcl_status add_compute(struct call *call, struct step *step, struct heal
     TRY(planner_add_step(call->planner, step, error));
     for (int i = 0; i < STEP_INPUTS; i++)
         if (copies[i])
-            TRY(planner_release(call->planner, call->entry, call->name, copies[i], error));
+            TRY(planner_release(call->planner, copies[i], error));
     return HEALCL_OK;
 }
 
 enum healcl_status add_fill(struct call *call, const struct tensor *out, int64_t value,
                             struct healcl_error *error)
 {
-    struct step step = new_step(call, STEP_FILL, out);
+    struct step step = planner_step(call->planner, STEP_FILL, out);
     step.value[0] = value;
     return add_compute(call, &step, error);
 }
@@ -229,5 +220,6 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
 #undef FORM
     };
     TRY(check_dtypes(call, error));
-    return functions[call->form->operation](call, error);
+    enum operation_id id = form_id(call->form);
+    return (id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error);
 }

@@ -1,7 +1,8 @@
 /*
  * What the inference of single operations shares: arguments by parameter name, checks that name
  * the argument they refuse, and steps. One infer_... function for each operation stands in
- * ops/ops.def; they are in the infer_*.c file of their family.
+ * ops/ops.def; they are in the infer_*.c file of their family. One of an operation that is added to
+ * a table may call them, where its form has the parameters that they name.
  */
 #ifndef HEALCL_PLAN_INFER_H
 #define HEALCL_PLAN_INFER_H
@@ -17,14 +18,7 @@
     } while (0)
 
 /* Forwards an error with the argument named. */
-#define TRY_ARGUMENT(name, expression)                    \
-    do {                                                  \
-        enum healcl_status try_status_ = (expression);    \
-        if (try_status_ != HEALCL_OK) {                   \
-            error_prefix(error, "argument '%s': ", name); \
-            return try_status_;                           \
-        }                                                 \
-    } while (0)
+#define TRY_ARGUMENT(name, expression) TRY_PREFIX(expression, "argument '%s': ", name)
 
 /* ---------------------------------------------------------------- arguments by name */
 
@@ -56,8 +50,6 @@ MUST_CHECK enum healcl_status want_index(const struct call *call, const char *na
 
 /* ---------------------------------------------------------------- steps */
 
-struct step new_step(const struct call *call, enum step_kind kind, const struct tensor *out);
-
 /* Input i of a step: the tensor of a parameter, seen through a layout. */
 MUST_CHECK enum healcl_status set_input(struct call *call, struct step *step, int i,
                                         const char *name, const struct layout *layout,
@@ -78,8 +70,6 @@ MUST_CHECK enum healcl_status add_fill(struct call *call, const struct tensor *o
                                        struct healcl_error *error);
 
 /* ---------------------------------------------------------------- operations */
-
-typedef enum healcl_status infer_function(struct call *call, struct healcl_error *error);
 
 #define OPERATION(id, name, family, infer, ...) infer_function infer;
 #define FORM(...)

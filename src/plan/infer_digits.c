@@ -26,10 +26,9 @@ enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
     TRY(want_shape("out", &out->layout, a->layout.rank + 1, shape, error));
     TRY(digit_arguments(call, kept, &base_bits, error));
 
-    struct step step = new_step(call, STEP_DIGITS, out);
+    struct step step = planner_step(call->planner, STEP_DIGITS, out);
     step.value[0] = base_bits;
     TRY(set_input(call, &step, 0, "a", NULL, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -43,11 +42,10 @@ enum healcl_status infer_digits_full_q(struct call *call, struct healcl_error *e
     TRY(want_shape("out", &out->layout, 3,
                    (int64_t[]){a->layout.shape[0], kept, a->layout.shape[2]}, error));
     TRY(digit_arguments(call, kept, &base_bits, error));
-    call->result = call->tensors[index_of(call, "out")];
     if (a->layout.shape[1] == 0) /* the only residue of an empty product is 0 */
         return add_fill(call, call->result, 0, error);
 
-    struct step step = new_step(call, STEP_DIGITS_FULL_Q, out);
+    struct step step = planner_step(call->planner, STEP_DIGITS_FULL_Q, out);
     step.value[0] = base_bits;
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "q", NULL, error));

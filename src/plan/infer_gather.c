@@ -19,12 +19,11 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
     TRY_ARGUMENT("idx", layout_broadcast(&idx->layout, &out->layout, &idx_view, error));
     a_view.shape[axis] = a->layout.shape[axis];
     a_view.stride[axis] = a->layout.stride[axis];
-    struct step step = new_step(call, STEP_GATHER, out);
+    struct step step = planner_step(call->planner, STEP_GATHER, out);
     step.value[0] = axis;
     step.value[1] = 1;
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "idx", &idx_view, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -46,11 +45,10 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     perms_view.offset = perms->layout.offset;
     perms_view.stride[row_axis] = perms->layout.stride[0];
     perms_view.stride[perm_axis] = perms->layout.stride[1];
-    struct step step = new_step(call, STEP_GATHER, out);
+    struct step step = planner_step(call->planner, STEP_GATHER, out);
     step.value[0] = perm_axis;
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "perms", &perms_view, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -70,7 +68,7 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct la
                                               const struct layout *a_view,
                                               struct healcl_error *error)
 {
-    struct step step = new_step(call, STEP_COPY, NULL);
+    struct step step = planner_step(call->planner, STEP_COPY, NULL);
     TRY(set_output(call, &step, out_view, error));
     TRY(set_input(call, &step, 0, "a", a_view, error));
     return add_compute(call, &step, error);
@@ -92,7 +90,6 @@ enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error 
     struct layout tail_layout = layout_narrow(&out->layout, axis, size, pad);
     struct tensor *tail;
     TRY(planner_view(call->planner, out->storage, &tail_layout, &tail, error));
-    call->result = call->tensors[index_of(call, "out")];
     /* The copy comes first: the zeros may overwrite what it reads. */
     TRY(add_copy(call, &head, &a->layout, error));
     return add_fill(call, tail, 0, error);
@@ -116,6 +113,5 @@ enum healcl_status infer_repeat_interleave(struct call *call, struct healcl_erro
     struct layout out_view = layout_insert_axis(&out->layout, axis + 1, repeats, stride);
     out_view.shape[axis] = size;
     out_view.stride[axis] = size > 1 ? stride * repeats : 0; /* else that may be too much */
-    call->result = call->tensors[index_of(call, "out")];
     return add_copy(call, &out_view, &a_view, error);
 }

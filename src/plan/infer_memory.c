@@ -25,7 +25,7 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     call->planner->segment->bytes_up += bytes;
     if (bytes == 0)
         return HEALCL_OK;
-    struct step step = new_step(call, STEP_UPLOAD, call->result);
+    struct step step = planner_step(call->planner, STEP_UPLOAD, call->result);
     step.payload = copy;
     return planner_add_step(call->planner, &step, error);
 }
@@ -33,7 +33,7 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
 enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *error)
 {
     struct plan *plan = call->planner->plan;
-    struct step step = new_step(call, STEP_DOWNLOAD, NULL);
+    struct step step = planner_step(call->planner, STEP_DOWNLOAD, NULL);
     TRY(set_input(call, &step, 0, "t", NULL, error));
     step.tensor_name =
         arena_strdup(plan->arena, call->entry->arguments[index_of(call, "t")].tensor.name);
@@ -49,6 +49,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
         plan->expected++;
     }
     plan->results++;
+    call->planner->segment->results++;
     call->planner->segment->bytes_down +=
         (uint64_t)layout_elements(&step.in[0]->layout) * dtype_size(step.in[0]->storage->dtype);
     return planner_add_step(call->planner, &step, error);
@@ -89,7 +90,6 @@ enum healcl_status infer_zeros(struct call *call, struct healcl_error *error)
 
 enum healcl_status infer_set_const_val(struct call *call, struct healcl_error *error)
 {
-    call->result = call->tensors[index_of(call, "a")];
     int64_t value = integer_of(call, "v", 0);
     enum dtype dtype = call->result->storage->dtype;
     if (!dtype_holds(dtype, value))
@@ -100,7 +100,7 @@ enum healcl_status infer_set_const_val(struct call *call, struct healcl_error *e
 enum healcl_status infer_free_device_tensor(struct call *call, struct healcl_error *error)
 {
     const struct argument *argument = &call->entry->arguments[0];
-    return planner_free_name(call->planner, call->entry, call->name, argument->tensor.name, error);
+    return planner_free_name(call->planner, argument->tensor.name, error);
 }
 
 /* ---------------------------------------------------------------- views */
@@ -121,7 +121,7 @@ MUST_CHECK static enum healcl_status result_copy(struct call *call, uint32_t ran
     TRY(planner_new_tensor(call, a->storage->dtype, rank, shape, &call->result, error));
     struct layout layout = layout_packed(&a->layout);
     TRY(planner_view(call->planner, call->result->storage, &layout, &same_shape, error));
-    struct step step = new_step(call, STEP_COPY, same_shape);
+    struct step step = planner_step(call->planner, STEP_COPY, same_shape);
     TRY(set_input(call, &step, 0, "a", NULL, error));
     return add_compute(call, &step, error);
 }

@@ -6,16 +6,17 @@
 
 /* ---------------------------------------------------------------- elementwise */
 
-/* Where an elementwise operand stands among a step's inputs: mod's b is a modulus. */
-static int elementwise_place(enum step_kind kind, const char *name)
+/* The kind of step that is spelled as the operation is. */
+static enum step_kind kind_of(const struct call *call)
 {
-    if (strcmp(name, "a") == 0)
-        return 0;
-    return strcmp(name, "b") == 0 && kind != STEP_MOD ? 1 : 2;
+    int kind = 0;
+    while (!step_traits[kind].operation ||
+           strcmp(step_traits[kind].operation, call->form->operation->name) != 0)
+        kind++;
+    return (enum step_kind)kind;
 }
 
-MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum step_kind kind,
-                                                       struct healcl_error *error)
+enum healcl_status infer_elementwise(struct call *call, struct healcl_error *error)
 {
     static const char *const operand_names[] = {"a", "b", "p", NULL};
     const struct tensor *out = tensor_of(call, "out");
@@ -27,12 +28,13 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
                                                        &shape, error));
     TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
 
-    struct step step = new_step(call, kind, out);
+    struct step step = planner_step(call->planner, kind_of(call), out);
+    const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b has the moduli */
     for (const char *const *name = operand_names; *name; name++) {
         int parameter = index_of(call, *name);
         if (parameter < 0)
             continue;
-        int place = elementwise_place(kind, *name);
+        int place = **name == 'a' ? 0 : **name == 'b' ? b_place : 2;
         struct tensor *operand = call->tensors[parameter];
         if (!operand)
             TRY(planner_constant(call->planner, integer_of(call, *name, 0), &operand, error));
@@ -41,35 +43,9 @@ MUST_CHECK static enum healcl_status infer_elementwise(struct call *call, enum s
         struct tensor *input;
         TRY(planner_view(call->planner, operand->storage, &view, &input, error));
         step.in[place] = input;
-        step.parameter[place] = (uint8_t)parameter;
+        step.arguments[place].parameter = (uint8_t)parameter;
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
-}
-
-enum healcl_status infer_modmul(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODMUL, error);
-}
-
-enum healcl_status infer_modsum(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODSUM, error);
-}
-
-enum healcl_status infer_mod(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MOD, error);
-}
-
-enum healcl_status infer_modneg(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_MODNEG, error);
-}
-
-enum healcl_status infer_abs(struct call *call, struct healcl_error *error)
-{
-    return infer_elementwise(call, STEP_ABS, error);
 }
 
 /* ---------------------------------------------------------------- sums */
@@ -86,13 +62,12 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
     struct layout summed = layout_drop_axis(&a->layout, axis);
     TRY(want_shape("out", &out->layout, summed.rank, summed.shape, error));
 
-    struct step step = new_step(call, STEP_AXIS_MODSUM, out);
+    struct step step = planner_step(call->planner, STEP_AXIS_MODSUM, out);
     step.value[0] = axis;
     struct layout q_view;
     TRY(layout_broadcast(&q->layout, &out->layout, &q_view, error));
     TRY(set_input(call, &step, 0, "a", NULL, error));
     TRY(set_input(call, &step, 1, "q", &q_view, error));
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -140,7 +115,7 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
     TRY(want_shape("out", &out->layout, 3, out_shape, error));
     TRY(want_shape("q", &q->layout, 1, &k, error));
 
-    struct step step = new_step(call, STEP_MODMUL_AXIS_SUM, NULL);
+    struct step step = planner_step(call->planner, STEP_MODMUL_AXIS_SUM, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "b", &b_view, error));
@@ -149,7 +124,6 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
         TRY(want_permutation(call, n, error));
         TRY(set_input(call, &step, 3, "perm", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 
@@ -188,7 +162,7 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     TRY(want_shape("out", &out->layout, 4, out_shape, error));
     TRY(want_shape(twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
 
-    struct step step = new_step(call, inverse ? STEP_INTT : STEP_NTT, NULL);
+    struct step step = planner_step(call->planner, inverse ? STEP_INTT : STEP_NTT, NULL);
     TRY(set_output(call, &step, &out_view, error));
     TRY(set_input(call, &step, 0, "a", &a_view, error));
     TRY(set_input(call, &step, 1, "q", NULL, error));
@@ -201,7 +175,6 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
         TRY(want_shape("n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
         TRY(set_input(call, &step, 4, "n_inv", NULL, error));
     }
-    call->result = call->tensors[index_of(call, "out")];
     return add_compute(call, &step, error);
 }
 

@@ -45,8 +45,6 @@ enum healcl_status names_bind(struct names *names, const char *name, struct tens
     (*found)->tensor = tensor;
     if (*found != binding)
         free(binding);
-    else
-        names->count++;
     return HEALCL_OK;
 }
 
@@ -59,7 +57,6 @@ struct tensor *names_remove(struct names *names, const char *name)
     struct tensor *tensor = binding->tensor;
     tdelete(binding, &names->root, compare_names);
     free(binding);
-    names->count--;
     return tensor;
 }
 
@@ -70,5 +67,4 @@ void names_clear(struct names *names)
         tdelete(binding, &names->root, compare_names);
         free(binding);
     }
-    names->count = 0;
 }

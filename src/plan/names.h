@@ -2,15 +2,12 @@
 #ifndef HEALCL_PLAN_NAMES_H
 #define HEALCL_PLAN_NAMES_H
 
-#include <stddef.h>
-
 #include "core/status.h"
 
 struct tensor;
 
 struct names {
     void *root; /* of a tsearch(3) tree */
-    size_t count;
 };
 
 /* The tensor a name is bound to, or NULL. */

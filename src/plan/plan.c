@@ -25,11 +25,6 @@ uint64_t storage_bytes(const struct storage *storage)
     return (uint64_t)storage->elements * dtype_size(storage->dtype);
 }
 
-const char *step_input_name(const struct step *step, int i)
-{
-    return step->form->parameters[step->parameter[i]].name;
-}
-
 /* ---------------------------------------------------------------- growing the plan */
 
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
@@ -63,25 +58,21 @@ MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, cons
     return HEALCL_OK;
 }
 
-/* Refuses a step of an operation that goes beyond the limits. */
-MUST_CHECK static enum healcl_status check_limits(struct planner *planner, const struct step *step,
-                                                  struct healcl_error *error)
+struct step planner_step(const struct planner *planner, enum step_kind kind,
+                         const struct tensor *out)
 {
-    enum healcl_status status = count_work(planner, step, error);
-    if (status == HEALCL_OK)
-        status = count_scratch(planner, step, error);
-    if (status != HEALCL_OK)
-        error_prefix(error, "argument '%s': ",
-                     step->in[0] ? step_input_name(step, 0) : step->form->parameters[0].name);
-    return status;
+    return (struct step){.kind = kind, .origins = planner->origins, .out = out};
 }
 
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                     struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
-    if (step->form) /* else it is a release */
-        TRY(check_limits(planner, step, error));
+    if (step->kind != STEP_RELEASE) {
+        const char *name = step_input_name(step, 0);
+        TRY_PREFIX(count_work(planner, step, error), "argument '%s': ", name);
+        TRY_PREFIX(count_scratch(planner, step, error), "argument '%s': ", name);
+    }
     struct step *steps =
         array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
     if (!steps)
@@ -106,8 +97,7 @@ enum healcl_status planner_view(struct planner *planner, struct storage *storage
 }
 
 MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum dtype dtype,
-                                                 int64_t elements, size_t entry, const char *maker,
-                                                 struct storage **result,
+                                                 int64_t elements, struct storage **result,
                                                  struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
@@ -122,8 +112,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
     *storage = (struct storage){.id = (uint32_t)plan->storage_count,
                                 .dtype = dtype,
                                 .elements = elements,
-                                .entry = entry,
-                                .maker = maker};
+                                .origin = planner->origins ? planner->origins->of : NULL};
     plan->storages[plan->storage_count++] = storage;
     *result = storage;
     return HEALCL_OK;
@@ -147,20 +136,19 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                " in use, above the limit of %" PRIu64,
                layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
     struct storage *storage = NULL;
-    TRY(add_storage(planner, dtype, layout_elements(&layout), call->entry->index, call->name,
-                    &storage, error));
+    TRY(add_storage(planner, dtype, layout_elements(&layout), &storage, error));
     planner->bytes_live += bytes;
     if (planner->bytes_live > planner->plan->bytes_peak)
         planner->plan->bytes_peak = planner->bytes_live;
     return planner_view(planner, storage, &layout, tensor, error);
 }
 
-enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
-                                   const char *name, const struct tensor *tensor,
+enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
                                    struct healcl_error *error)
 {
     planner->bytes_live -= storage_bytes(tensor->storage);
-    struct step step = {.kind = STEP_RELEASE, .entry = entry->index, .name = name, .in = {tensor}};
+    struct step step = planner_step(planner, STEP_RELEASE, NULL);
+    step.in[0] = tensor;
     return planner_add_step(planner, &step, error);
 }
 
@@ -189,18 +177,15 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
 /* ---------------------------------------------------------------- names and lifetimes */
 
 /* One name less for the tensor's storage. */
-MUST_CHECK static enum healcl_status drop_reference(struct planner *planner,
-                                                    const struct entry *entry, const char *name,
-                                                    struct tensor *tensor,
+MUST_CHECK static enum healcl_status drop_reference(struct planner *planner, struct tensor *tensor,
                                                     struct healcl_error *error)
 {
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
-    return planner_release(planner, entry, name, tensor, error);
+    return planner_release(planner, tensor, error);
 }
 
-MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const struct entry *entry,
-                                               const char *operation, const char *name,
+MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const char *name,
                                                struct tensor *tensor, struct healcl_error *error)
 {
     struct tensor *previous;
@@ -208,17 +193,16 @@ MUST_CHECK static enum healcl_status bind_name(struct planner *planner, const st
     tensor->storage->references++;
     if (tensor != previous)
         planner->plan->tensors++;
-    return previous ? drop_reference(planner, entry, operation, previous, error) : HEALCL_OK;
+    return previous ? drop_reference(planner, previous, error) : HEALCL_OK;
 }
 
-enum healcl_status planner_free_name(struct planner *planner, const struct entry *entry,
-                                     const char *operation, const char *name,
+enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                      struct healcl_error *error)
 {
     struct tensor *tensor = names_remove(&planner->names, name);
     if (!tensor)
         REFUSE(error, "no tensor is bound to the name %s", name);
-    return drop_reference(planner, entry, operation, tensor, error);
+    return drop_reference(planner, tensor, error);
 }
 
 /* ---------------------------------------------------------------- segments */
@@ -233,10 +217,12 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
         NO_MEMORY(error);
     plan->segments = segments;
     char *copy = arena_strdup(plan->arena, name);
-    if (!copy)
+    uint64_t *counts = arena_alloc(plan->arena, operation_count(plan->table) * sizeof *counts);
+    if (!copy || !counts)
         NO_MEMORY(error);
     planner->segment = &plan->segments[plan->segment_count++];
-    *planner->segment = (struct segment){.name = copy, .first_step = plan->step_count};
+    *planner->segment =
+        (struct segment){.name = copy, .first_step = plan->step_count, .counts = counts};
     planner->segment_is_named = is_named;
     return HEALCL_OK;
 }
@@ -272,6 +258,8 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
             REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
         TRY(check_named_dtype(argument, tensor, error));
         call->tensors[i] = tensor;
+        if (kind == PARAMETER_OUT)
+            call->result = tensor;
     }
     if (kind == PARAMETER_MODULUS && argument->integer < 1)
         REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
@@ -286,7 +274,7 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
 MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healcl_error *error)
 {
     const struct argument *out = &call->entry->out;
-    enum operation_result result = operations[call->form->operation].result;
+    enum operation_result result = call->form->operation->result;
     if (result == RESULT_NONE || (result == RESULT_ALIAS && out->kind == ARGUMENT_NONE))
         return HEALCL_OK;
     enum argument_kind wanted =
@@ -298,15 +286,28 @@ MUST_CHECK static enum healcl_status bind_result(struct call *call, struct healc
                argument_kind_name(out->kind));
     if (result == RESULT_HOST)
         return HEALCL_OK;
-    enum healcl_status status = check_named_dtype(out, call->result, error);
-    if (status != HEALCL_OK) {
-        error_prefix(error, "out: ");
-        return status;
-    }
+    TRY_PREFIX(check_named_dtype(out, call->result, error), "out: ");
     if (result == RESULT_ALIAS &&
         names_find(&call->planner->names, out->tensor.name) == call->result)
         return HEALCL_OK;
-    return bind_name(call->planner, call->entry, call->name, out->tensor.name, call->result, error);
+    return bind_name(call->planner, out->tensor.name, call->result, error);
+}
+
+/* What is added to the plan from here on comes from this entry. */
+MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const struct entry *entry,
+                                                 const char *name, const struct form *form,
+                                                 struct healcl_error *error)
+{
+    struct one_origin {
+        struct origins origins;
+        struct origin origin;
+    } *one = arena_alloc(planner->plan->arena, sizeof *one);
+    if (!one)
+        NO_MEMORY(error);
+    one->origin = (struct origin){.entry = entry->index, .name = name, .form = form};
+    one->origins = (struct origins){1, &one->origin};
+    planner->origins = &one->origins;
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
@@ -315,16 +316,14 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
 {
     struct call call = {.planner = planner, .entry = entry};
     planner->visits = 0;
-    TRY(form_of_entry(entry, &call.form, error));
-    call.name = entry->name[0] == '_' ? call.form->underscore_name : call.form->name;
-    for (uint32_t i = 0; i < call.form->parameter_count; i++) {
-        enum healcl_status status = resolve_argument(&call, i, error);
-        if (status != HEALCL_OK) {
-            error_prefix(error, "argument '%s': ", call.form->parameters[i].name);
-            return status;
-        }
-    }
-    planner->segment->counts[call.form->operation]++;
+    TRY(form_of_entry(planner->plan->table, entry, &call.form, error));
+    TRY(set_origins(planner, entry,
+                    entry->name[0] == '_' ? call.form->underscore_name : call.form->name, call.form,
+                    error));
+    for (uint32_t i = 0; i < call.form->parameter_count; i++)
+        TRY_PREFIX(resolve_argument(&call, i, error),
+                   "argument '%s': ", call.form->parameters[i].name);
+    planner->segment->counts[call.form->operation->number]++;
     planner->segment->operations++;
     TRY(infer(&call, error));
     return bind_result(&call, error);
@@ -348,7 +347,8 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
     case ENTRY_FREE:
         TRY(need_segment(planner, error));
         planner->segment->frees++;
-        return planner_free_name(planner, entry, "free_device_tensor", entry->name, error);
+        TRY(set_origins(planner, entry, "free_device_tensor", NULL, error));
+        return planner_free_name(planner, entry->name, error);
     case ENTRY_OPERATION:
         TRY(need_segment(planner, error));
         return plan_operation(planner, entry, error);
@@ -379,9 +379,13 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
     }
     if (planner->segment && planner->segment_is_named)
         REFUSE(error, "segment '%s' never ends", planner->segment->name);
-    for (size_t i = 0; i < planner->plan->segment_count; i++) {
-        planner->plan->bytes_up += planner->plan->segments[i].bytes_up;
-        planner->plan->bytes_down += planner->plan->segments[i].bytes_down;
+    struct plan *plan = planner->plan;
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        const struct segment *segment = &plan->segments[i];
+        plan->operations += segment->operations;
+        plan->frees += segment->frees;
+        plan->bytes_up += segment->bytes_up;
+        plan->bytes_down += segment->bytes_down;
     }
     return HEALCL_OK;
 }
@@ -393,8 +397,7 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     planner->plan->arena = arena_create();
     if (!planner->plan->arena)
         NO_MEMORY(error);
-    TRY(add_storage(planner, DTYPE_INT64, 0, 0, "constants", &planner->plan->constants.storage,
-                    error));
+    TRY(add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
     TRY(entry_reader_open(source, &reader, error));
     enum healcl_status status = plan_entries(planner, reader, error);
@@ -402,8 +405,9 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     return status;
 }
 
-enum healcl_status plan_create(const struct source *source, const struct healcl_limits *limits,
-                               struct plan **plan, struct healcl_error *error)
+enum healcl_status plan_create(const struct source *source, const struct operation_table *table,
+                               const struct healcl_limits *limits, struct plan **plan,
+                               struct healcl_error *error)
 {
     struct planner planner = {
         .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
@@ -413,6 +417,7 @@ enum healcl_status plan_create(const struct source *source, const struct healcl_
     if (!planner.plan)
         NO_MEMORY(error);
     planner.plan->source = source;
+    planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);

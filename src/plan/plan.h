@@ -22,15 +22,28 @@
 #include "transcript/payload.h"
 #include "transcript/source.h"
 
+/* An entry that a step or a storage comes from. */
+struct origin {
+    size_t entry;            /* in the transcript */
+    const char *name;        /* of the operation as written there */
+    const struct form *form; /* NULL for a FREE_DEVICE_TENSOR entry */
+    uint64_t visits;         /* elements that a step of several origins visits for this one */
+};
+
+/* Where steps come from, in the order of the transcript; those of one entry share them. */
+struct origins {
+    size_t count;
+    const struct origin *of;
+};
+
 /* Memory that tensors view; ids count from 0 in the order of creation. */
 struct storage {
     uint32_t id;
     enum dtype dtype;
     int64_t elements;
-    size_t entry;           /* that made it */
-    const char *maker;      /* the operation's name, for messages */
-    uint32_t references;    /* names that view it; only while planning */
-    const int64_t *scalars; /* the values, where it holds the plan's scalars; else NULL */
+    const struct origin *origin; /* that made it; NULL for the plan's scalars */
+    uint32_t references;         /* names that view it; only while planning */
+    const int64_t *scalars;      /* the values, where it holds the plan's scalars; else NULL */
 };
 
 struct tensor {
@@ -51,7 +64,8 @@ enum {
 #include "plan/steps.def"
 #undef STEP
     ,
-    STEP_INPUTS = 5
+    STEP_INPUTS = 5,
+    NO_INPUT = -1 /* of a step, where one could be */
 };
 
 /* What is known of a kind of step; see steps.def. */
@@ -66,12 +80,13 @@ extern const struct step_traits step_traits[STEP_KINDS];
 
 struct step {
     enum step_kind kind;
-    size_t entry;            /* in the transcript */
-    const char *name;        /* of the operation as written there */
-    const struct form *form; /* NULL for STEP_RELEASE of a FREE_DEVICE_TENSOR entry */
+    const struct origins *origins; /* out is the last one's */
     const struct tensor *out;
     const struct tensor *in[STEP_INPUTS];
-    uint8_t parameter[STEP_INPUTS]; /* which parameter of form an input is, for messages */
+    /* For messages: which parameter of the form of which origin an input is. */
+    struct step_argument {
+        uint8_t origin, parameter;
+    } arguments[STEP_INPUTS];
     int64_t value[2];
     const struct payload *payload;
     const char *tensor_name; /* STEP_DOWNLOAD: as in the transcript, a string in double quotes */
@@ -80,14 +95,16 @@ struct step {
 struct segment {
     const char *name; /* "" outside of any segment */
     size_t first_step, step_count;
-    uint64_t counts[OPERATION_COUNT]; /* operations by kind, views and frees included */
-    uint64_t frees;                   /* FREE_DEVICE_TENSOR entries */
-    uint64_t operations;              /* sum of counts */
+    uint64_t *counts;    /* of operations by number, views and frees included */
+    uint64_t frees;      /* FREE_DEVICE_TENSOR entries */
+    uint64_t operations; /* sum of counts */
     uint64_t bytes_up, bytes_down;
+    size_t results; /* downloads */
 };
 
 struct plan {
-    const struct source *source; /* where payloads lie */
+    const struct source *source;         /* where payloads lie */
+    const struct operation_table *table; /* of operations that it may name; or NULL */
     struct step *steps;
     size_t step_count;
     struct segment *segments;
@@ -96,9 +113,9 @@ struct plan {
     size_t storage_count;
     size_t tensors; /* names bound, over the whole transcript */
     size_t entries;
-    size_t results;  /* downloads */
-    size_t expected; /* downloads with an expected tensor */
-    uint64_t bytes_up, bytes_down;
+    size_t results;                                   /* downloads, of all segments */
+    size_t expected;                                  /* downloads with an expected tensor */
+    uint64_t operations, frees, bytes_up, bytes_down; /* sums over the segments */
     uint64_t bytes_peak; /* largest sum of live storages and of the step_scratch_bytes in hand;
                             other memory that kernels need comes on top */
     uint64_t memory_limit;
@@ -111,9 +128,11 @@ struct plan {
     struct arena *arena; /* owns everything above */
 };
 
-/* Reads, checks and plans all entries of source, which must outlive the plan. limits may be NULL,
- * for the defaults. */
+/* Reads, checks and plans all entries of source, which must outlive the plan, as must table, the
+ * operations that it may name. That may be NULL, for the built-in ones, and limits may, for
+ * the defaults. */
 MUST_CHECK enum healcl_status plan_create(const struct source *source,
+                                          const struct operation_table *table,
                                           const struct healcl_limits *limits, struct plan **plan,
                                           struct healcl_error *error);
 void plan_free(struct plan *plan);
@@ -144,7 +163,21 @@ uint64_t step_visits(const struct step *step);
  */
 uint64_t step_scratch_bytes(const struct step *step);
 
+/* The entry that input i of a step is an argument of; with NO_INPUT the one that out is of. */
+const struct origin *step_origin(const struct step *step, int i);
+
 /* The name, in its form, of the parameter that input i of a step was. */
 const char *step_input_name(const struct step *step, int i);
+
+/* Shares out what a step took, as time or bytes, among the operations that it comes from, by the
+ * elements that it visits for each, or where those are not known equally: adds to amounts, which
+ * are by number of operation, in all exactly amount. Not for a release, which is no operation's. */
+void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amounts);
+
+/* Gives a step of the plan that does the work of two in one the origins of both, first's in front.
+ * Its arguments that were second's count their origins from first->origins->count. */
+MUST_CHECK enum healcl_status step_join_origins(struct plan *plan, struct step *step,
+                                                const struct step *first, const struct step *second,
+                                                struct healcl_error *error);
 
 #endif

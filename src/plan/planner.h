@@ -14,7 +14,8 @@ struct planner {
     uint64_t bytes_live;
     uint64_t visits; /* step_visits of the steps of the operation in hand */
     size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;
-    struct segment *segment; /* the open one, or NULL */
+    struct segment *segment;       /* the open one, or NULL */
+    const struct origins *origins; /* the entry in hand, if it is an operation or a free */
     bool segment_is_named;
 };
 
@@ -23,13 +24,12 @@ struct call {
     struct planner *planner;
     const struct entry *entry;
     const struct form *form;
-    const char *name;                       /* of the operation as written; lives with the plan */
     struct tensor *tensors[PARAMETERS_MAX]; /* bound tensors of the arguments, or NULL */
-    struct tensor *result;                  /* of RESULT_NEW and RESULT_ALIAS operations */
+    struct tensor *result;                  /* the OUT parameter's; infer sets it if RESULT_NEW */
 };
 
 /* Works out an operation whose arguments have the right kinds: checks shapes, dtypes and values,
- * adds its steps to the plan and sets call->result. */
+ * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
 MUST_CHECK enum healcl_status infer(struct call *call, struct healcl_error *error);
 
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */
@@ -46,18 +46,20 @@ MUST_CHECK enum healcl_status planner_view(struct planner *planner, struct stora
 MUST_CHECK enum healcl_status planner_constant(struct planner *planner, int64_t value,
                                                struct tensor **tensor, struct healcl_error *error);
 
+/* A step of the entry in hand. */
+struct step planner_step(const struct planner *planner, enum step_kind kind,
+                         const struct tensor *out);
+
 /* Refuses a step that goes beyond the limits, with the first argument named. */
 MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                                struct healcl_error *error);
 
 /* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
-MUST_CHECK enum healcl_status planner_free_name(struct planner *planner, const struct entry *entry,
-                                                const char *operation, const char *name,
+MUST_CHECK enum healcl_status planner_free_name(struct planner *planner, const char *name,
                                                 struct healcl_error *error);
 
 /* Ends a storage that no name views. */
-MUST_CHECK enum healcl_status planner_release(struct planner *planner, const struct entry *entry,
-                                              const char *name, const struct tensor *tensor,
+MUST_CHECK enum healcl_status planner_release(struct planner *planner, const struct tensor *tensor,
                                               struct healcl_error *error);
 
 #endif

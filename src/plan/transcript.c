@@ -11,7 +11,7 @@ enum healcl_status healcl_transcript_open(const char *path, const struct healcl_
         NO_MEMORY(error);
     enum healcl_status status = source_open(&transcript->source, path, error);
     if (status == HEALCL_OK)
-        status = plan_create(&transcript->source, limits, &transcript->plan, error);
+        status = plan_create(&transcript->source, NULL, limits, &transcript->plan, error);
     if (status != HEALCL_OK) {
         healcl_transcript_close(transcript);
         return status;

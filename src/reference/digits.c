@@ -129,8 +129,8 @@ struct crt_basis {
     uint64_t *x;         /* [limbs], the value in work */
 };
 
-static enum healcl_status check_coprime(const struct step *step, const int64_t *q, int64_t k,
-                                        struct healcl_error *error)
+static enum healcl_status check_coprime(struct reference *reference, const struct step *step,
+                                        const int64_t *q, int64_t k, struct healcl_error *error)
 {
     for (int64_t i = 0; i < k; i++)
         for (int64_t j = i + 1; j < k && q[i] > 1; j++)
@@ -138,17 +138,18 @@ static enum healcl_status check_coprime(const struct step *step, const int64_t *
                 REFUSE(error,
                        "argument '%s': the moduli at [%" PRId64 "] and [%" PRId64
                        "] are not coprime",
-                       step_input_name(step, 1), i, j);
+                       reference_refuse(reference, step, 1), i, j);
     return HEALCL_OK;
 }
 
-static enum healcl_status crt_basis_init(struct crt_basis *basis, const struct step *step,
-                                         const struct operand *moduli, struct healcl_error *error)
+static enum healcl_status crt_basis_init(struct crt_basis *basis, struct reference *reference,
+                                         const struct step *step, struct healcl_error *error)
 {
-    TRY(reference_check_moduli(step, 1, moduli, error));
-    TRY(reference_read_vector(moduli, &basis->q, error));
-    basis->k = moduli->layout.shape[0];
-    TRY(check_coprime(step, basis->q, basis->k, error));
+    struct operand moduli;
+    TRY(reference_moduli(&moduli, reference, step, 1, error));
+    TRY(reference_read_vector(&moduli, &basis->q, error));
+    basis->k = moduli.layout.shape[0];
+    TRY(check_coprime(reference, step, basis->q, basis->k, error));
 
     basis->limbs = (size_t)basis->k + 1;
     size_t size = basis->limbs * sizeof(uint64_t);
@@ -203,13 +204,12 @@ static void crt_value(const struct crt_basis *basis, const struct operand *a, in
 enum healcl_status reference_digits_full_q(struct reference *reference, const struct step *step,
                                            struct healcl_error *error)
 {
-    struct operand out, a, q;
+    struct operand out, a;
     TRY(reference_operand(&out, reference, step->out, error));
     TRY(reference_operand(&a, reference, step->in[0], error));
-    TRY(reference_operand(&q, reference, step->in[1], error));
 
     struct crt_basis basis = {.k = 0};
-    enum healcl_status status = crt_basis_init(&basis, step, &q, error);
+    enum healcl_status status = crt_basis_init(&basis, reference, step, error);
     if (status == HEALCL_OK) {
         struct layout to = layout_drop_axis(&out.layout, 1); /* where i = 0 */
         struct layout from = layout_drop_axis(&a.layout, 1); /* where j = 0 */

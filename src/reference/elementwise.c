@@ -26,7 +26,7 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
         TRY(reference_operand(&in[i], reference, tensor, error));
     }
     if (step->in[2])
-        TRY(reference_check_moduli(step, 2, &in[2], error));
+        TRY(reference_moduli(&in[2], reference, step, 2, error));
 
     const struct layout *layouts[] = {&out.layout, &in[0].layout, &in[1].layout, &in[2].layout};
     struct walk walk;

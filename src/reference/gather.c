@@ -18,7 +18,8 @@ enum healcl_status reference_gather(struct reference *reference, const struct st
     int64_t size = a.layout.shape[axis], stride = a.layout.stride[axis];
     char outside[80];
     snprintf(outside, sizeof outside, "outside of axis %" PRIu32 " of size %" PRId64, axis, size);
-    TRY(reference_check_range(step, 1, &idx, wraps ? -size : 0, size - 1, outside, error));
+    TRY(reference_check_range(reference, step, 1, &idx, wraps ? -size : 0, size - 1, outside,
+                              error));
 
     struct layout line = a.layout; /* where the index is 0 */
     line.shape[axis] = out.layout.shape[axis];

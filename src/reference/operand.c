@@ -16,8 +16,14 @@ void *reference_allocate(uint64_t count, size_t size)
     return count <= SIZE_MAX ? calloc(count > 0 ? (size_t)count : 1, size) : NULL;
 }
 
-enum healcl_status reference_check_range(const struct step *step, int i,
-                                         const struct operand *operand, int64_t lowest,
+const char *reference_refuse(struct reference *reference, const struct step *step, int i)
+{
+    reference->refused_input = i;
+    return step_input_name(step, i);
+}
+
+enum healcl_status reference_check_range(struct reference *reference, const struct step *step,
+                                         int i, const struct operand *operand, int64_t lowest,
                                          int64_t highest, const char *what,
                                          struct healcl_error *error)
 {
@@ -31,16 +37,17 @@ enum healcl_status reference_check_range(const struct step *step, int i,
             continue;
         char index[SHAPE_TEXT_SIZE];
         layout_index_text(&own, visited, index);
-        REFUSE(error, "argument '%s': %" PRId64 "%s%s is %s", step_input_name(step, i), value,
-               own.rank > 0 ? " at " : "", own.rank > 0 ? index : "", what);
+        REFUSE(error, "argument '%s': %" PRId64 "%s%s is %s", reference_refuse(reference, step, i),
+               value, own.rank > 0 ? " at " : "", own.rank > 0 ? index : "", what);
     }
     return HEALCL_OK;
 }
 
-enum healcl_status reference_check_moduli(const struct step *step, int i,
-                                          const struct operand *moduli, struct healcl_error *error)
+enum healcl_status reference_moduli(struct operand *moduli, struct reference *reference,
+                                    const struct step *step, int i, struct healcl_error *error)
 {
-    return reference_check_range(step, i, moduli, 1, INT64_MAX, "below 1", error);
+    TRY(reference_operand(moduli, reference, step->in[i], error));
+    return reference_check_range(reference, step, i, moduli, 1, INT64_MAX, "below 1", error);
 }
 
 enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
@@ -57,30 +64,32 @@ enum healcl_status reference_read_vector(const struct operand *operand, int64_t 
 }
 
 /* Refuses what is not a permutation; seen has n zeroes. */
-static enum healcl_status check_permutation(const struct step *step, int i, const int64_t *perm,
-                                            int64_t n, bool *seen, struct healcl_error *error)
+static enum healcl_status check_permutation(struct reference *reference, const struct step *step,
+                                            int i, const int64_t *perm, int64_t n, bool *seen,
+                                            struct healcl_error *error)
 {
     for (int64_t l = 0; l < n; l++) {
         if (perm[l] < 0 || perm[l] >= n)
             REFUSE(error,
                    "argument '%s': %" PRId64 " at [%" PRId64 "] is outside of [0, %" PRId64 ")",
-                   step_input_name(step, i), perm[l], l, n);
+                   reference_refuse(reference, step, i), perm[l], l, n);
         if (seen[perm[l]])
             REFUSE(error, "argument '%s': %" PRId64 " at [%" PRId64 "] repeats an earlier entry",
-                   step_input_name(step, i), perm[l], l);
+                   reference_refuse(reference, step, i), perm[l], l);
         seen[perm[l]] = true;
     }
     return HEALCL_OK;
 }
 
-enum healcl_status reference_read_permutation(const struct step *step, int i,
-                                              const struct operand *operand, int64_t **perm,
-                                              struct healcl_error *error)
+enum healcl_status reference_read_permutation(struct reference *reference, const struct step *step,
+                                              int i, int64_t **perm, struct healcl_error *error)
 {
-    int64_t n = operand->layout.shape[0];
-    TRY(reference_read_vector(operand, perm, error));
+    struct operand operand;
+    TRY(reference_operand(&operand, reference, step->in[i], error));
+    int64_t n = operand.layout.shape[0];
+    TRY(reference_read_vector(&operand, perm, error));
     bool *seen = reference_allocate((uint64_t)n, sizeof *seen);
-    enum healcl_status status = seen ? check_permutation(step, i, *perm, n, seen, error)
+    enum healcl_status status = seen ? check_permutation(reference, step, i, *perm, n, seen, error)
                                      : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     free(seen);
     if (status != HEALCL_OK) {

@@ -29,15 +29,19 @@ static inline void operand_store(const struct operand *operand, int64_t position
 
 /* Refuses the first element of input i that is outside of [lowest, highest]; `what` is the rest of
  * the message. */
-MUST_CHECK enum healcl_status reference_check_range(const struct step *step, int i,
+MUST_CHECK enum healcl_status reference_check_range(struct reference *reference,
+                                                    const struct step *step, int i,
                                                     const struct operand *operand, int64_t lowest,
                                                     int64_t highest, const char *what,
                                                     struct healcl_error *error);
 
-/* Refuses the first modulus below 1. */
-MUST_CHECK enum healcl_status reference_check_moduli(const struct step *step, int i,
-                                                     const struct operand *moduli,
-                                                     struct healcl_error *error);
+/* Input i of a step, which is moduli. Refuses the first one below 1. */
+MUST_CHECK enum healcl_status reference_moduli(struct operand *moduli, struct reference *reference,
+                                               const struct step *step, int i,
+                                               struct healcl_error *error);
+
+/* Notes that input i of a step is refused. Returns its name, for the message. */
+const char *reference_refuse(struct reference *reference, const struct step *step, int i);
 
 /* Copies the elements of a rank 1 operand into an array that the caller frees. */
 MUST_CHECK enum healcl_status reference_read_vector(const struct operand *operand, int64_t **values,
@@ -45,8 +49,8 @@ MUST_CHECK enum healcl_status reference_read_vector(const struct operand *operan
 
 /* The same for input i of a step, a permutation. Refuses the first entry that is outside of
  * [0, n) or equal to an earlier one. */
-MUST_CHECK enum healcl_status reference_read_permutation(const struct step *step, int i,
-                                                         const struct operand *operand,
+MUST_CHECK enum healcl_status reference_read_permutation(struct reference *reference,
+                                                         const struct step *step, int i,
                                                          int64_t **perm,
                                                          struct healcl_error *error);
 

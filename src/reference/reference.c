@@ -10,6 +10,7 @@ enum healcl_status reference_step(struct reference *reference, const struct step
 #include "plan/steps.def"
 #undef STEP
     };
+    reference->refused_input = NO_INPUT;
     if (step->out && layout_elements(&step->out->layout) == 0)
         return HEALCL_OK;
     return functions[step->kind](reference, step, error);

@@ -31,6 +31,7 @@ struct reference {
     const struct plan *plan;           /* must outlive the reference */
     struct reference_memory *memories; /* by storage id; the plan's constants are not among them */
     uint64_t dropped_digits;           /* values so far that had gadget digits beyond those kept */
+    int refused_input;                 /* of the latest step; NO_INPUT: none */
 };
 
 /* Looks only at storage_count and constants of the plan. Errors: HEALCL_NO_MEMORY. */
@@ -54,7 +55,8 @@ MUST_CHECK enum healcl_status reference_memory(struct reference *reference,
  * Executes one step. STEP_DOWNLOAD does nothing. A step whose out has no elements does nothing:
  * it refuses nothing and counts no dropped digits.
  * Errors: HEALCL_NO_MEMORY, and HEALCL_REFUSED for what only data reveal; then nothing has been
- * written (an upload aside), and the message names the argument and the first offending index:
+ * written (an upload aside), and the message names the argument, which refused_input is, and the
+ * first offending index:
  *     argument 'idx': 9 at [1, 0] is outside of axis 0 of size 4
  * Axes along which the argument was broadcast (stride 0) are not part of that index.
  */

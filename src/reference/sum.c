@@ -11,8 +11,7 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
     struct operand out, a, q;
     TRY(reference_operand(&out, reference, step->out, error));
     TRY(reference_operand(&a, reference, step->in[0], error));
-    TRY(reference_operand(&q, reference, step->in[1], error));
-    TRY(reference_check_moduli(step, 1, &q, error));
+    TRY(reference_moduli(&q, reference, step, 1, error));
 
     uint32_t axis = (uint32_t)step->value[0];
     int64_t size = a.layout.shape[axis], stride = a.layout.stride[axis];
@@ -63,17 +62,12 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     TRY(reference_operand(&out, reference, step->out, error));
     TRY(reference_operand(&a, reference, step->in[0], error));
     TRY(reference_operand(&b, reference, step->in[1], error));
-    TRY(reference_operand(&q, reference, step->in[2], error));
-    TRY(reference_check_moduli(step, 2, &q, error));
+    TRY(reference_moduli(&q, reference, step, 2, error));
 
     int64_t *moduli = NULL, *perm = NULL;
     enum healcl_status status = reference_read_vector(&q, &moduli, error);
-    if (status == HEALCL_OK && step->in[3]) {
-        struct operand perm_operand;
-        status = reference_operand(&perm_operand, reference, step->in[3], error);
-        if (status == HEALCL_OK)
-            status = reference_read_permutation(step, 3, &perm_operand, &perm, error);
-    }
+    if (status == HEALCL_OK && step->in[3])
+        status = reference_read_permutation(reference, step, 3, &perm, error);
     if (status == HEALCL_OK)
         accumulate(&out, &a, &b, moduli, perm);
     free(perm);

@@ -54,14 +54,11 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
                                       const struct step *step, struct healcl_error *error)
 {
     struct operand operand;
-    TRY(reference_operand(&operand, reference, step->in[1], error));
-    TRY(reference_check_moduli(step, 1, &operand, error));
+    TRY(reference_moduli(&operand, reference, step, 1, error));
     TRY(reference_read_vector(&operand, &tables->q, error));
     TRY(reference_operand(&tables->psi, reference, step->in[2], error));
-    if (step->in[3]) {
-        TRY(reference_operand(&operand, reference, step->in[3], error));
-        TRY(reference_read_permutation(step, 3, &operand, &tables->perm, error));
-    }
+    if (step->in[3])
+        TRY(reference_read_permutation(reference, step, 3, &tables->perm, error));
     if (step->kind == STEP_INTT) {
         TRY(reference_operand(&operand, reference, step->in[4], error));
         TRY(reference_read_vector(&operand, &tables->n_inv, error));

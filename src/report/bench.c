@@ -35,8 +35,8 @@ static const char *describe(const struct bench_result *result, char text[DESCRIP
     char number[32];
     text[0] = 0;
     for (uint32_t axis = 0; axis < result->shape.rank; axis++) {
-        snprintf(number, sizeof number, "%" PRId64, result->shape.size[axis]);
-        if (result->shape.size[axis] != 1)
+        snprintf(number, sizeof number, "%" PRId64, result->shape.shape[axis]);
+        if (result->shape.shape[axis] != 1)
             append(text, *text ? "x" : "", number);
     }
     append(text, "", *text ? "" : "1");
@@ -85,7 +85,7 @@ enum healcl_status report_bench(const struct device_info *device,
     report_label(style, "device", "%s", device->name);
     putc('\n', style->stream);
     unsigned width = style->width > 0 ? style->width : TABLE_WIDTH;
-    return table_print(table, style->stream, width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, width);
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -114,7 +114,7 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
             add_parameter(json, object, i, result->parameters.of[i]);
     cJSON *shape = json_array(json, object, "shape");
     for (uint32_t axis = 0; axis < result->shape.rank; axis++)
-        json_number(json, shape, NULL, (uint64_t)result->shape.size[axis]);
+        json_number(json, shape, NULL, (uint64_t)result->shape.shape[axis]);
     json_string(json, object, "unit", bench_unit_name(result->unit));
     json_number(json, object, "units", result->units);
     json_number(json, object, "bytes", result->bytes);
@@ -131,11 +131,10 @@ enum healcl_status report_bench_json(const struct device_info *device,
                                      const struct bench_result *results, size_t count, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), device);
     cJSON *list = json_array(&json, json.top, "results");
     for (size_t i = 0; i < count; i++)
         add_result(&json, json_object(&json, list, NULL), &results[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

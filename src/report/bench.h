@@ -2,8 +2,8 @@
 #ifndef HEALCL_REPORT_BENCH_H
 #define HEALCL_REPORT_BENCH_H
 
+#include "lab/bench.h"
 #include "report/report.h"
-#include "run/bench.h"
 
 /* A table, with the device above it. */
 MUST_CHECK enum healcl_status report_bench(const struct device_info *device,

@@ -7,7 +7,7 @@
 
 static const char *operation_of(const struct coverage_row *row)
 {
-    return operations[row->form->operation].name;
+    return row->form->operation->name;
 }
 
 /* ---------------------------------------------------------------- totals */
@@ -49,7 +49,7 @@ static struct check_totals totals_of(const struct check_facts *facts, enum opera
 {
     struct check_totals totals = {0};
     for (size_t i = 0; i < facts->row_count; i++)
-        if (facts->rows[i].form->operation == operation &&
+        if (form_id(facts->rows[i].form) == operation &&
             (dtype == DTYPE_COUNT || (int)facts->rows[i].dtypes.value == dtype))
             add(&totals, &facts->rows[i]);
     return totals;
@@ -61,7 +61,7 @@ static char mark_of(const struct check_facts *facts, enum operation_id operation
     int applied = 0, passed = 0, unsupported = 0;
     for (size_t i = 0; i < facts->row_count; i++) {
         const struct coverage_row *row = &facts->rows[i];
-        if (row->form->operation != operation || (int)row->dtypes.value != dtype)
+        if (form_id(row->form) != operation || (int)row->dtypes.value != dtype)
             continue;
         applied += row->applied[layout];
         passed += row->passed[layout];
@@ -245,8 +245,7 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
 {
     struct json json;
     const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     report_self_test(&json, json.top,
                      facts->self_test_failure ? SELF_TEST_FAILED : SELF_TEST_PASSED,
@@ -261,5 +260,5 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++)
         add_failure(&json, json_object(&json, failures, NULL), &facts->failures[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_CHECK_H
 #define HEALCL_REPORT_CHECK_H
 
-#include "check/coverage.h"
+#include "lab/coverage.h"
 #include "report/report.h"
 
 struct check_failure {

@@ -7,7 +7,7 @@
 
 static const char *operation_of(const struct coverage_row *row)
 {
-    return operations[row->form->operation].name;
+    return row->form->operation->name;
 }
 
 /* The first kept failure of a row that is no limit of the device, or NULL. */

@@ -125,8 +125,7 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
         table_cell(table, "%s", info->name);
         table_cell(table, "%s", info->platform);
     }
-    if (!table_print(table, style->stream, style->width))
-        return HEALCL_NO_MEMORY;
+    TRY(table_print(table, style->stream, style->width));
     putc('\n', style->stream);
     if (facts->best < facts->count)
         fprintf(style->stream, "* runs where no device is named\n");
@@ -226,11 +225,10 @@ static void add_faults(struct json *json, cJSON *top, const struct devices_facts
 enum healcl_status report_devices_json(const struct devices_facts *facts, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     cJSON *devices = json_array(&json, json.top, "devices");
     for (size_t i = 0; i < facts->count; i++)
         add_device(&json, json_object(&json, devices, NULL), facts, i);
     add_faults(&json, json.top, facts);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

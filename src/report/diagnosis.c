@@ -22,7 +22,8 @@ static void print_step(const struct diagnosis_facts *facts, const struct style *
 {
     const struct diagnosis *diagnosis = facts->diagnosis;
     const struct step *step = diagnosis->step;
-    report_label(style, "entry", "%zu (%s)", step->entry, step->name);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    report_label(style, "entry", "%zu (%s)", origin->entry, origin->name);
     report_label(style, "segment", "%s",
                  *diagnosis->segment->name ? diagnosis->segment->name : "(no segment)");
     report_label(style, "step", "%s, %zu steps before it agree", step_traits[step->kind].name,
@@ -132,8 +133,9 @@ static void add_tensor(struct json *json, cJSON *tensors, const char *name,
 static void add_step(struct json *json, cJSON *object, const struct diagnosis *diagnosis)
 {
     const struct step *step = diagnosis->step;
-    json_number(json, object, "entry", step->entry);
-    json_string(json, object, "op", step->name);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    json_number(json, object, "entry", origin->entry);
+    json_string(json, object, "op", origin->name);
     json_string(json, object, "segment", diagnosis->segment->name);
     json_string(json, object, "step", step_traits[step->kind].name);
     cJSON *tensors = json_array(json, object, "tensors");
@@ -182,8 +184,7 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
                                         [DIAGNOSIS_WHOLE] = "whole run differs"};
     const struct diagnosis *diagnosis = facts->diagnosis;
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     report_self_test(&json, json.top,
@@ -194,7 +195,7 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
     if (diagnosis->kind == DIAGNOSIS_WHOLE)
         json_string(&json, json.top, "failure", diagnosis->failure.message);
     if (!diagnosis->step)
-        return report_finish_json(&json, stream);
+        return json_print(&json, stream);
     add_step(&json, json_object(&json, json.top, "first"), diagnosis);
     if (diagnosis->kind == DIAGNOSIS_FAILS)
         json_string(&json, json.top, "failure", diagnosis->failure.message);
@@ -202,5 +203,5 @@ enum healcl_status report_diagnosis_json(const struct diagnosis_facts *facts, FI
         add_difference(&json, json_object(&json, json.top, "difference"), diagnosis);
     if (diagnosis->kind != DIAGNOSIS_EXPECTED)
         add_case(&json, json.top, facts);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

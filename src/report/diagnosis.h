@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_DIAGNOSIS_H
 #define HEALCL_REPORT_DIAGNOSIS_H
 
-#include "check/diagnose.h"
+#include "lab/diagnose.h"
 #include "report/report.h"
 
 struct diagnosis_facts {

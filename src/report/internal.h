@@ -9,9 +9,6 @@
 __attribute__((format(printf, 3, 4))) void report_label(const struct style *style,
                                                         const char *label, const char *format, ...);
 
-/* Prints and frees. */
-MUST_CHECK enum healcl_status report_finish_json(struct json *json, FILE *stream);
-
 /* Describes a device; adds its members to object. */
 void report_device_members(struct json *json, cJSON *object, const struct device_info *info);
 

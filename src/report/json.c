@@ -6,12 +6,14 @@
 
 #include "report/text.h"
 
-void json_init(struct json *json, cJSON *top)
+void json_begin(struct json *json, const char *version)
 {
-    *json = (struct json){.top = top, .failed = !top};
+    *json = (struct json){.top = cJSON_CreateObject()};
+    json->failed = !json->top;
+    json_string(json, json->top, "healcl", version);
 }
 
-bool json_print(struct json *json, FILE *stream)
+enum healcl_status json_print(struct json *json, FILE *stream)
 {
     char *text = json->failed ? NULL : cJSON_Print(json->top);
     if (text)
@@ -19,7 +21,7 @@ bool json_print(struct json *json, FILE *stream)
     cJSON_free(text);
     cJSON_Delete(json->top);
     *json = (struct json){.top = NULL};
-    return text != NULL;
+    return text ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
 static cJSON *add(struct json *json, cJSON *parent, const char *key, cJSON *item)

@@ -7,15 +7,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "core/status.h"
+
 struct json {
     cJSON *top;
     bool failed; /* something had no memory */
 };
 
-void json_init(struct json *json, cJSON *top);
+/* An object with the version of healcl in it, which every report begins with. */
+void json_begin(struct json *json, const char *version);
 
-/* Prints the whole and frees it. Returns false, and prints nothing, where memory was lacking. */
-bool json_print(struct json *json, FILE *stream);
+/* Prints the whole and frees it. HEALCL_NO_MEMORY, and nothing printed, where memory was lacking.
+ */
+MUST_CHECK enum healcl_status json_print(struct json *json, FILE *stream);
 
 /* All add to parent: under key to an object, and at its end to an array, with key NULL. */
 cJSON *json_object(struct json *json, cJSON *parent, const char *key);

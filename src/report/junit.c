@@ -1,197 +1,158 @@
 #include "report/junit.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
-#include "core/arena.h"
-#include "report/xml.h"
+/* ---------------------------------------------------------------- texts that wait */
 
-struct line {
-    struct line *next;
-    const char *text;
-};
-
-struct junit_case {
-    struct junit_case *next;
-    const char *name, *type, *message;
-    enum junit_outcome outcome;
-    uint64_t nanoseconds;
-    struct line *first, *last;
-};
-
-struct junit_suite {
-    struct junit_suite *next;
-    const char *name;
-    struct junit_case *first, *last;
-};
-
-/* ---------------------------------------------------------------- collecting */
-
-/* Zeroed. */
-static void *allocate(struct junit *junit, size_t size)
+/* depth: of the elements that will stand around it. */
+static void begin_text(struct junit *junit, struct junit_text *text, size_t depth)
 {
-    void *memory = junit->failed ? NULL : arena_alloc(junit->arena, size);
-    junit->failed = !memory;
-    return memory;
+    *text = (struct junit_text){.xml.depth = depth};
+    text->xml.stream = junit->failed ? NULL : open_memstream(&text->text, &text->size);
+    junit->failed = !text->xml.stream;
 }
 
-static const char *copy(struct junit *junit, const char *text)
+/* Adds it to where it belongs. */
+static void end_text(struct junit *junit, struct junit_text *text, struct xml *xml)
 {
-    const char *kept = junit->failed ? NULL : arena_strdup(junit->arena, text);
-    junit->failed = !kept;
-    return kept;
+    if (fclose(text->xml.stream) == 0 && !junit->failed)
+        xml_elements(xml, text->text);
+    else
+        junit->failed = true;
+    free(text->text);
+    *text = (struct junit_text){.text = NULL};
 }
 
-void junit_init(struct junit *junit, const char *name)
-{
-    *junit = (struct junit){.arena = arena_create()};
-    junit->failed = !junit->arena;
-    junit->name = copy(junit, name);
-}
-
-void junit_suite(struct junit *junit, const char *name)
-{
-    struct junit_suite *suite = allocate(junit, sizeof *suite);
-    if (!suite)
-        return;
-    suite->name = copy(junit, name);
-    *(junit->last ? &junit->last->next : &junit->first) = suite;
-    junit->last = suite;
-}
-
-void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds)
-{
-    struct junit_case *next = allocate(junit, sizeof *next);
-    if (!next)
-        return;
-    struct junit_suite *suite = junit->last;
-    next->name = copy(junit, name);
-    next->nanoseconds = nanoseconds;
-    *(suite->last ? &suite->last->next : &suite->first) = next;
-    suite->last = next;
-}
-
-void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
-                   const char *message)
-{
-    if (junit->failed)
-        return;
-    struct junit_case *last = junit->last->last;
-    last->outcome = outcome;
-    last->type = copy(junit, type);
-    last->message = copy(junit, message);
-}
-
-void junit_line(struct junit *junit, const char *format, ...)
-{
-    char text[2048];
-    struct line *line = allocate(junit, sizeof *line);
-    if (!line)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    struct junit_case *last = junit->last->last;
-    line->text = copy(junit, text);
-    *(last->last ? &last->last->next : &last->first) = line;
-    last->last = line;
-}
-
-/* ---------------------------------------------------------------- printing */
-
-struct totals {
-    uint64_t tests, of[JUNIT_OUTCOME_COUNT], nanoseconds;
-};
-
-static void count(struct totals *totals, const struct junit_suite *suite)
-{
-    for (const struct junit_case *next = suite->first; next; next = next->next) {
-        totals->tests++;
-        totals->of[next->outcome]++;
-        totals->nanoseconds += next->nanoseconds;
-    }
-}
+/* ---------------------------------------------------------------- totals */
 
 static void put_number(struct xml *xml, const char *name, uint64_t number)
 {
     char text[24];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    snprintf(text, sizeof text, "%" PRIu64, number);
     xml_attribute(xml, name, text);
 }
 
 static void put_seconds(struct xml *xml, uint64_t nanoseconds)
 {
     char text[32];
-    snprintf(text, sizeof text, "%llu.%09llu", (unsigned long long)(nanoseconds / 1000000000),
-             (unsigned long long)(nanoseconds % 1000000000));
+    snprintf(text, sizeof text, "%" PRIu64 ".%09" PRIu64, nanoseconds / 1000000000,
+             nanoseconds % 1000000000);
     xml_attribute(xml, "time", text);
 }
 
-static void put_totals(struct xml *xml, const char *name, const struct totals *totals)
+static void put_totals(struct xml *xml, const char *name, const struct junit_totals *totals)
 {
+    const uint64_t *of = totals->of;
     xml_attribute(xml, "name", name);
-    put_number(xml, "tests", totals->tests);
-    put_number(xml, "failures", totals->of[JUNIT_FAILURE]);
-    put_number(xml, "errors", totals->of[JUNIT_ERROR]);
-    put_number(xml, "skipped", totals->of[JUNIT_SKIPPED]);
+    put_number(xml, "tests",
+               of[JUNIT_PASSED] + of[JUNIT_FAILURE] + of[JUNIT_ERROR] + of[JUNIT_SKIPPED]);
+    put_number(xml, "failures", of[JUNIT_FAILURE]);
+    put_number(xml, "errors", of[JUNIT_ERROR]);
+    put_number(xml, "skipped", of[JUNIT_SKIPPED]);
     put_seconds(xml, totals->nanoseconds);
 }
 
-static void put_case(struct xml *xml, const struct junit_suite *suite,
-                     const struct junit_case *this)
+/* ---------------------------------------------------------------- cases and suites */
+
+static void end_case(struct junit *junit)
 {
-    static const char *const elements[JUNIT_OUTCOME_COUNT] = {
-        [JUNIT_PASSED] = "system-out",
-        [JUNIT_FAILURE] = "failure",
-        [JUNIT_ERROR] = "error",
-        [JUNIT_SKIPPED] = "skipped",
-    };
-    xml_open(xml, "testcase");
-    xml_attribute(xml, "classname", suite->name);
-    xml_attribute(xml, "name", this->name);
-    put_seconds(xml, this->nanoseconds);
-    if (this->outcome != JUNIT_PASSED || this->first) {
-        xml_open(xml, elements[this->outcome]);
-        if (this->outcome != JUNIT_PASSED) {
-            xml_attribute(xml, "type", this->type);
-            xml_attribute(xml, "message", this->message);
-        }
-        for (const struct line *line = this->first; line; line = line->next) {
-            xml_text(xml, line->text);
-            xml_text(xml, line->next ? "\n" : "");
-        }
-        xml_close(xml);
-    }
-    xml_close(xml);
+    if (!junit->in_case)
+        return;
+    if (junit->in_outcome)
+        xml_close(&junit->cases.xml);
+    xml_close(&junit->cases.xml);
+    junit->in_case = junit->in_outcome = false;
+    junit->suite.of[junit->outcome]++;
+    junit->all.of[junit->outcome]++;
 }
 
-static void put_all(const struct junit *junit, FILE *stream)
+static void end_suite(struct junit *junit)
 {
-    struct xml xml;
-    struct totals all = {.tests = 0};
-    for (const struct junit_suite *suite = junit->first; suite; suite = suite->next)
-        count(&all, suite);
-    xml_start(&xml, stream);
-    xml_open(&xml, "testsuites");
-    put_totals(&xml, junit->name, &all);
-    for (const struct junit_suite *suite = junit->first; suite; suite = suite->next) {
-        struct totals totals = {.tests = 0};
-        count(&totals, suite);
-        xml_open(&xml, "testsuite");
-        put_totals(&xml, suite->name, &totals);
-        for (const struct junit_case *next = suite->first; next; next = next->next)
-            put_case(&xml, suite, next);
-        xml_close(&xml);
-    }
-    xml_close(&xml);
+    if (!junit->cases.xml.stream)
+        return;
+    end_case(junit);
+    xml_open(&junit->suites.xml, "testsuite");
+    put_totals(&junit->suites.xml, junit->suite_name, &junit->suite);
+    end_text(junit, &junit->cases, &junit->suites.xml);
+    xml_close(&junit->suites.xml);
+}
+
+void junit_init(struct junit *junit, const char *name)
+{
+    *junit = (struct junit){.name = name};
+    begin_text(junit, &junit->suites, 1);
+}
+
+void junit_suite(struct junit *junit, const char *name)
+{
+    end_suite(junit);
+    junit->suite_name = name;
+    junit->suite = (struct junit_totals){.nanoseconds = 0};
+    begin_text(junit, &junit->cases, 2);
+}
+
+void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds)
+{
+    if (junit->failed)
+        return;
+    struct xml *xml = &junit->cases.xml;
+    end_case(junit);
+    xml_open(xml, "testcase");
+    xml_attribute(xml, "classname", junit->suite_name);
+    xml_attribute(xml, "name", name);
+    put_seconds(xml, nanoseconds);
+    junit->in_case = true;
+    junit->outcome = JUNIT_PASSED;
+    junit->suite.nanoseconds += nanoseconds;
+    junit->all.nanoseconds += nanoseconds;
+}
+
+void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
+                   const char *message)
+{
+    static const char *const elements[JUNIT_OUTCOME_COUNT] = {
+        [JUNIT_FAILURE] = "failure", [JUNIT_ERROR] = "error", [JUNIT_SKIPPED] = "skipped"};
+    if (junit->failed)
+        return;
+    xml_open(&junit->cases.xml, elements[outcome]);
+    xml_attribute(&junit->cases.xml, "type", type);
+    xml_attribute(&junit->cases.xml, "message", message);
+    junit->in_outcome = true;
+    junit->outcome = outcome;
+}
+
+void junit_line(struct junit *junit, const char *format, ...)
+{
+    char text[2048];
+    struct xml *xml = &junit->cases.xml;
+    if (junit->failed)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    if (!junit->in_outcome)
+        xml_open(xml, "system-out");
+    junit->in_outcome = true;
+    xml_text(xml, xml->has_text ? "\n" : "");
+    xml_text(xml, text);
 }
 
 enum healcl_status junit_print(struct junit *junit, FILE *stream)
 {
-    const bool failed = junit->failed;
-    if (!failed)
-        put_all(junit, stream);
-    arena_free(junit->arena);
-    *junit = (struct junit){.arena = NULL};
-    return failed ? HEALCL_NO_MEMORY : HEALCL_OK;
+    struct xml xml = {.stream = stream};
+    end_suite(junit);
+    if (!junit->failed) {
+        xml_start(&xml, stream);
+        xml_open(&xml, "testsuites");
+        put_totals(&xml, junit->name, &junit->all);
+    }
+    if (junit->suites.xml.stream)
+        end_text(junit, &junit->suites, &xml);
+    if (junit->failed)
+        return HEALCL_NO_MEMORY;
+    xml_close(&xml);
+    return HEALCL_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "report/report.h"
+#include "report/xml.h"
 
 enum junit_outcome {
     JUNIT_PASSED,
@@ -18,17 +19,27 @@ enum junit_outcome {
     JUNIT_OUTCOME_COUNT
 };
 
-struct junit_suite;
-struct junit_case;
-
-struct junit {
-    struct arena *arena; /* of all below */
-    const char *name;
-    struct junit_suite *first, *last; /* suites, in their order */
-    bool failed;                      /* something had no memory */
+struct junit_totals {
+    uint64_t of[JUNIT_OUTCOME_COUNT], nanoseconds; /* cases that ended so, and their time */
 };
 
-/* name: of the whole. All strings are copied. */
+/* XML that waits for the totals that stand in front of it. */
+struct junit_text {
+    struct xml xml;
+    char *text;
+    size_t size;
+};
+
+struct junit {
+    const char *name, *suite_name;   /* of the whole, and of the suite that is written */
+    struct junit_text suites, cases; /* of the whole; of that suite. cases: no stream without one */
+    struct junit_totals all, suite;
+    enum junit_outcome outcome; /* of the last case */
+    bool in_case, in_outcome;   /* elements that are open */
+    bool failed;                /* something had no memory */
+};
+
+/* name: of the whole. It and the names of suites live until junit_print. */
 void junit_init(struct junit *junit, const char *name);
 
 /* Begins a suite; cases that are added then belong to it. */
@@ -36,7 +47,8 @@ void junit_suite(struct junit *junit, const char *name);
 
 void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds);
 
-/* How the last case ended, where it did not pass. type: a word; message: one line. */
+/* How the last case ended, where it did not pass, before any line about it. type: a word; message:
+ * one line. */
 void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
                    const char *message);
 

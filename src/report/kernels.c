@@ -98,7 +98,7 @@ enum healcl_status report_kernels(const struct plan *plan, const struct healcl_d
     fprintf(style->stream, "\n");
     for (int kind = 0; kind < STEP_KINDS; kind++)
         add_rows(table, plan, device, (enum step_kind)kind);
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,

@@ -33,7 +33,15 @@ static const struct {
      "row;\n"
      "     a  [row 0 ........][row 1 ........]   vectors: eight at a time, the next pages asked "
      "for\n"
-     "     p  q0 q1 q0 q1 q0 q1                  moduli and their inverses from a derived table\n"},
+     "     p  q0 q1 q0 q1 q0 q1                  moduli and their inverses from a derived table\n"
+     "\n"
+     "     a  [x0 x1]......[x2 x3]......[x4 x5]  interleaved: groups of k = 1, 2 or 4 elements, "
+     "8 / k of\n"
+     "                                           them in a vector, 512 in a block of a "
+     "work-item\n"},
+    {"fill", "    out [row 0 ........]   lines: whole cache lines, stored past the caches\n"},
+    {"absolute", "     a  [row 0 ........]   lines: whole cache lines, as they lie in memory,\n"
+                 "    out [row 0 ........]   stored past the caches\n"},
     {"copy",
      "    in  [l,n,r,k]: neighbours along k   tiles: blocks of 16 KiB of both that fit the first "
      "cache\n"
@@ -42,13 +50,20 @@ static const struct {
      "    a   term 0 [c0 c1 c2 ... c63]   vectors: the sums of 64 vectors of columns stay in the "
      "first\n"
      "        term 1 [c0 c1 c2 ... c63]   cache while terms go by, four rows at a time\n"
-     "    out        [s0 s1 s2 ... s63]   reduced once, at the end\n"},
+     "    out        [s0 s1 s2 ... s63]   reduced once, at the end\n"
+     "\n"
+     "    a   [t0 t0' t1 t1' ...]         rows: terms by lanes of one vector, which are added up "
+     "last\n"
+     "    out [s0 s1]......[s2 s3]....    interleaved: sums as for vectors, stored by groups of "
+     "k\n"},
     {"modmul_axis_sum",
-     "    a [reps,s,k,n]  b [s,k,n]: parts of 64 vectors of n; b is packed once for all reps\n"
+     "    a [reps,s,k,n]  b [s,k,n]: blocks of 64 vectors of n; b is packed once for all reps\n"
      "    rows: eight rows of HEAL's [reps,n,s,k] at a time, folded into vectors of results\n"},
     {"transform",
-     "    rows    row -> parts of 4096 in the first cache -> 16 blocks in lanes -> row   (one "
+     "    rows    row -> tiles of 4096 in the first cache -> 16 blocks in lanes -> row   (one "
      "work-item)\n"
+     "            HEAL's [l,n,r,k]: eight interleaved rows to scratch memory, each as above, and "
+     "back\n"
      "    local   row -> tile in local memory, 16 elements a work-item in registers -> row\n"
      "            longer rows: columns, then blocks, in two passes\n"
      "    single  row -> local memory -> row, one butterfly after the other in a pipeline\n"
@@ -56,6 +71,9 @@ static const struct {
     {"digits", "    a   [v0 v1 v2 ...]           vectors: eight digits of a value are shifted and "
                "masked at once\n"
                "    out [d0..d15][d0..d15] ...\n"},
+    {"digits_full_q",
+     "    a   [l,k,r] -> the words of 64 values, by mixed radix, in private memory\n"
+     "    out [l,i,r]: one digit of all 64 values after the other, shifted and masked\n"},
     {"gather",
      "    rows: a work-item touches a whole row of a, in order, then takes from it by indices\n"},
 };

@@ -19,7 +19,7 @@ void report_operations(const struct style *style)
         }
         char signature[SIGNATURE_SIZE];
         for (size_t i = 0; i < form_count; i++)
-            if (forms[i].operation == id && !signature_repeats(&forms[i])) {
+            if (forms[i].operation == operation && !signature_repeats(&forms[i])) {
                 signature_text(&forms[i], signature);
                 fprintf(style->stream, "%*s%s\n", INDENT, "", signature);
             }
@@ -35,11 +35,11 @@ void report_operations(const struct style *style)
               0, width);
 }
 
-static void add_forms(struct json *json, cJSON *object, enum operation_id id)
+static void add_forms(struct json *json, cJSON *object, const struct operation *operation)
 {
     cJSON *list = json_array(json, object, "forms");
     for (size_t i = 0; i < form_count; i++) {
-        if (forms[i].operation != id)
+        if (forms[i].operation != operation)
             continue;
         cJSON *form = json_object(json, list, NULL);
         json_string(json, form, "name", forms[i].name);
@@ -47,7 +47,7 @@ static void add_forms(struct json *json, cJSON *object, enum operation_id id)
         for (uint32_t j = 0; j < forms[i].parameter_count; j++) {
             cJSON *argument = json_object(json, arguments, NULL);
             json_string(json, argument, "name", forms[i].parameters[j].name);
-            json_string(json, argument, "kind", signature_kind(forms[i].parameters[j].kind));
+            json_string(json, argument, "kind", parameter_traits[forms[i].parameters[j].kind].name);
         }
     }
 }
@@ -55,8 +55,7 @@ static void add_forms(struct json *json, cJSON *object, enum operation_id id)
 enum healcl_status report_operations_json(FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     cJSON *list = json_array(&json, json.top, "operations");
     for (size_t id = 0; id < OPERATION_COUNT; id++) {
         cJSON *object = json_object(&json, list, NULL);
@@ -65,7 +64,7 @@ enum healcl_status report_operations_json(FILE *stream)
         char dtypes[DTYPES_TEXT_SIZE];
         json_string(&json, object, "dtypes", dtype_rule_text(&operations[id].dtypes, dtypes));
         json_string(&json, object, "meaning", operations[id].meaning);
-        add_forms(&json, object, (enum operation_id)id);
+        add_forms(&json, object, &operations[id]);
     }
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -136,7 +136,7 @@ static void print_form(FILE *stream, const struct form *form)
     fprintf(stream, "| `%s` | ", form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         const struct parameter *parameter = &form->parameters[i];
-        const char *kind = signature_kind(parameter->kind);
+        const char *kind = parameter_traits[parameter->kind].name;
         fprintf(stream, "%s%s", i > 0 ? ", " : "", parameter->name);
         if (strcmp(kind, parameter->name) != 0)
             fprintf(stream, " *%s*", kind);
@@ -163,7 +163,7 @@ void report_operations_markdown(FILE *stream)
         fprintf(stream, "\nDtypes: %s.\n\n| form | arguments |\n|---|---|\n",
                 dtype_rule_text(&operation->dtypes, dtypes));
         for (size_t i = 0; i < form_count; i++)
-            if (forms[i].operation == id)
+            if (forms[i].operation == operation)
                 print_form(stream, &forms[i]);
     }
 }

@@ -9,22 +9,6 @@
 #include "report/table.h"
 #include "report/text.h"
 
-static uint64_t count_operations(const struct plan *plan)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < plan->segment_count; i++)
-        count += plan->segments[i].operations;
-    return count;
-}
-
-static uint64_t count_frees(const struct plan *plan)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < plan->segment_count; i++)
-        count += plan->segments[i].frees;
-    return count;
-}
-
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)
 {
@@ -51,7 +35,7 @@ MUST_CHECK static enum healcl_status print_segments(const struct plan *plan,
         table_cell(table, "%s", segment->bytes_up ? text_bytes(segment->bytes_up, text) : "-");
         table_cell(table, "%s", segment->bytes_down ? text_bytes(segment->bytes_down, text) : "-");
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const struct style *style)
@@ -60,27 +44,27 @@ MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const 
                                                   {"family", TABLE_LEFT, false},
                                                   {"count", TABLE_RIGHT, false}};
     struct table *table = table_create(columns, 3);
-    for (size_t id = 0; id < OPERATION_COUNT; id++) {
+    for (size_t number = 0; number < operation_count(plan->table); number++) {
+        const struct operation *operation = operation_at(plan->table, number);
         uint64_t count = 0;
         for (size_t i = 0; i < plan->segment_count; i++)
-            count += plan->segments[i].counts[id];
+            count += plan->segments[i].counts[number];
         if (count == 0)
             continue;
-        table_cell(table, "%s", operations[id].name);
-        table_cell(table, "%s", operations[id].family);
+        table_cell(table, "%s", operation->name);
+        table_cell(table, "%s", operation->family);
         table_cell(table, "%" PRIu64, count);
     }
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 enum healcl_status report_plan(const char *file, const struct plan *plan, const struct style *style)
 {
     char text[UNIT_TEXT_SIZE];
-    uint64_t count = count_operations(plan);
     report_label(style, "transcript", "%s", file);
     report_label(style, "entries", "%zu", plan->entries);
-    report_label(style, "operations", "%" PRIu64 " in %zu segment%s", count, plan->segment_count,
-                 plan->segment_count == 1 ? "" : "s");
+    report_label(style, "operations", "%" PRIu64 " in %zu segment%s", plan->operations,
+                 plan->segment_count, plan->segment_count == 1 ? "" : "s");
     report_label(style, "tensors", "%zu names on %" PRIu64 " allocations", plan->tensors,
                  count_storages(plan));
     report_label(style, "results", "%zu, %zu with an expected tensor", plan->results,
@@ -93,7 +77,7 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
         putc('\n', style->stream);
         TRY(print_segments(plan, style));
     }
-    if (count == 0)
+    if (plan->operations == 0)
         return HEALCL_OK;
     putc('\n', style->stream);
     return print_kinds(plan, style);
@@ -101,7 +85,8 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
 
 /* ---------------------------------------------------------------- JSON */
 
-static void add_segment(struct json *json, cJSON *segments, const struct segment *segment)
+static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
+                        const struct segment *segment)
 {
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
@@ -110,12 +95,12 @@ static void add_segment(struct json *json, cJSON *segments, const struct segment
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
-    for (size_t id = 0; id < OPERATION_COUNT; id++) {
-        if (segment->counts[id] == 0)
+    for (size_t number = 0; number < operation_count(plan->table); number++) {
+        if (segment->counts[number] == 0)
             continue;
         cJSON *kind = json_object(json, kinds, NULL);
-        json_string(json, kind, "name", operations[id].name);
-        json_number(json, kind, "count", segment->counts[id]);
+        json_string(json, kind, "name", operation_at(plan->table, number)->name);
+        json_number(json, kind, "count", segment->counts[number]);
     }
 }
 
@@ -123,12 +108,11 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                     const struct healcl_device *device, FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", file);
     json_number(&json, json.top, "entries", plan->entries);
-    json_number(&json, json.top, "operations", count_operations(plan));
-    json_number(&json, json.top, "frees", count_frees(plan));
+    json_number(&json, json.top, "operations", plan->operations);
+    json_number(&json, json.top, "frees", plan->frees);
     json_number(&json, json.top, "tensors", plan->tensors);
     json_number(&json, json.top, "allocations", count_storages(plan));
     json_number(&json, json.top, "steps", plan->step_count);
@@ -140,8 +124,8 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
     json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
-        add_segment(&json, segments, &plan->segments[i]);
+        add_segment(&json, segments, plan, &plan->segments[i]);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -17,17 +17,11 @@ void report_label(const struct style *style, const char *label, const char *form
     fprintf(style->stream, "%-10s  %s\n", label, text);
 }
 
-enum healcl_status report_finish_json(struct json *json, FILE *stream)
-{
-    return json_print(json, stream) ? HEALCL_OK : HEALCL_NO_MEMORY;
-}
-
 enum healcl_status report_error_json(const char *file, const struct healcl_error *error,
                                      FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     if (file)
         json_string(&json, json.top, "transcript", file);
     cJSON *about = json_object(&json, json.top, "error");
@@ -35,5 +29,5 @@ enum healcl_status report_error_json(const char *file, const struct healcl_error
     json_string(&json, about, "message", error->message);
     if (error->detail)
         json_string(&json, about, "detail", error->detail);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -46,11 +46,6 @@ struct run_facts {
     size_t difference_count;
 };
 
-enum { VERDICT_TEXT_SIZE = 160 };
-
-/* "verified: 8 of 10 results (2 carry no expected tensor)"; returns text. */
-const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE]);
-
 /* verbose: all segments, and the operations by kind with their times. */
 MUST_CHECK enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
                                          bool verbose);

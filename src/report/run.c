@@ -23,7 +23,10 @@ static const char *plural(uint64_t count)
 
 /* ---------------------------------------------------------------- the verdict */
 
-const char *report_verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
+enum { VERDICT_TEXT_SIZE = 160 };
+
+/* "verified: 8 of 10 results (2 carry no expected tensor)"; returns text. */
+static const char *verdict_text(const struct run_facts *facts, char text[VERDICT_TEXT_SIZE])
 {
     const struct healcl_report *report = facts->report;
     uint64_t total = report->results, bare = total - report->results_compared;
@@ -59,7 +62,7 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 {
     char text[VERDICT_TEXT_SIZE];
     enum healcl_verdict verdict = facts->report->verdict;
-    report_verdict_text(facts, text);
+    verdict_text(facts, text);
     if (!style->colour) {
         fprintf(style->stream, "%s\n", text);
         return;
@@ -171,7 +174,7 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
                         total.nanoseconds);
     if (compiling_time(report) > 0)
         add_row_of_time(table, "compiling", compiling_time(report));
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    return table_print(table, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -189,28 +192,28 @@ static int longer_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
-/* Adds up the segments' profiles; the names are those of the operation table. */
-static size_t sum_kinds(const struct healcl_report *report, struct kind kinds[OPERATION_COUNT])
+/* Adds up the segments' profiles. The caller frees what it returns; NULL when out of memory. */
+static struct kind *sum_kinds(const struct healcl_report *report, size_t *count)
 {
-    memset(kinds, 0, OPERATION_COUNT * sizeof *kinds);
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
-        kinds[i].name = operations[i].name;
+    size_t profiles = 1;
     for (size_t i = 0; i < report->segment_count; i++)
+        profiles += report->segments[i].profile_count;
+    struct kind *kinds = calloc(profiles, sizeof *kinds);
+    *count = 0;
+    for (size_t i = 0; kinds && i < report->segment_count; i++)
         for (size_t j = 0; j < report->segments[i].profile_count; j++) {
             const struct healcl_operation_profile *profile = &report->segments[i].profiles[j];
-            for (size_t k = 0; k < OPERATION_COUNT; k++)
-                if (strcmp(kinds[k].name, profile->name) == 0) {
-                    kinds[k].count += profile->count;
-                    kinds[k].nanoseconds += profile->nanoseconds;
-                    break;
-                }
+            size_t k = 0;
+            while (k < *count && strcmp(kinds[k].name, profile->name) != 0)
+                k++;
+            *count += k == *count;
+            kinds[k].name = profile->name;
+            kinds[k].count += profile->count;
+            kinds[k].nanoseconds += profile->nanoseconds;
         }
-    qsort(kinds, OPERATION_COUNT, sizeof *kinds, longer_first);
-    size_t used = 0;
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
-        if (kinds[i].count > 0)
-            kinds[used++] = kinds[i];
-    return used;
+    if (kinds)
+        qsort(kinds, *count, sizeof *kinds, longer_first);
+    return kinds;
 }
 
 /* The time of the runs that took the times of operations: theirs, and what lies between. */
@@ -258,8 +261,10 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
                                                   {"time", TABLE_RIGHT, false},
                                                   {"share", TABLE_RIGHT, false},
                                                   {"each", TABLE_RIGHT, false}};
-    struct kind kinds[OPERATION_COUNT];
-    size_t count = sum_kinds(report, kinds);
+    size_t count;
+    struct kind *kinds = sum_kinds(report, &count);
+    if (!kinds)
+        return HEALCL_NO_MEMORY;
     struct time_shares shares = sum_shares(report, kinds, count);
     struct table *table = table_create(columns, 5);
     for (size_t i = 0; i < count; i++) {
@@ -277,7 +282,8 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
     add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
     add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
-    return table_print(table, style->stream, style->width) ? HEALCL_OK : HEALCL_NO_MEMORY;
+    free(kinds);
+    return table_print(table, style->stream, style->width);
 }
 
 static void print_clock(const struct run_facts *facts, const struct style *style)

@@ -1,33 +1,24 @@
 /* A run, for programs: docs/JSON.md. */
-#include <string.h>
+#include <stdlib.h>
 
 #include "report/internal.h"
 
-/* Bytes that the operations of a segment read and write, by kind. */
-static void sum_bytes(const struct plan *plan, const struct segment *segment,
-                      uint64_t bytes[OPERATION_COUNT])
+/* Bytes that the operations of a segment read and write, by number, for the caller to free; NULL
+ * when out of memory. */
+static uint64_t *sum_bytes(const struct plan *plan, const struct segment *segment)
 {
-    memset(bytes, 0, OPERATION_COUNT * sizeof *bytes);
+    uint64_t *bytes = calloc(operation_count(plan->table), sizeof *bytes);
     const struct step *steps = plan->steps + segment->first_step;
-    for (size_t i = 0; i < segment->step_count; i++)
-        if (steps[i].form)
-            bytes[steps[i].form->operation] += step_bytes(&steps[i]);
-}
-
-static uint64_t bytes_of(const uint64_t bytes[OPERATION_COUNT], const char *name)
-{
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
-        if (strcmp(operations[i].name, name) == 0)
-            return bytes[i];
-    return 0;
+    for (size_t i = 0; bytes && i < segment->step_count; i++)
+        if (steps[i].kind != STEP_RELEASE)
+            origins_share(steps[i].origins, step_bytes(&steps[i]), bytes);
+    return bytes;
 }
 
 /* planned is the same segment in the plan. */
 static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
                         const struct segment *planned, const struct healcl_segment_profile *segment)
 {
-    uint64_t bytes[OPERATION_COUNT];
-    sum_bytes(plan, planned, bytes);
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
     json_number(json, object, "operations", segment->operations);
@@ -38,13 +29,21 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json_number(json, object, "without_command_ns", segment->without_command_nanoseconds);
     json_number(json, object, "not_begun_ns", segment->not_begun_nanoseconds);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
-    for (size_t i = 0; i < segment->profile_count; i++) {
+    uint64_t *bytes = sum_bytes(plan, planned);
+    json->failed |= !bytes;
+    /* The profiles are those of the operations that are counted, in their order. */
+    const struct healcl_operation_profile *profile = segment->profiles;
+    for (size_t number = 0; bytes && number < operation_count(plan->table); number++) {
+        if (planned->counts[number] == 0)
+            continue;
         cJSON *kind = json_object(json, kinds, NULL);
-        json_string(json, kind, "name", segment->profiles[i].name);
-        json_number(json, kind, "count", segment->profiles[i].count);
-        json_number(json, kind, "time_ns", segment->profiles[i].nanoseconds);
-        json_number(json, kind, "bytes", bytes_of(bytes, segment->profiles[i].name));
+        json_string(json, kind, "name", profile->name);
+        json_number(json, kind, "count", profile->count);
+        json_number(json, kind, "time_ns", profile->nanoseconds);
+        json_number(json, kind, "bytes", bytes[number]);
+        profile++;
     }
+    free(bytes);
 }
 
 static void add_verdict(struct json *json, const struct run_facts *facts)
@@ -68,8 +67,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
 {
     const struct healcl_report *report = facts->report;
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
     if (facts->device) {
         cJSON *device = json_object(&json, json.top, "device");
@@ -102,5 +100,5 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts->plan, &facts->plan->segments[i], &report->segments[i]);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

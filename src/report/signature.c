@@ -23,24 +23,3 @@ bool signature_repeats(const struct form *form)
             return true;
     return false;
 }
-
-const char *signature_kind(enum parameter_kind kind)
-{
-    switch (kind) {
-    case PARAMETER_TENSOR:
-    case PARAMETER_INDICES: return "tensor";
-    case PARAMETER_OUT: return "out";
-    case PARAMETER_SCALAR: return "scalar";
-    case PARAMETER_MODULUS: return "modulus";
-    case PARAMETER_INT: return "int";
-    case PARAMETER_FLAG: return "flag";
-    case PARAMETER_PERM: return "perm";
-    case PARAMETER_HINT: return "hint";
-    case PARAMETER_SHAPE: return "shape";
-    case PARAMETER_INDEX: return "index";
-    case PARAMETER_DTYPE: return "dtype";
-    case PARAMETER_HOST: return "host";
-    case PARAMETER_NOTHING: return "none";
-    }
-    return "?";
-}

@@ -11,7 +11,4 @@ const char *signature_text(const struct form *form, char text[SIGNATURE_SIZE]);
 /* Whether a form before this one is written the same; only kinds of arguments differ then. */
 bool signature_repeats(const struct form *form);
 
-/* The kind of an argument in one word, as docs/OPS.md explains it: "modulus". */
-const char *signature_kind(enum parameter_kind kind);
-
 #endif

@@ -125,10 +125,10 @@ static void print_row(const struct table *table, size_t first, const size_t *wid
     putc('\n', stream);
 }
 
-bool table_print(struct table *table, FILE *stream, unsigned width)
+enum healcl_status table_print(struct table *table, FILE *stream, unsigned width)
 {
     if (!table)
-        return false;
+        return HEALCL_NO_MEMORY;
     size_t *widths = calloc(table->column_count, sizeof *widths);
     bool whole = widths && !table->failed;
     if (whole) {
@@ -142,5 +142,5 @@ bool table_print(struct table *table, FILE *stream, unsigned width)
     }
     free(widths);
     free_table(table);
-    return whole;
+    return whole ? HEALCL_OK : HEALCL_NO_MEMORY;
 }

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "core/status.h"
+
 struct table;
 
 struct table_column {
@@ -20,8 +22,8 @@ struct table *table_create(const struct table_column *columns, size_t count);
 /* Adds the next cell, row by row from the left. */
 __attribute__((format(printf, 2, 3))) void table_cell(struct table *table, const char *format, ...);
 
-/* Prints the table, at most width columns wide if width is not 0, and frees it. Returns false, and
- * prints nothing, where there was no memory for it. */
-bool table_print(struct table *table, FILE *stream, unsigned width);
+/* Prints the table, at most width columns wide if width is not 0, and frees it. HEALCL_NO_MEMORY,
+ * and nothing printed, where there was no memory for it. */
+MUST_CHECK enum healcl_status table_print(struct table *table, FILE *stream, unsigned width);
 
 #endif

@@ -67,8 +67,7 @@ enum healcl_status report_tune(const struct tune_facts *facts, const struct styl
         add_row(table, &facts->report->alternatives[i], facts->measured);
     report_label(style, "device", "%s", facts->device->name);
     putc('\n', style->stream);
-    if (!table_print(table, style->stream, style->width))
-        return HEALCL_NO_MEMORY;
+    TRY(table_print(table, style->stream, style->width));
     if (!facts->measured)
         return HEALCL_OK;
     print_reasons(facts->report, style);
@@ -109,8 +108,7 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
 {
     struct json json;
     char text[TUNING_TEXT_SIZE];
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     cJSON *list = json_array(&json, json.top, "alternatives");
     for (size_t i = 0; i < facts->report->count; i++)
@@ -125,19 +123,18 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
         json_string(&json, json.top, "kept", facts->kept);
     else
         json_null(&json, json.top, "kept");
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }
 
 enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
                                           FILE *stream)
 {
     struct json json;
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), device);
     if (forgotten)
         json_string(&json, json.top, "forgotten", forgotten);
     else
         json_null(&json, json.top, "forgotten");
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

@@ -2,8 +2,8 @@
 #ifndef HEALCL_REPORT_TUNE_H
 #define HEALCL_REPORT_TUNE_H
 
+#include "lab/tune.h"
 #include "report/report.h"
-#include "run/tune.h"
 
 /* What was measured, or is to be; and what has come of it. */
 struct tune_facts {

@@ -60,12 +60,11 @@ enum healcl_status report_version_json(FILE *stream)
     struct json json;
     list_libraries(libraries);
     opencl_version(opencl);
-    json_init(&json, cJSON_CreateObject());
-    json_string(&json, json.top, "healcl", healcl_version());
+    json_begin(&json, healcl_version());
     json_string(&json, json.top, "opencl", opencl);
     cJSON *object = json_object(&json, json.top, "libraries");
     for (size_t i = 0; i < LIBRARIES; i++)
         json_string(&json, object, libraries[i].name, libraries[i].version);
     json_string(&json, json.top, "compiler", COMPILER);
-    return report_finish_json(&json, stream);
+    return json_print(&json, stream);
 }

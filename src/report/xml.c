@@ -83,6 +83,13 @@ void xml_text(struct xml *xml, const char *text)
     xml->has_text = true;
 }
 
+void xml_elements(struct xml *xml, const char *elements)
+{
+    if (*elements)
+        end_tag(xml);
+    fputs(elements, xml->stream);
+}
+
 void xml_close(struct xml *xml)
 {
     const char *name = xml->open[--xml->depth];

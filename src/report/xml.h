@@ -31,6 +31,9 @@ void xml_attribute(struct xml *xml, const char *name, const char *value);
 /* Adds to the text of the element that was opened last, which has no elements in it. */
 void xml_text(struct xml *xml, const char *text);
 
+/* Adds elements that have been written already, maybe none. */
+void xml_elements(struct xml *xml, const char *elements);
+
 /* Closes the innermost element. */
 void xml_close(struct xml *xml);
 

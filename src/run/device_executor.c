@@ -24,7 +24,6 @@ struct device_executor {
     uint64_t download_bytes;
     struct segment_result *result; /* of the segment in hand */
     const struct result_sink *sink;
-    uint64_t sink_nanoseconds;
 };
 
 struct launcher *device_executor_launcher(struct executor *executor)
@@ -85,18 +84,14 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
     TRY(device_buffer_acquire(self->launcher.device, storage_bytes(storage), true, buffer, error));
     /* Parts can only be read in file order, which here must be C order. */
     void *whole = NULL;
+    enum healcl_status status = HEALCL_OK;
     if (payload && buffer->chunk_count > 1 && payload->fortran_order) {
         whole = malloc(storage_bytes(storage));
         if (!whole)
             NO_MEMORY(error);
-        enum healcl_status status = payload_read(payload, storage->dtype, whole, error);
-        if (status != HEALCL_OK) {
-            free(whole);
-            return status;
-        }
+        status = payload_read(payload, storage->dtype, whole, error);
         memory = whole;
     }
-    enum healcl_status status = HEALCL_OK;
     for (uint32_t chunk = 0; status == HEALCL_OK && chunk < buffer->chunk_count; chunk++)
         status = upload_chunk(self, buffer, chunk, payload, storage->dtype, memory, error);
     free(whole);
@@ -131,32 +126,23 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     const char *at = check->elements.rank > 0 ? " at " : "";
     if (check->elements.rank == 0)
         index[0] = 0;
-    switch (check->kind) {
-    case CHECK_MODULUS:
-        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is below 1", name, value, at,
-                    index);
-        break;
-    case CHECK_INDEX:
-        (void)ERROR(error, HEALCL_REFUSED,
-                    "argument '%s': %s%s%s is outside of axis %" PRIu32 " of size %" PRId64, name,
-                    value, at, index, check->axis, check->size);
-        break;
-    case CHECK_PERMUTATION:
-        if (found->value < 0 || found->value >= check->size)
-            (void)ERROR(error, HEALCL_REFUSED,
-                        "argument '%s': %s%s%s is outside of [0, %" PRId64 ")", name, value, at,
-                        index, check->size);
-        else
-            (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s repeats an earlier entry",
-                        name, value, at, index);
-        break;
-    case CHECK_COPRIME:
+    char what[80] = "below 1";
+    if (check->kind == CHECK_INDEX)
+        snprintf(what, sizeof what, "outside of axis %" PRIu32 " of size %" PRId64, check->axis,
+                 check->size);
+    else if (check->kind == CHECK_PERMUTATION)
+        snprintf(what, sizeof what, "outside of [0, %" PRId64 ")", check->size);
+    if (check->kind == CHECK_COPRIME)
         (void)ERROR(error, HEALCL_REFUSED,
                     "argument '%s': the moduli at [%" PRId64 "] and [%" PRId64 "] are not coprime",
                     name, found->index / check->size, found->index % check->size);
-        break;
-    }
-    error_prefix_step(error, check->step);
+    else if (check->kind == CHECK_PERMUTATION && found->value >= 0 && found->value < check->size)
+        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s repeats an earlier entry", name,
+                    value, at, index);
+    else
+        (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is %s", name, value, at, index,
+                    what);
+    error_prefix_step(error, check->step, check->input);
     self->has_refused = true;
     return HEALCL_REFUSED;
 }
@@ -186,11 +172,8 @@ MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
                                                const struct step *step, const void *data,
                                                struct healcl_error *error)
 {
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(self->base.trace, "compare", "compare");
-    enum healcl_status status = self->sink->take(self->sink->context, step, data, error);
-    trace_end(self->base.trace, span);
-    self->sink_nanoseconds += monotonic_nanoseconds() - start;
+    enum healcl_status status =
+        sink_take(self->sink, self->base.trace, step, data, &self->result->sink_nanoseconds, error);
     if (step->payload)
         payload_forget(step->payload, self->launcher.plan->source);
     return status;
@@ -284,7 +267,7 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
                          error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK)
-            error_prefix_step(error, download->step);
+            error_prefix_step(error, download->step, NO_INPUT);
     }
     forget_downloads(self);
     return status;
@@ -377,7 +360,8 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
-    self->result->operation_nanoseconds[times->tag] += times->running;
+    if (self->result->operation_nanoseconds)
+        origins_share(times->tag, times->running, self->result->operation_nanoseconds);
     self->result->without_command_nanoseconds += times->without_command;
     self->result->not_begun_nanoseconds += times->not_begun;
 }
@@ -406,11 +390,12 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
         struct healcl_error own = {0};
+        self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
         enum healcl_status status = run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            error_prefix_step(&own, step);
+            error_prefix_step(&own, step, self->launcher.refused_input);
             return first_error(self, &own, error);
         }
     }
@@ -424,11 +409,10 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     struct device_executor *self = (struct device_executor *)executor;
     self->sink = sink;
     self->result = result;
-    self->sink_nanoseconds = 0;
+    result->sink_nanoseconds = 0;
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = run_steps(self, segment, error);
-    result->nanoseconds = monotonic_nanoseconds() - start - self->sink_nanoseconds;
-    result->sink_nanoseconds = self->sink_nanoseconds;
+    result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
             ->profiling) { /* after an error too: else the next run would be given these times */
         enum healcl_status taken = device_take_times(self->launcher.device, add_times, self,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "run/new_file.h"
+#include "transcript/npy.h"
 
 struct dump {
     char *directory;
@@ -19,8 +20,6 @@ struct dump {
 enum {
     NAME_MAX_KEPT = 40,  /* characters of a tensor's name in a file's */
     FILE_NAME_SIZE = 96, /* "entry_NUMBER_NAME.npy" */
-    NPY_HEADER_SIZE = 512,
-    NPY_ALIGNMENT = 64,
 };
 
 static const char list_name[] = "results.json";
@@ -85,40 +84,6 @@ void dump_close(struct dump *dump)
 
 /* ---------------------------------------------------------------- .npy */
 
-static const char *npy_type(enum dtype dtype)
-{
-    switch (dtype) {
-    case DTYPE_INT8: return "|i1";
-    case DTYPE_INT32: return "<i4";
-    case DTYPE_INT64: return "<i8";
-    }
-    return "?";
-}
-
-/* The whole header: magic, version, length, and a Python dict padded with blanks. */
-static size_t npy_header(const struct tensor *tensor, char header[NPY_HEADER_SIZE])
-{
-    enum { PREFIX = 10 };
-    char shape[SHAPE_TEXT_SIZE * 3] = "";
-    size_t length = 0;
-    for (uint32_t axis = 0; axis < tensor->layout.rank; axis++)
-        length += (size_t)snprintf(shape + length, sizeof shape - length, "%" PRId64 ", ",
-                                   tensor->layout.shape[axis]);
-    if (tensor->layout.rank > 1)
-        shape[length - 2] = 0; /* a tuple of one keeps its comma */
-    size_t size =
-        PREFIX + (size_t)snprintf(header + PREFIX, NPY_HEADER_SIZE - PREFIX,
-                                  "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                                  npy_type(tensor->storage->dtype), shape);
-    while ((size + 1) % NPY_ALIGNMENT != 0)
-        header[size++] = ' ';
-    header[size++] = '\n';
-    memcpy(header, "\x93NUMPY\x01\x00", 8);
-    header[8] = (char)((size - PREFIX) & 0xff);
-    header[9] = (char)((size - PREFIX) >> 8);
-    return size;
-}
-
 static void write_little_endian(FILE *stream, const void *data, size_t count, size_t size)
 {
     const uint16_t one = 1;
@@ -138,7 +103,8 @@ MUST_CHECK static enum healcl_status write_npy(const char *path, const struct te
     struct new_file file;
     TRY(new_file_open(&file, path, error));
     char header[NPY_HEADER_SIZE];
-    fwrite(header, 1, npy_header(tensor, header), file.stream);
+    fwrite(header, 1, npy_write_header(tensor->storage->dtype, &tensor->layout, false, header),
+           file.stream);
     write_little_endian(file.stream, data, (size_t)layout_elements(&tensor->layout),
                         dtype_size(tensor->storage->dtype));
     return new_file_commit(&file, error);
@@ -155,7 +121,8 @@ static void file_name(const struct step *step, char name[FILE_NAME_SIZE])
         if (*c != '"')
             kept[length++] = isalnum((unsigned char)*c) || *c == '-' ? *c : '_';
     kept[length] = 0;
-    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step->entry, length ? "_" : "", kept);
+    snprintf(name, FILE_NAME_SIZE, "entry_%06zu%s%s.npy", step_origin(step, NO_INPUT)->entry,
+             length ? "_" : "", kept);
 }
 
 MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct step *step,
@@ -165,7 +132,7 @@ MUST_CHECK static enum healcl_status list_result(struct dump *dump, const struct
 {
     const struct layout *layout = &step->in[0]->layout;
     char number[24];
-    snprintf(number, sizeof number, "%zu", step->entry);
+    snprintf(number, sizeof number, "%zu", step_origin(step, NO_INPUT)->entry);
     cJSON *item = cJSON_CreateObject(), *shape = cJSON_CreateArray();
     bool whole = cJSON_AddRawToObject(item, "entry", number) &&
                  cJSON_AddStringToObject(item, "tensor", step->tensor_name) &&

@@ -10,20 +10,6 @@ struct reference_executor {
     struct reference *reference;
 };
 
-/* Hands a result to the sink; *spent grows by the time that the sink takes. */
-MUST_CHECK static enum healcl_status hand_out(struct reference_executor *self,
-                                              const struct step *step, const void *data,
-                                              const struct result_sink *sink, uint64_t *spent,
-                                              struct healcl_error *error)
-{
-    uint64_t start = monotonic_nanoseconds();
-    size_t span = trace_begin(self->base.trace, "compare", "compare");
-    enum healcl_status status = sink->take(sink->context, step, data, error);
-    trace_end(self->base.trace, span);
-    *spent += monotonic_nanoseconds() - start;
-    return status;
-}
-
 /* Hands out a result: from where it lies if its elements are in order there, else packed. */
 MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
                                              const struct step *step,
@@ -34,19 +20,19 @@ MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
     const size_t size = dtype_size(tensor->storage->dtype);
     const size_t bytes = (size_t)layout_elements(&tensor->layout) * size;
     if (bytes == 0 || !sink_wants_data(sink, step))
-        return hand_out(self, step, bytes == 0 ? "" : NULL, sink, spent, error);
+        return sink_take(sink, self->base.trace, step, bytes == 0 ? "" : NULL, spent, error);
     if (layout_is_contiguous(&tensor->layout)) {
         void *memory;
         TRY(reference_memory(self->reference, tensor->storage, &memory, error));
         const char *data = (const char *)memory + (size_t)tensor->layout.offset * size;
-        return hand_out(self, step, data, sink, spent, error);
+        return sink_take(sink, self->base.trace, step, data, spent, error);
     }
     void *packed = malloc(bytes);
     if (!packed)
         NO_MEMORY(error);
     enum healcl_status status = reference_read(self->reference, tensor, packed, error);
     if (status == HEALCL_OK)
-        status = hand_out(self, step, packed, sink, spent, error);
+        status = sink_take(sink, self->base.trace, step, packed, spent, error);
     free(packed);
     return status;
 }
@@ -66,14 +52,15 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
                                         : reference_step(self->reference, step, error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            error_prefix_step(error, step);
+            error_prefix_step(error, step, self->reference->refused_input);
             return status;
         }
         if (step->payload)
             payload_forget(step->payload, self->plan->source);
-        if (step->form)
-            result->operation_nanoseconds[step->form->operation] +=
-                monotonic_nanoseconds() - start - (sink_time - sink_before);
+        if (step->kind != STEP_RELEASE && result->operation_nanoseconds)
+            origins_share(step->origins,
+                          monotonic_nanoseconds() - start - (sink_time - sink_before),
+                          result->operation_nanoseconds);
     }
     result->nanoseconds = monotonic_nanoseconds() - segment_start - sink_time;
     result->sink_nanoseconds = sink_time;

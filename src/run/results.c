@@ -84,20 +84,21 @@ static void tell_difference(const struct results *results, const struct step *st
                             const struct comparison *comparison)
 {
     const struct layout *actual = &step->in[0]->layout, *expected = &step->payload->layout;
-    char line[LINE_SIZE], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE], repetition[32] = "";
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    char line[LINE_SIZE], text[SHAPE_TEXT_SIZE], other[SHAPE_TEXT_SIZE];
+    size_t used = 0;
     if (results->repetition > 1)
-        snprintf(repetition, sizeof repetition, "repetition %" PRIu32 ": ", results->repetition);
+        used = (size_t)snprintf(line, sizeof line, "repetition %" PRIu32 ": ", results->repetition);
+    used += (size_t)snprintf(line + used, sizeof line - used, "entry %zu (%.80s): tensor %.80s",
+                             origin->entry, origin->name, step->tensor_name);
     if (!comparison->same_shape) {
-        snprintf(line, sizeof line, "%sentry %zu (%s): tensor %.80s: shape %s, expected %s",
-                 repetition, step->entry, step->name, step->tensor_name,
+        snprintf(line + used, sizeof line - used, ": shape %s, expected %s",
                  layout_shape_text(actual, text), layout_shape_text(expected, other));
         tell(results, line);
         return;
     }
     uint64_t elements = (uint64_t)layout_elements(actual);
-    snprintf(line, sizeof line,
-             "%sentry %zu (%s): tensor %.80s of shape %s: %" PRIu64 " of %" PRIu64 " value%s",
-             repetition, step->entry, step->name, step->tensor_name,
+    snprintf(line + used, sizeof line - used, " of shape %s: %" PRIu64 " of %" PRIu64 " value%s",
              layout_shape_text(actual, text), comparison->different, elements,
              elements == 1                ? " differs"
              : comparison->different == 1 ? "s differs"
@@ -177,26 +178,16 @@ struct result_sink results_sink(struct results *results)
     return (struct result_sink){.context = results, .take = take, .wants_data = wants_data};
 }
 
-/* first: of the results of the whole, the segment's first one. Returns that of the next segment. */
-static size_t report_segment(const struct results *results, const struct segment *segment,
-                             size_t first, struct healcl_segment_profile *profile)
-{
-    const struct step *steps = results->plan->steps + segment->first_step;
-    for (size_t i = 0; i < segment->step_count; i++)
-        profile->results += steps[i].kind == STEP_DOWNLOAD;
-    for (size_t i = first; i < first + profile->results; i++) {
-        profile->results_compared += results->compared[i];
-        profile->results_different += results->different[i];
-    }
-    return first + profile->results;
-}
-
 void results_report(const struct results *results, struct healcl_report *report)
 {
-    size_t first = 0;
+    size_t next = 0;
     for (size_t i = 0; i < report->segment_count; i++) {
         struct healcl_segment_profile *segment = &report->segments[i];
-        first = report_segment(results, &results->plan->segments[i], first, segment);
+        segment->results = results->plan->segments[i].results;
+        for (size_t j = 0; j < segment->results; j++, next++) {
+            segment->results_compared += results->compared[next];
+            segment->results_different += results->different[next];
+        }
         report->results += segment->results;
         report->results_compared += segment->results_compared;
         report->results_different += segment->results_different;

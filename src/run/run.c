@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "core/numbers.h"
@@ -11,16 +12,30 @@
 #include "plan/transcript.h"
 #include "run/results.h"
 
-void error_prefix_step(struct healcl_error *error, const struct step *step)
+void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
 {
-    error_prefix(error, "entry %zu (%s): ", step->entry, step->name);
+    const struct origin *origin = step_origin(step, input);
+    error_prefix(error, "entry %zu (%s): ", origin->entry, origin->name);
 }
 
 size_t trace_begin_step(struct trace *trace, const struct step *step)
 {
-    const char *name = step->form ? operations[step->form->operation].name : "free";
-    trace_for_operation(trace, name, step->entry);
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    const char *name = step->kind == STEP_RELEASE ? "free" : origin->form->operation->name;
+    trace_for_operation(trace, name, origin->entry);
     return trace_begin(trace, "operation", name);
+}
+
+enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+                             const struct step *step, const void *data, uint64_t *spent,
+                             struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "compare", "compare");
+    enum healcl_status status = sink->take(sink->context, step, data, error);
+    trace_end(trace, span);
+    *spent += monotonic_nanoseconds() - start;
+    return status;
 }
 
 /* A report and what it points to. */
@@ -43,6 +58,8 @@ struct run {
     /* Times: SEGMENT_ROWS rows for each segment, behind them one for each profile of the segment; a
      * row has a column for each repetition, the profiled ones last. */
     uint64_t *times;
+    size_t operation_count;          /* of the plan's table */
+    uint64_t *operation_nanoseconds; /* of one segment, by number */
 };
 
 enum {
@@ -72,7 +89,7 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
     run->report->verify_nanoseconds += result->sink_nanoseconds;
     size_t profile = 0;
     const struct segment *segment = &run->plan->segments[seen - run->report->segments];
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
+    for (size_t i = 0; i < run->operation_count; i++)
         if (segment->counts[i] > 0)
             row(run, first_row + SEGMENT_ROWS + profile++)[repetition] =
                 result->operation_nanoseconds[i];
@@ -112,17 +129,17 @@ MUST_CHECK static enum healcl_status report_segment(struct run *run, const struc
                                                .operations = segment->operations,
                                                .bytes_up = segment->bytes_up,
                                                .bytes_down = segment->bytes_down};
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
+    for (size_t i = 0; i < run->operation_count; i++)
         profile->profile_count += segment->counts[i] > 0;
     profile->profiles =
         arena_alloc(run->arena, (profile->profile_count + 1) * sizeof *profile->profiles);
     if (!profile->name || !profile->profiles)
         NO_MEMORY(error);
     size_t next = 0;
-    for (size_t i = 0; i < OPERATION_COUNT; i++)
+    for (size_t i = 0; i < run->operation_count; i++)
         if (segment->counts[i] > 0)
             profile->profiles[next++] = (struct healcl_operation_profile){
-                .name = operations[i].name, .count = segment->counts[i]};
+                .name = operation_at(run->plan->table, i)->name, .count = segment->counts[i]};
     return HEALCL_OK;
 }
 
@@ -138,7 +155,10 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
         arena_alloc(run->arena, columns(run) * sizeof *report->run_nanoseconds);
     report->segments =
         arena_alloc(run->arena, (plan->segment_count + 1) * sizeof *report->segments);
-    if (!report->run_nanoseconds || !report->segments)
+    run->operation_count = operation_count(plan->table);
+    run->operation_nanoseconds =
+        arena_alloc(run->arena, run->operation_count * sizeof *run->operation_nanoseconds);
+    if (!report->run_nanoseconds || !report->segments || !run->operation_nanoseconds)
         NO_MEMORY(error);
     report->profiled_nanoseconds = report->run_nanoseconds + run->repeat;
     size_t rows = 1;
@@ -166,7 +186,7 @@ MUST_CHECK static enum healcl_status check_device_holds(const struct run *run,
         REFUSE(error,
                "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
                " in one tensor",
-               storage->entry, storage->maker, storage_bytes(storage), limit);
+               storage->origin->entry, storage->origin->name, storage_bytes(storage), limit);
     }
     return HEALCL_OK;
 }
@@ -206,7 +226,9 @@ MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetiti
             observer->progress(observer->context, i, run->plan->segment_count, segment->name, 0,
                                segment->step_count);
         results_start_segment(run->results, segment);
-        struct segment_result result = {.nanoseconds = 0};
+        struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds};
+        memset(run->operation_nanoseconds, 0,
+               run->operation_count * sizeof *run->operation_nanoseconds);
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));
         /* What is built on the way is reported on its own. */
@@ -228,6 +250,15 @@ static void warn_of_dropped_digits(const struct run *run)
     snprintf(line, sizeof line, "digits beyond g_exp were dropped from %" PRIu64 " value%s", values,
              values == 1 ? "" : "s");
     observer->warning(observer->context, line);
+}
+
+enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
+                                const struct result_sink *sink, struct healcl_error *error)
+{
+    struct segment_result result = {0};
+    for (size_t i = 0; i < plan->segment_count; i++)
+        TRY(executor->class->run_segment(executor, &plan->segments[i], sink, &result, error));
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)

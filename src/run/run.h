@@ -29,13 +29,18 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
     return !sink->wants_data || sink->wants_data(sink->context, step);
 }
 
+/* Hands a result to a sink, with a span. *spent grows by the nanoseconds that the sink takes. */
+MUST_CHECK enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
+                                        const struct step *step, const void *data, uint64_t *spent,
+                                        struct healcl_error *error);
+
 /* What an executor learned of one segment. */
 struct segment_result {
     uint64_t nanoseconds;      /* host's clock, without the time that the sink took */
     uint64_t sink_nanoseconds; /* comparing and dumping */
     /* While the device is profiling: how long it worked for each operation, and how long, between
      * kernels, it had no command or had not begun with it. */
-    uint64_t operation_nanoseconds[OPERATION_COUNT];
+    uint64_t *operation_nanoseconds; /* the caller's, by number; NULL: it does not ask */
     uint64_t without_command_nanoseconds, not_begun_nanoseconds;
 };
 
@@ -67,6 +72,11 @@ MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);
 
+/* Runs all segments of its plan. */
+MUST_CHECK enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
+                                           const struct result_sink *sink,
+                                           struct healcl_error *error);
+
 /* healcl_run that records what happens in a trace, which may be NULL. */
 MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -77,7 +87,8 @@ MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *
 /* Begins the host's span of a step, and says that what follows is done for it. */
 size_t trace_begin_step(struct trace *trace, const struct step *step);
 
-/* Puts "entry 17 (_modmul_ttt): " in front of an error of a step. */
-void error_prefix_step(struct healcl_error *error, const struct step *step);
+/* Puts "entry 17 (_modmul_ttt): " in front of an error of a step, of its input that is refused or
+ * NO_INPUT. */
+void error_prefix_step(struct healcl_error *error, const struct step *step, int input);
 
 #endif

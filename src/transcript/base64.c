@@ -171,3 +171,27 @@ void base64_decode(const char *text, size_t groups, unsigned char *bytes)
         bytes[2] = (unsigned char)(bits >> 16);
     }
 }
+
+/* ---------------------------------------------------------------- encoding */
+
+size_t base64_length(size_t count)
+{
+    return (count + 2) / 3 * 4;
+}
+
+void base64_encode(const unsigned char *bytes, size_t count, char *text)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < count; i += 3) {
+        size_t left = count - i;
+        uint32_t group = (uint32_t)bytes[i] << 16;
+        group |= left > 1 ? (uint32_t)bytes[i + 1] << 8 : 0;
+        group |= left > 2 ? (uint32_t)bytes[i + 2] : 0;
+        *text++ = alphabet[group >> 18];
+        *text++ = alphabet[group >> 12 & 63];
+        *text++ = left > 1 ? alphabet[group >> 6 & 63] : '=';
+        *text++ = left > 2 ? alphabet[group & 63] : '=';
+    }
+    *text = 0;
+}

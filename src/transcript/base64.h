@@ -19,4 +19,10 @@ MUST_CHECK enum healcl_status base64_check(const char *text, size_t length, bool
  */
 void base64_decode(const char *text, size_t groups, unsigned char *bytes);
 
+/* Characters that count bytes are encoded in. */
+size_t base64_length(size_t count);
+
+/* Encodes, with a terminator behind. */
+void base64_encode(const unsigned char *bytes, size_t count, char *text);
+
 #endif

@@ -210,11 +210,8 @@ static enum healcl_status read_shape(const cJSON *list, struct argument *argumen
         uint32_t i = argument->shape.count;
         if (i == INDEX_ITEMS_MAX)
             REFUSE(error, "a SHAPE of more than %d items", INDEX_ITEMS_MAX);
-        enum healcl_status status = read_item(object, &argument->shape.items[i], error);
-        if (status != HEALCL_OK) {
-            error_prefix(error, "item %" PRIu32 ": ", i + 1);
-            return status;
-        }
+        TRY_PREFIX(read_item(object, &argument->shape.items[i], error), "item %" PRIu32 ": ",
+                   i + 1);
         argument->shape.count++;
     }
     return HEALCL_OK;
@@ -248,13 +245,9 @@ static enum healcl_status read_arguments(struct entry_reader *reader, const cJSO
         REFUSE(error, "'args' is %s, not a list", value_kind(list));
     for (const cJSON *object = list->child; object; object = object->next) {
         uint32_t i = entry->argument_count++;
-        if (i >= ENTRY_ARGUMENTS_MAX)
-            continue;
-        enum healcl_status status = read_argument(reader, object, &entry->arguments[i], error);
-        if (status != HEALCL_OK) {
-            error_prefix(error, "argument %" PRIu32 ": ", i + 1);
-            return status;
-        }
+        if (i < ENTRY_ARGUMENTS_MAX)
+            TRY_PREFIX(read_argument(reader, object, &entry->arguments[i], error),
+                       "argument %" PRIu32 ": ", i + 1);
     }
     return HEALCL_OK;
 }
@@ -274,10 +267,8 @@ static enum healcl_status read_operation(struct entry_reader *reader, const cJSO
     TRY(value_member(object, "out", &out, error));
     if (value_is_nothing(out))
         return HEALCL_OK;
-    enum healcl_status status = read_argument(reader, out, &entry->out, error);
-    if (status != HEALCL_OK)
-        error_prefix(error, "out: ");
-    return status;
+    TRY_PREFIX(read_argument(reader, out, &entry->out, error), "out: ");
+    return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- entries */

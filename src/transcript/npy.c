@@ -1,6 +1,7 @@
 #include "transcript/npy.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t length,
@@ -202,4 +203,28 @@ enum healcl_status npy_read_header(const char *bytes, size_t length, struct npy_
         if (!seen[key])
             REFUSE(error, "the .npy header lacks the key '%s'", keys[key]);
     return layout_init(&header->layout, rank, shape, dtype_size(header->dtype), error);
+}
+
+/* ---------------------------------------------------------------- writing */
+
+size_t npy_write_header(enum dtype dtype, const struct layout *shape, bool fortran_order,
+                        char header[NPY_HEADER_SIZE])
+{
+    enum { PREFIX = 10, ALIGNMENT = 64 };
+    static const char *const types[DTYPE_COUNT] = {"|i1", "<i4", "<i8"};
+    size_t size = PREFIX;
+    size += (size_t)sprintf(header + size, "{'descr': '%s', 'fortran_order': %s, 'shape': (",
+                            types[dtype], fortran_order ? "True" : "False");
+    for (uint32_t axis = 0; axis < shape->rank; axis++)
+        size += (size_t)sprintf(header + size, "%" PRId64 ", ", shape->shape[axis]);
+    if (shape->rank > 1)
+        size -= 2; /* a tuple of one keeps its comma */
+    size += (size_t)sprintf(header + size, "), }");
+    while ((size + 1) % ALIGNMENT != 0)
+        header[size++] = ' ';
+    header[size++] = '\n';
+    memcpy(header, "\x93NUMPY\x01\x00", 8);
+    header[8] = (char)((size - PREFIX) & 0xff);
+    header[9] = (char)((size - PREFIX) >> 8);
+    return size;
 }

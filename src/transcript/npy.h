@@ -1,4 +1,5 @@
-/* The header of a .npy file, versions 1.0 to 3.0 (NumPy's numpy.lib.format). */
+/* The header of a .npy file, versions 1.0 to 3.0:
+ * https://numpy.org/doc/stable/reference/generated/numpy.lib.format */
 #ifndef HEALCL_TRANSCRIPT_NPY_H
 #define HEALCL_TRANSCRIPT_NPY_H
 
@@ -7,8 +8,9 @@
 #include "core/status.h"
 
 enum {
-    NPY_PREFIX_SIZE = 12,  /* magic, version and header length, at most */
-    NPY_HEADER_MAX = 65536 /* of the text behind them; longer ones are refused */
+    NPY_PREFIX_SIZE = 12,   /* magic, version and header length, at most */
+    NPY_HEADER_MAX = 65536, /* of the text behind them; longer ones are refused */
+    NPY_HEADER_SIZE = 512   /* of one that is written, whole */
 };
 
 struct npy_header {
@@ -34,5 +36,10 @@ MUST_CHECK enum healcl_status npy_read_prefix(const unsigned char *bytes, size_t
 MUST_CHECK enum healcl_status npy_read_header(const char *text, size_t length,
                                               struct npy_header *header,
                                               struct healcl_error *error);
+
+/* Writes all that stands before the elements of a file of version 1.0, little-endian, padded as
+ * NumPy does. Returns its length. */
+size_t npy_write_header(enum dtype dtype, const struct layout *shape, bool fortran_order,
+                        char header[NPY_HEADER_SIZE]);
 
 #endif

@@ -26,13 +26,13 @@ NO_FAULT = ("", "")
 ADDITION = ("sum >= q ? sum - q : sum", "sum > q ? sum - q : sum")
 NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
 # In every 64-bit program, but only in element 37 of what one work-item does.
-ELEMENT = "AT(out, POSITION(space, run, 0, i)) = (ELEMENT)compute_##operation("
-ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 37) + ("))
-ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(run.linear + i == 70 * 65536) + ("))
+ELEMENT = "AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation("
+ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 37) + ("))
+ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
     "= (", "= (ELEMENT)(space.operand[1].stride[space.rank - 1] > 1) + ("))
 FAR_AND_STRIDED = (ELEMENT, ELEMENT.replace(
-    "= (", "= (ELEMENT)(run.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
+    "= (", "= (ELEMENT)(span.linear + i == 1500 && space.operand[1].stride[space.rank - 1] > 1) + ("))
 REFUSAL = ("if (value < 1)", "if (value < 1 || value == 257)")
 # Right for the first checks of a batch alone: a step by itself has no more.
 LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 1L) + (space.key > 5))")

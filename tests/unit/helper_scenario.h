@@ -14,7 +14,9 @@ static const char scenario_source[] =
     "        AT(out, i) = AT(a, i) + table[i % 4] + AMOUNT;\n"
     "}\n";
 
-enum { SCENARIO_AMOUNT = 5, SCENARIO_TAG = 7 };
+enum { SCENARIO_AMOUNT = 5 };
+
+static const char SCENARIO_TAG[] = "scenario";
 
 struct scenario {
     uint64_t count; /* of int elements */

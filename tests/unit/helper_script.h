@@ -8,18 +8,18 @@
  *     script_download(&script, "out");
  *     script_plan(&script);
  *
- * Arguments: a name, an integer, "none", "(2,3)" for a shape, "[1:5:2,0]" for an index whose slices
- * are complete, ":int64" for a dtype.
+ * Arguments are those of transcript/writer.h.
  */
 #ifndef HEALCL_TESTS_HELPER_SCRIPT_H
 #define HEALCL_TESTS_HELPER_SCRIPT_H
 
-#include "check/transcript_text.h"
 #include "plan/plan.h"
 #include "run/run.h"
+#include "transcript/writer.h"
 
 struct script {
-    struct text text;
+    const struct operation_table *operations; /* that it may name; NULL: the built-in ones */
+    struct writer writer;
     struct source source;
     struct plan *plan; /* NULL until script_plan */
 };
@@ -36,7 +36,10 @@ void script_free(struct script *script, const char *name);
 void script_segment_start(struct script *script, const char *name);
 void script_segment_end(struct script *script);
 
-/* Plans what has been written; ends the program where that fails. */
+/* Ends the text. */
+void script_finish(struct script *script);
+
+/* The same, and plans it; ends the program where that fails. */
 void script_plan(struct script *script);
 
 /* Plans a file. */

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "check/random.h"
 #include "cl/base/base.h"
 #include "helper_words.h"
+#include "lab/random.h"
 
 /* ---- what OpenCL C has and C lacks ---- */
 
@@ -60,32 +60,34 @@ static ulong same(ulong x)
 #define CHUNKS 1
 #define ELEMENT long
 #define KERNEL static void
-#define SPACE struct space space
-#define TAKE_SPACE
+#define SPACE(name) struct space name
+#define TAKE_SPACE(name)
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
 #define WIDEN(x) ((long)(x))
 #define global
 #define BUFFER(type, name) type *name##0
 #define AT(name, i) (name##0 [i])
-#define POSITION(space, run, k, i) ((run).position[k] + (long)(i) + (long)(space).rank)
+#define POSITION(space, span, k, i) ((span).position[k] + (long)(i) + (long)(space).rank)
 #define convert_long8(x) ((long)(x))
 #define vload8(i, from) ((from)[i])
 #define vstore8(x, i, to) ((to)[i] = (x))
 
 #define prefetch(from, count) (void)(from)
 
-struct run {
+struct span {
     ulong linear, length;
     long index[SPACE_AXES], position[SPACE_OPERANDS];
 };
 
-static struct run run_first(const struct space *space)
+static struct span first_span(const struct space *space)
 {
-    return (struct run){.length = space->end};
+    return (struct span){.length = space->end};
 }
 
-static void run_next(const struct space *space, struct run *run)
+static void next_span(const struct space *space, struct span *span)
 {
-    run->length = space->first;
+    span->length = space->first;
 }
 
 #pragma GCC diagnostic push
@@ -179,9 +181,9 @@ static void check_operations(struct lane_divisor p, long a, long b)
     check_append(p, x, (ulong)b);
     CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
     CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
-    CHECK(lanes_mod(a, b, p), c_remainder(a, q));
+    CHECK(lanes_mod(a, p), c_remainder(a, q));
     long rest = c_remainder(-(int128)a, q);
-    CHECK(lanes_modneg(a, b, p), rest < 0 ? rest + (long)q : rest);
+    CHECK(lanes_modneg(a, p), rest < 0 ? rest + (long)q : rest);
 }
 
 static void products_with_twiddles(void **state)

@@ -154,7 +154,7 @@ struct sum {
 static void add_times(void *context, const struct launch_times *times)
 {
     struct sum *sum = context;
-    assert_int_equal(times->tag, SCENARIO_TAG);
+    assert_ptr_equal(times->tag, SCENARIO_TAG);
     sum->count++;
     sum->nanoseconds += times->running;
     sum->idle += times->without_command + times->not_begun;

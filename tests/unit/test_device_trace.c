@@ -113,7 +113,7 @@ static void converts_between_clocks(void **state)
 
 static void add_times(void *context, const struct launch_times *times)
 {
-    assert_int_equal(times->tag, SCENARIO_TAG);
+    assert_ptr_equal(times->tag, SCENARIO_TAG);
     *(uint64_t *)context += times->running;
 }
 

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
+#include "lab/random.h"
 #include "run/device_executor.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
@@ -291,12 +291,9 @@ static void host_errors_in_order(void **state)
                 continue;
             }
             /* An int64 payload for an int8 tensor. */
-            struct layout shape = {.rank = 1, .shape = {2}, .stride = {1}};
-            text_begin(&script.text, "host_to_device");
-            text_payload(&script.text, DTYPE_INT64, &shape, false, VALUES(1, 128));
-            text_put(&script.text,
-                     "],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"small\","
-                     "\"dtype\":\"torch.int8\"}}}}");
+            script_upload(&script, "small", DTYPE_INT64, 1, VALUES(2), VALUES(1, 128));
+            script.writer.length -= strlen("}}}}"); /* the name gets a dtype */
+            writer_put(&script.writer, ",\"dtype\":\"torch.int8\"}}}}");
         }
         struct script_results results = {0};
         struct healcl_error refusals[2] = {{0}, {0}};

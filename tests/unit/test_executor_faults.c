@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
 #include "helper_share.h"
+#include "lab/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -203,15 +203,12 @@ static void device_fails_before_a_refusal(void **state)
     struct healcl_device *device = NULL;
     struct script script = {0};
     struct script_results results;
-    const struct layout shape = {.rank = 1, .shape = {2}, .stride = {1}};
     OK(device_open(&helper_opencl, "", &device, &error));
     script_upload(&script, "a", DTYPE_INT64, 1, VALUES(2), VALUES(1, 2));
     script_call(&script, "a", "_modmul_ttc", "a a 17 a");
-    text_begin(&script.text, "host_to_device"); /* an int64 payload for an int8 tensor */
-    text_payload(&script.text, DTYPE_INT64, &shape, false, VALUES(1, 128));
-    text_put(&script.text,
-             "],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":\"small\","
-             "\"dtype\":\"torch.int8\"}}}}");
+    script_upload(&script, "small", DTYPE_INT64, 1, VALUES(2), VALUES(1, 128));
+    script.writer.length -= strlen("}}}}"); /* the name gets a dtype */
+    writer_put(&script.writer, ",\"dtype\":\"torch.int8\"}}}}");
     script_plan(&script);
     assert_int_equal(try_run(&script, device, false, &results, &error), HEALCL_REFUSED);
     enum healcl_status status = HEALCL_OK;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/random.h"
 #include "helper_script.h"
+#include "lab/random.h"
 #include "run/device_executor.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
@@ -380,7 +380,8 @@ static void profiles(void **state)
     struct result_sink sink = script_sink(&profiled);
     for (size_t i = 0; i < script.plan->segment_count; i++) {
         const struct segment *segment = &script.plan->segments[i];
-        struct segment_result result = {0};
+        uint64_t nanoseconds[OPERATION_COUNT] = {0};
+        struct segment_result result = {.operation_nanoseconds = nanoseconds};
         OK(executor->class->run_segment(executor, segment, &sink, &result, &error));
         for (size_t operation = 0; operation < OPERATION_COUNT; operation++)
             if (segment->counts[operation] == 0)

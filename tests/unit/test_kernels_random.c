@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "lab/problem_check.h"
 
 static uint64_t seed = 0x4ea1;
 enum { SHARE = 12 };
@@ -88,7 +88,7 @@ static void family(void **state)
     const char *name = *state;
     for (size_t i = 0; i < form_count; i++) {
         struct problem_dtypes dtypes;
-        if (strcmp(operations[forms[i].operation].family, name) != 0)
+        if (strcmp(forms[i].operation->family, name) != 0)
             continue;
         bool has_also = problem_also(&forms[i]) >= 0, has_index = problem_has_index(&forms[i]);
         for (int v = 0; v < DTYPE_COUNT; v++)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/problem_check.h"
 #include "helper_share.h"
+#include "lab/problem_check.h"
 
 static const uint64_t seed = 0x7a115;
 static struct healcl_device *device;
@@ -145,7 +145,7 @@ static void check_setting(void **state)
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     for (size_t i = 0; i < form_count; i++) {
-        if (forms[i].operation != OPERATION_NTT && forms[i].operation != OPERATION_INTT)
+        if (form_id(&forms[i]) != OPERATION_NTT && form_id(&forms[i]) != OPERATION_INTT)
             continue;
         if (form_parameter(&forms[i], "axis") >= 0) /* the form with all that there is to choose */
             for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)

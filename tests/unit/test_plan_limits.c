@@ -22,16 +22,10 @@ static const char *plan_within(struct script *script, uint64_t memory_bytes, uin
     script->plan = NULL;
     healcl_error_clear(&refusal);
     refusal.message[0] = 0;
-    enum healcl_status status = plan_create(&script->source, &limits, &script->plan, &refusal);
+    enum healcl_status status =
+        plan_create(&script->source, NULL, &limits, &script->plan, &refusal);
     assert_int_equal(status, refusal.message[0] ? HEALCL_REFUSED : HEALCL_OK);
     return refusal.message;
-}
-
-/* Ends the text of a script. */
-static void finish(struct script *script)
-{
-    text_put(&script->text, "]");
-    script->source = (struct source){script->text.bytes, script->text.length, false};
 }
 
 enum { CALL = 25 };
@@ -67,7 +61,7 @@ static void write_call(struct script *script, const char *operation, const char 
     script_call(script, "twice", "empty", "(8,2) :int64");
     bool downloads = strcmp(operation, "device_to_host") == 0;
     script_call(script, downloads ? NULL : "result", operation, arguments);
-    finish(script);
+    script_finish(script);
 }
 
 struct counted {
@@ -110,7 +104,7 @@ static void visits_of_operations(void **state)
         const struct plan *plan = script.plan;
         uint64_t visits = 0;
         for (size_t j = 0; j < plan->step_count; j++)
-            if (plan->steps[j].entry == CALL)
+            if (step_origin(&plan->steps[j], NO_INPUT)->entry == CALL)
                 visits += step_visits(&plan->steps[j]);
         if (visits != calls[i].visits)
             fail_msg("%s %s: %" PRIu64 " visits", calls[i].operation, calls[i].arguments, visits);
@@ -134,7 +128,7 @@ static void operations_count_apart(void **state)
     script_call(&script, "a", "zeros", "(10) :int64");
     for (int i = 0; i < 5; i++)
         script_call(&script, "a", "set_const_val", "a 1");
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, 0, 10), "");
     script_release(&script);
 }
@@ -149,7 +143,7 @@ static void default_limit(void **state)
         script_call(&script, "a", "zeros", "(1) :int8");
         script_call(&script, "a", "expand", repeats[i]);
         script_download(&script, "a");
-        finish(&script);
+        script_finish(&script);
         assert_string_equal(plan_within(&script, 0, 0),
                             i == 0 ? ""
                                    : "entry 2 (device_to_host): argument 't': 4398046511105 "
@@ -170,7 +164,7 @@ static void counts_do_not_overflow(void **state)
     script_call(&script, "a", "expand", "a 1 1099511627776");
     script_call(&script, "q", "expand", "q 0 1099511627776");
     script_call(&script, "out", "apply_g_decomp_relative_to_full_q", "a q 1 4 out");
-    finish(&script);
+    script_finish(&script);
     static const char message[] =
         "entry 5 (apply_g_decomp_relative_to_full_q): argument 'a': at least "
         "18446744073709551615 elements to visit, above the limit of 9223372036854775807";
@@ -190,7 +184,7 @@ static void counts_do_not_overflow(void **state)
     script_upload(&script, "q", DTYPE_INT64, 1, VALUES(1), VALUES(7));
     script_call(&script, "out", "zeros", "(1,1,1) :int64");
     script_call(&script, "out", "modmul_axis_sum", "a b q none none none out 0");
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, 0, TWO_TO(59) + 1), "");
     assert_string_equal(plan_within(&script, 0, TWO_TO(59)),
                         "entry 6 (modmul_axis_sum): argument 'a': 576460752303423489 elements to "
@@ -210,7 +204,7 @@ static void downloads_are_counted(void **state)
     script_call(&script, "turned", "moveaxis", "a 0 1");
     script_download(&script, "turned");                /* 64 more */
     script_call(&script, "b", "zeros", "(12) :int64"); /* 160 in all, the 64 being free again */
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, 160, 0), "");
     assert_int_equal(script.plan->bytes_peak, 160);
     assert_string_equal(plan_within(&script, 127, 0),
@@ -222,7 +216,7 @@ static void downloads_are_counted(void **state)
     script_call(&script, "a", "zeros", "(1) :int64");
     script_call(&script, "a", "expand", "a 0 268435456");
     script_download(&script, "a");
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, 0, 0), "");
     assert_int_equal(script.plan->bytes_peak, 8 + TWO_TO(31));
     assert_string_equal(plan_within(&script, 16 << 20, 0),
@@ -244,7 +238,7 @@ static void tables_are_counted(void **state)
     script_call(&script, "a", "expand", "a 1 1000");
     script_call(&script, "q", "expand", "q 0 1000");
     script_call(&script, "out", "apply_g_decomp_relative_to_full_q", "a q 1 4 out");
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, TABLES + STORED, 0), "");
     assert_int_equal(script.plan->bytes_peak, TABLES + STORED);
     snprintf(message, sizeof message,
@@ -267,7 +261,7 @@ static void scalars_are_stored_once(void **state)
         snprintf(arguments, sizeof arguments, "a %d %d a", -(i % SCALARS), 1 + i % SCALARS);
         script_call(&script, "a", "_modmul_tcc", arguments);
     }
-    finish(&script);
+    script_finish(&script);
     assert_string_equal(plan_within(&script, 0, 0), "");
     assert_int_equal(script.plan->constants.count, 2 * SCALARS);
     assert_int_equal(script.plan->constants.storage->elements, 2 * SCALARS);

@@ -212,18 +212,19 @@ static void limits(void **state)
     script_call(&script, "c", "zeros", "(4) :int64");
     script_plan(&script);
     assert_int_equal(script.plan->bytes_peak, 64);
-    OK(plan_create(&script.source, &(struct healcl_limits){.memory_bytes = 64}, &plan, &error));
+    OK(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 64}, &plan,
+                   &error));
     plan_free(plan);
     struct healcl_error refusal = {0};
-    assert_int_equal(
-        plan_create(&script.source, &(struct healcl_limits){.memory_bytes = 63}, &plan, &refusal),
-        HEALCL_REFUSED);
+    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 63},
+                                 &plan, &refusal),
+                     HEALCL_REFUSED);
     assert_string_equal(refusal.message, "entry 1 (zeros): argument 'shape': shape [4] takes 32 "
                                          "bytes beside 32 in use, above the limit of 63");
     healcl_error_clear(&refusal);
-    assert_int_equal(
-        plan_create(&script.source, &(struct healcl_limits){.memory_bytes = 31}, &plan, &refusal),
-        HEALCL_REFUSED);
+    assert_int_equal(plan_create(&script.source, NULL, &(struct healcl_limits){.memory_bytes = 31},
+                                 &plan, &refusal),
+                     HEALCL_REFUSED);
     assert_string_equal(refusal.message, "entry 0 (zeros): argument 'shape': shape [4] takes 32 "
                                          "bytes, above the limit of 31");
     healcl_error_clear(&refusal);

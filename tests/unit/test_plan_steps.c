@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/placement.h"
 #include "helper_script.h"
+#include "lab/coverage.h"
 
 static const uint64_t seed = 0x97a4;
 
@@ -154,8 +154,9 @@ static void check_step(const struct step *step)
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i]) {
             assert_true(inside(step->in[i]));
-            if (step->form)
-                assert_true(step->parameter[i] < step->form->parameter_count);
+            if (step->kind != STEP_RELEASE)
+                assert_true(step->arguments[i].parameter <
+                            step_origin(step, i)->form->parameter_count);
         }
     switch (step->kind) {
     case STEP_UPLOAD:
@@ -216,9 +217,9 @@ static void check_plan(const struct plan *plan)
     assert_int_equal(next, plan->step_count);
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        assert_true(step->entry >= entry);
-        entry = step->entry;
-        for (; made < plan->storage_count && plan->storages[made]->entry <= entry; made++) {
+        assert_true(step_origin(step, NO_INPUT)->entry >= entry);
+        entry = step_origin(step, NO_INPUT)->entry;
+        for (; made < plan->storage_count && plan->storages[made]->origin->entry <= entry; made++) {
             live += storage_bytes(plan->storages[made]);
             peak = live > peak ? live : peak;
         }
@@ -286,7 +287,7 @@ static void random_calls(void **state)
             void *payload = calloc(1, 8 * 200 + 8);
             char *text = placement_transcript(&placement, &problem, payload);
             struct source source = {text, strlen(text), false};
-            OK(plan_create(&source, NULL, &plan, &error));
+            OK(plan_create(&source, NULL, NULL, &plan, &error));
             check_plan(plan);
             for (size_t i = 0; i < plan->step_count; i++)
                 copies += plan->steps[i].kind == STEP_COPY;
@@ -297,6 +298,48 @@ static void random_calls(void **state)
     assert_true(copies > 1000);
 }
 
+/* Notes the kinds of the steps of a call. */
+static void note_kinds(const struct coverage_row *row, const struct coverage_cell *cell,
+                       bool seen[STEP_KINDS])
+{
+    struct random random = {seed};
+    struct problem problem;
+    struct placement placement;
+    struct plan *plan = NULL;
+    problem_make(&problem, row->form, &row->dtypes, cell->size.n, cell->size.k, cell->variant,
+                 &random);
+    placement_make(&placement, &problem, ARRANGEMENT_CONTIGUOUS, cell->variant, &random);
+    void *payload = calloc((size_t)(cell->size.n * cell->size.k), 8);
+    char *text = placement_transcript(&placement, &problem, payload);
+    struct source source = {text, strlen(text), false};
+    OK(plan_create(&source, NULL, NULL, &plan, &error));
+    for (size_t i = 0; i < plan->step_count; i++)
+        seen[plan->steps[i].kind] = true;
+    plan_free(plan);
+    free(text);
+    free(payload);
+}
+
+/* The coverage table has a row that runs each kind of step but the release, which leaves nothing to
+ * compare. */
+static void coverage_reaches_all_kinds(void **state)
+{
+    (void)state;
+    static struct coverage_row rows[COVERAGE_ROWS_MAX];
+    struct coverage_sizes sizes;
+    bool seen[STEP_KINDS] = {false};
+    size_t count = coverage_rows_init(rows);
+    coverage_sizes_init(&sizes, true);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < sizes.count && problem_accepts(rows[i].form, &rows[i].dtypes); j++) {
+            const struct coverage_cell cell = coverage_cell_of(&sizes, &rows[i], j);
+            note_kinds(&rows[i], &cell, seen);
+        }
+    for (int kind = 0; kind < STEP_KINDS; kind++)
+        if (!seen[kind] && kind != STEP_RELEASE)
+            fail_msg("no row of the coverage table runs the step '%s'", step_traits[kind].name);
+}
+
 /* Beside an axis of size 0 there are sizes whose products nothing can hold. */
 static void large_empty_tensors(void **state)
 {
@@ -304,9 +347,8 @@ static void large_empty_tensors(void **state)
     struct script script = {0}, repeated = {0};
     script_call(&script, "a", "zeros", "(1099511627776,1099511627776,0) :int64");
     script_call(&script, "flat", "flatten", "a 0 1");
-    text_put(&script.text, "]");
-    script.source = (struct source){script.text.bytes, script.text.length, false};
-    assert_int_equal(plan_create(&script.source, NULL, &script.plan, &error), HEALCL_REFUSED);
+    script_finish(&script);
+    assert_int_equal(plan_create(&script.source, NULL, NULL, &script.plan, &error), HEALCL_REFUSED);
     assert_string_equal(error.message,
                         "entry 1 (flatten): argument 'a': shape [1099511627776, 1099511627776] is "
                         "larger than 2^63-1 bytes");
@@ -326,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts),
         cmocka_unit_test(random_calls),
+        cmocka_unit_test(coverage_reaches_all_kinds),
         cmocka_unit_test(large_empty_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

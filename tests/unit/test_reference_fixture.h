@@ -67,12 +67,13 @@ UNUSED static struct tensor *zeros(struct fixture *f, enum dtype dtype, uint32_t
     struct layout layout;
     assert_int_equal(layout_init(&layout, rank, shape, dtype_size(dtype), &f->error), HEALCL_OK);
     uint32_t id = 0;
-    while (id < FIXTURE_STORAGES && f->storages[id].maker)
+    while (id < FIXTURE_STORAGES && f->storages[id].origin)
         id++;
     assert_true(id < FIXTURE_STORAGES);
+    static const struct origin made = {.name = "test"};
     struct storage *storage = &f->storages[id];
     *storage = (struct storage){
-        .id = id, .dtype = dtype, .elements = layout_elements(&layout), .maker = "test"};
+        .id = id, .dtype = dtype, .elements = layout_elements(&layout), .origin = &made};
     struct tensor source = {.storage = storage};
     return view(f, &source, layout);
 }
@@ -141,7 +142,17 @@ UNUSED static const struct form *form_named(const char *name, uint32_t parameter
 UNUSED static struct step new_step(enum step_kind kind, const struct form *form,
                                    const struct tensor *out)
 {
-    return (struct step){.kind = kind, .name = form ? form->name : "", .form = form, .out = out};
+    static struct {
+        struct origins origins;
+        struct origin origin;
+    } pool[64]; /* more than a test has steps at a time */
+    static int next;
+    next = (next + 1) % 64;
+    struct origin *origin = &pool[next].origin;
+    struct origins *origins = &pool[next].origins;
+    *origin = (struct origin){.name = form ? form->name : "", .form = form};
+    *origins = (struct origins){1, origin};
+    return (struct step){.kind = kind, .origins = origins, .out = out};
 }
 
 /* Input i of a step is a tensor, given as that parameter of its form. */
@@ -149,10 +160,11 @@ UNUSED static void set_input(struct step *step, int i, const char *parameter,
                              const struct tensor *tensor)
 {
     step->in[i] = tensor;
-    if (step->form) {
-        int index = form_parameter(step->form, parameter);
+    const struct form *form = step->origins->of->form;
+    if (form) {
+        int index = form_parameter(form, parameter);
         assert_true(index >= 0);
-        step->parameter[i] = (uint8_t)index;
+        step->arguments[i].parameter = (uint8_t)index;
     }
 }
 

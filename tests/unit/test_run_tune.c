@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "helper_device.h"
-#include "run/tune.h"
+#include "lab/tune.h"
 
 static struct tune_report report; /* large */
 

@@ -1,0 +1,285 @@
+#include "compare/compare.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/arena.h"
+#include "core/array.h"
+#include "core/numbers.h"
+#include "report/text.h"
+
+/* ---------------------------------------------------------------- filling */
+
+enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error)
+{
+    *comparison = (struct comparison){.arena = arena_create(), .command = "", .environment = ""};
+    if (!comparison->arena)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void comparison_release(struct comparison *comparison)
+{
+    arena_free(comparison->arena);
+    free(comparison->runs);
+    *comparison = (struct comparison){.arena = NULL};
+}
+
+enum healcl_status comparison_status(const struct comparison *comparison,
+                                     struct healcl_error *error)
+{
+    if (comparison->no_memory)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void *comparison_alloc(struct comparison *comparison, size_t size)
+{
+    void *memory = arena_alloc(comparison->arena, size);
+    comparison->no_memory |= !memory;
+    return memory;
+}
+
+const char *comparison_keep(struct comparison *comparison, const char *text)
+{
+    char *kept = arena_strdup(comparison->arena, text);
+    comparison->no_memory |= !kept;
+    if (kept)
+        text_clean(kept, false);
+    return kept ? kept : "";
+}
+
+enum healcl_status comparison_add_device(struct comparison *comparison,
+                                         struct compare_device **device, struct healcl_error *error)
+{
+    if (comparison->device_count == COMPARE_DEVICES_MAX)
+        FAIL(error, HEALCL_USAGE, "more than %d devices", COMPARE_DEVICES_MAX);
+    *device = &comparison->devices[comparison->device_count++];
+    **device = (struct compare_device){.origin = &comparison->origin,
+                                       .selector = "",
+                                       .name = "",
+                                       .type = "",
+                                       .platform = "",
+                                       .vendor = "",
+                                       .driver = "",
+                                       .version = "",
+                                       .tuning = "",
+                                       .tuned_by = "",
+                                       .check.message = ""};
+    return HEALCL_OK;
+}
+
+enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
+                                      size_t device, struct compare_run **run,
+                                      struct healcl_error *error)
+{
+    struct compare_run *runs = array_with_room(comparison->runs, comparison->run_count,
+                                               &comparison->run_capacity, sizeof *runs);
+    if (!runs)
+        NO_MEMORY(error);
+    comparison->runs = runs;
+    *run = &comparison->runs[comparison->run_count++];
+    **run = (struct compare_run){.device = device, .transcript = transcript};
+    comparison_reset_run(*run);
+    return HEALCL_OK;
+}
+
+/* Whether a result differs here and now, with no host reference beside it. */
+static bool needs_judge(const struct comparison *comparison, size_t transcript)
+{
+    bool differs = false;
+    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
+        const struct compare_run *run = compare_find(comparison, transcript, j);
+        if (strcmp(comparison->devices[j].selector, COMPARE_REFERENCE) == 0)
+            return false;
+        differs |= run && run->outcome == COMPARE_DIFFERENT;
+    }
+    return differs;
+}
+
+enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
+                                        struct compare_run **judge, struct healcl_error *error)
+{
+    *judge = NULL;
+    if (!needs_judge(comparison, transcript))
+        return HEALCL_OK;
+    *judge = arena_alloc(comparison->arena, sizeof **judge);
+    if (!*judge)
+        NO_MEMORY(error);
+    **judge = (struct compare_run){
+        .transcript = transcript, .outcome = COMPARE_FAILED, .message = "", .command = ""};
+    comparison->transcripts[transcript].judge = *judge;
+    return HEALCL_OK;
+}
+
+void comparison_reset_run(struct compare_run *run)
+{
+    *run = (struct compare_run){.device = run->device,
+                                .transcript = run->transcript,
+                                .outcome = COMPARE_FAILED,
+                                .exit_code = -1,
+                                .message = "",
+                                .command = ""};
+}
+
+/* ---------------------------------------------------------------- times */
+
+/* The smallest of sorted samples that so many percent of them do not exceed. */
+static uint64_t percentile(const uint64_t *sorted, size_t count, size_t percent)
+{
+    return sorted[count / 100 * percent + (count % 100 * percent + 99) / 100 - 1];
+}
+
+static bool times_of(const uint64_t *samples, size_t count, struct compare_times *times)
+{
+    uint64_t *sorted = count > 0 ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return false;
+    memcpy(sorted, samples, count * sizeof *sorted);
+    uint64_t median = sort_to_median(sorted, count);
+    *times = (struct compare_times){.median = median,
+                                    .low = percentile(sorted, count, 25),
+                                    .high = percentile(sorted, count, 75),
+                                    .least = sorted[0],
+                                    .most = sorted[count - 1]};
+    if (count >= P95_SAMPLES)
+        times->p95 = percentile(sorted, count, 95);
+    if (count >= P99_SAMPLES)
+        times->p99 = percentile(sorted, count, 99);
+    free(sorted);
+    return true;
+}
+
+bool compare_times_of(const struct compare_run *run, struct compare_times *times)
+{
+    return times_of(run->samples, run->sample_count, times);
+}
+
+double compare_spread(const struct compare_times *times)
+{
+    return times->median > 0 ? 50.0 * (double)(times->high - times->low) / (double)times->median
+                             : 0;
+}
+
+bool compare_is_right(const struct compare_run *run)
+{
+    return run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_UNVERIFIED;
+}
+
+const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
+                                       size_t device)
+{
+    for (size_t i = 0; i < comparison->run_count; i++)
+        if (comparison->runs[i].transcript == transcript && comparison->runs[i].device == device)
+            return &comparison->runs[i];
+    return NULL;
+}
+
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript)
+{
+    for (size_t i = 0; i < comparison->device_count; i++) {
+        const struct compare_run *run = compare_find(comparison, transcript, i);
+        if (run && compare_is_right(run) && run->sample_count > 0)
+            return run;
+    }
+    return NULL;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+    return (double)(a ? a : 1) / (double)(b ? b : 1);
+}
+
+bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
+                        struct compare_speedup *speedup)
+{
+    const struct compare_run *reference = compare_reference(comparison, run->transcript);
+    struct compare_times base, times;
+    if (!reference || !compare_is_right(run) || !compare_times_of(reference, &base) ||
+        !compare_times_of(run, &times))
+        return false;
+    *speedup = (struct compare_speedup){.factor = ratio(base.median, times.median),
+                                        .low = ratio(base.low, times.high),
+                                        .high = ratio(base.high, times.low)};
+    if (run == reference)
+        *speedup = (struct compare_speedup){1, 1, 1};
+    return true;
+}
+
+bool compare_overhead_of(const struct compare_run *run, double *factor)
+{
+    struct compare_times without, with;
+    if (run->sample_count < OVERHEAD_SAMPLES || run->profiled_count < OVERHEAD_SAMPLES ||
+        !compare_times_of(run, &without) || !times_of(run->profiled, run->profiled_count, &with))
+        return false;
+    *factor = ratio(with.median, without.median);
+    return true;
+}
+
+uint64_t compare_kernels_of(const struct compare_run *run)
+{
+    return run->cold.nanoseconds > 0 ? run->cold.compile_nanoseconds : run->compile_nanoseconds;
+}
+
+/* ---------------------------------------------------------------- outcomes */
+
+const char *compare_outcome_name(enum compare_outcome outcome)
+{
+    switch (outcome) {
+    case COMPARE_VERIFIED: return "verified";
+    case COMPARE_UNVERIFIED: return "nothing to verify";
+    case COMPARE_UNPROVEN: return "unproven";
+    case COMPARE_DIFFERENT: return "different";
+    case COMPARE_REFUSED: return "refused";
+    case COMPARE_FAILED: return "failed";
+    case COMPARE_CRASHED: return "crashed";
+    case COMPARE_TIMED_OUT: return "timed out";
+    }
+    return "failed";
+}
+
+const char *compare_outcome_text(const struct comparison *comparison, const struct compare_run *run,
+                                 char text[OUTCOME_TEXT_SIZE])
+{
+    const char *name = compare_outcome_name(run->outcome);
+    char signal[PROCESS_SIGNAL_SIZE];
+    snprintf(text, OUTCOME_TEXT_SIZE, "%s", name);
+    if (run->outcome == COMPARE_DIFFERENT)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 "%s", name, run->different,
+                 run->compared,
+                 run->fault == COMPARE_TRANSCRIPT_FAULT ? ", transcript's fault" : "");
+    else if (run->outcome == COMPARE_UNPROVEN)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64 " compared", name,
+                 run->compared, run->results);
+    else if (run->outcome == COMPARE_VERIFIED && run->compared < run->results)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu64 " of %" PRIu64, name, run->compared,
+                 run->results);
+    else if (run->outcome == COMPARE_CRASHED && run->signal > 0)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %s", name, process_signal_name(run->signal, signal));
+    else if (run->outcome == COMPARE_FAILED && run->exit_code >= 0)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: exit code %d", name, run->exit_code);
+    else if (run->outcome == COMPARE_TIMED_OUT &&
+             !comparison->devices[run->device].origin->baseline)
+        snprintf(text, OUTCOME_TEXT_SIZE, "%s: %" PRIu32 " s", name, comparison->timeout_seconds);
+    return text;
+}
+
+const char *compare_check_text(const struct compare_check *check, char text[LABEL_SIZE])
+{
+    if (*check->message)
+        snprintf(text, LABEL_SIZE, "%.400s", check->message);
+    else if (check->failed > 0)
+        snprintf(text, LABEL_SIZE, "%" PRIu64 " of %" PRIu64 " calls are wrong", check->failed,
+                 check->calls);
+    else
+        snprintf(text, LABEL_SIZE, "%s%" PRIu64 " calls are right",
+                 check->unsupported > 0 ? "" : "all ", check->calls - check->unsupported);
+    if (check->unsupported > 0) {
+        size_t used = strlen(text);
+        snprintf(text + used, LABEL_SIZE - used, ", %" PRIu64 " are beyond the device",
+                 check->unsupported);
+    }
+    return text;
+}

@@ -1,0 +1,349 @@
+/*
+ * Several devices on the same transcripts: what was found, and how it is told.
+ *
+ * A comparison is filled from what child processes write (`healcl devices --json`, `healcl run
+ * --json`) and from comparisons that were saved, and printed as a table for the terminal, as JSON
+ * (docs/COMPARE.md), CSV, Markdown or HTML. Times are nanoseconds, sizes bytes; both are below
+ * 2^53. Strings come from drivers and files: they may hold anything but a 0, and printers clean or
+ * escape them. They and all arrays belong to the comparison.
+ */
+#ifndef HEALCL_COMPARE_COMPARE_H
+#define HEALCL_COMPARE_COMPARE_H
+
+#include "core/process.h"
+#include "report/report.h"
+
+enum compare_outcome {
+    COMPARE_VERIFIED,
+    COMPARE_UNVERIFIED, /* ran, and there was nothing to verify */
+    COMPARE_UNPROVEN, /* the process says that it verified, and its results do not bear that out */
+    COMPARE_DIFFERENT,
+    COMPARE_REFUSED, /* the transcript, by that device or by all */
+    COMPARE_FAILED,  /* the device or OpenCL failed, or the process ended with a code of its own */
+    COMPARE_CRASHED, /* the process died of a signal */
+    COMPARE_TIMED_OUT, /* the process was killed for taking too long */
+};
+
+/* Whose fault it is that a run did not go well. */
+enum compare_fault {
+    COMPARE_NO_FAULT,
+    COMPARE_DEVICE_FAULT,
+    /* It is refused; or it expects what the host reference does not compute either. */
+    COMPARE_TRANSCRIPT_FAULT,
+};
+
+/* Where and when runs were measured. */
+struct compare_origin {
+    const char *baseline; /* the file that it was read from; NULL: here and now */
+    const char *date;     /* "2026-01-31T12:00:00Z" */
+    const char *healcl;   /* version */
+    const char *system;   /* "Linux 6.1.0 x86_64" */
+    const char *processor;
+    uint64_t processors, memory_bytes;
+};
+
+/* What `healcl check` found on a device. */
+struct compare_check {
+    bool done;
+    bool verified; /* nothing was wrong */
+    uint64_t calls, failed, unsupported;
+    const char *message; /* why it came to no end, or "" */
+};
+
+/* Speed-ups of a device over all transcripts that count (compare_transcript). */
+struct compare_mean {
+    double factor;            /* their geometric mean; 0: it has not all of them */
+    double least, most;       /* of them */
+    size_t least_at, most_at; /* the transcripts that they belong to */
+};
+
+struct compare_device {
+    const struct compare_origin *origin;
+    const char *selector; /* as --device takes it, or "reference" */
+    const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
+    const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */
+    const char *tuned_by; /* "healcl tune", "the environment" ...; "" where it is not, or unknown */
+    bool tuned;
+    uint64_t compute_units, clock_mhz; /* 0 where unknown */
+    uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
+    uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */
+    struct compare_check check;
+    /* What the runs come to: compare_conclude. */
+    bool at_fault; /* one of its runs failed, or its check */
+    struct compare_mean mean;
+};
+
+struct compare_run;
+
+struct compare_transcript {
+    const char *file;
+    uint64_t bytes;
+    char digest[24]; /* of the file: 64 bits of xxHash */
+    bool counts;     /* in geometric means: compare_conclude */
+    /* The host reference's run that tells whose fault it is that results differ; NULL where none
+     * do, or where the reference is among the devices. */
+    const struct compare_run *judge;
+};
+
+/* A segment, or all operations of one kind. */
+struct compare_part {
+    const char *name;
+    uint64_t count;       /* of operations */
+    uint64_t bytes;       /* up and down; of a kind: that its operations read and write */
+    uint64_t nanoseconds; /* median */
+};
+
+/* A process of its own, up to its first result. */
+struct compare_first {
+    uint64_t nanoseconds; /* from the start of the process until that was verified; 0: unknown */
+    uint64_t compile_nanoseconds;
+};
+
+enum { COMPARE_COLUMNS_MAX = 64 };
+
+/* One transcript on one device. */
+struct compare_run {
+    size_t device, transcript; /* indices */
+    enum compare_outcome outcome;
+    enum compare_fault fault; /* compare_conclude; of a saved run as it was then */
+    int exit_code;            /* of the process; -1: it had none */
+    int signal;               /* that ended the process; 0: none did */
+    const char *message;      /* one line about what went wrong, or "" */
+    const char *command;      /* that repeats the run */
+    uint64_t results, compared, different;
+    uint64_t *samples; /* time of each repetition, without building kernels and verifying */
+    size_t sample_count;
+    uint64_t open_device_nanoseconds, open_transcript_nanoseconds, compile_nanoseconds;
+    uint64_t warm_up_nanoseconds; /* a first repetition that does not count, with cold kernels */
+    uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
+    struct compare_first cold, warm; /* with empty caches; with those that the cold one left */
+    uint64_t process_nanoseconds;    /* from before the process started to after its end */
+    uint64_t host_bytes;             /* most at one time */
+    /* What was measured and is only told, by the place of its row in the table of columns.h. */
+    uint64_t figures[COMPARE_COLUMNS_MAX];
+    uint64_t *profiled; /* time of each further repetition, in which operations were timed */
+    size_t profiled_count;
+    bool operations_by_host; /* their times are of the host's clock: docs/COMPARE.md */
+    struct compare_part *segments, *operations;
+    size_t segment_count, operation_count;
+    const char **differences; /* the first few lines that told of them */
+    size_t difference_count;
+};
+
+enum { COMPARE_DEVICES_MAX = 64 };
+
+#define COMPARE_REFERENCE "reference" /* the selector of the host reference */
+
+struct comparison {
+    struct arena *arena;
+    bool no_memory; /* something was left out for that: comparison_status */
+    struct compare_origin origin;
+    const char *command;
+    const char *environment; /* with which commands begin: "A=b C=d", or "" */
+    uint32_t repeat, timeout_seconds;
+    bool judges_times;  /* by those of baselines */
+    double fail_slower; /* percent that they may be slower */
+    struct compare_transcript *transcripts;
+    size_t transcript_count;
+    struct compare_device devices[COMPARE_DEVICES_MAX]; /* those of baselines last */
+    size_t device_count;
+    struct compare_run *runs;
+    size_t run_count, run_capacity;
+    /* compare_conclude: */
+    size_t base;           /* the device whose mean is 1; device_count: there are no means */
+    size_t counting_count; /* transcripts that count in means */
+};
+
+/* Zeroed memory, and a copy of a text without control characters; they live as long as the
+ * comparison's arena. Where there is no memory: NULL and "", and comparison_status says so from
+ * then on, so that who keeps many has to look but once. */
+void *comparison_alloc(struct comparison *comparison, size_t size);
+const char *comparison_keep(struct comparison *comparison, const char *text);
+MUST_CHECK enum healcl_status comparison_status(const struct comparison *comparison,
+                                                struct healcl_error *error);
+
+/* ---- filling (compare.c, read.c) ----
+ * Errors: HEALCL_NO_MEMORY, and where told others. */
+
+MUST_CHECK enum healcl_status comparison_init(struct comparison *comparison,
+                                              struct healcl_error *error);
+void comparison_release(struct comparison *comparison);
+
+/* Adds an empty device or run, which lives until the next one is added. HEALCL_USAGE: there are
+ * COMPARE_DEVICES_MAX devices. */
+MUST_CHECK enum healcl_status comparison_add_device(struct comparison *comparison,
+                                                    struct compare_device **device,
+                                                    struct healcl_error *error);
+MUST_CHECK enum healcl_status comparison_add_run(struct comparison *comparison, size_t transcript,
+                                                 size_t device, struct compare_run **run,
+                                                 struct healcl_error *error);
+
+/* Adds, of what `healcl devices --json` wrote, the device that runs by default, and behind it all
+ * others that can be used unless default_only. Adds none where text is no such JSON. */
+MUST_CHECK enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
+                                                   bool default_only, struct healcl_error *error);
+
+/* An empty run of the host reference, to be filled, as judge of a transcript; NULL where none is
+ * wanted. */
+MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison, size_t transcript,
+                                                   struct compare_run **judge,
+                                                   struct healcl_error *error);
+/* Makes a run empty again, to be filled anew. */
+void comparison_reset_run(struct compare_run *run);
+
+/* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
+MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
+                                               struct compare_run *run,
+                                               const struct process_result *process,
+                                               struct healcl_error *error);
+
+/* What `healcl run --json` of one repetition wrote about its first result. */
+void compare_read_first(struct compare_first *first, const struct process_result *process);
+
+/* What `healcl check --json` wrote, or how it ended. */
+MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
+                                                 struct compare_device *device,
+                                                 const struct process_result *process,
+                                                 struct healcl_error *error);
+
+/* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
+ * wrote; they stay where there are none. */
+void compare_read_rates(struct compare_device *device, const char *text);
+
+/* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
+ * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is
+ * no saved comparison. */
+MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *comparison, const char *path,
+                                                    size_t *added, struct healcl_error *error);
+
+/* ---- what it means (compare.c, conclude.c) ---- */
+
+/*
+ * Once all is filled: whose fault a run is that did not go well, and the geometric means.
+ *
+ * A transcript counts in means where every device of this comparison that is not at fault has run
+ * it right. Speed-ups are against the first of those devices. A device at fault, or of a baseline,
+ * has a mean where it has run all of these transcripts right.
+ */
+void compare_conclude(struct comparison *comparison);
+
+/* How many devices ran here and now: the first ones. */
+size_t compare_own_devices(const struct comparison *comparison);
+
+/* The device here, not at fault, with the greatest mean; device_count where there are no means. */
+size_t compare_fastest(const struct comparison *comparison);
+
+/* How many times as fast as the base of the means a device ran a transcript that counts. False:
+ * there is none, or it did not run it right. */
+bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
+                       double *factor);
+
+/* Of sorted samples. Between low and high, the quartiles, lies half of them. */
+struct compare_times {
+    uint64_t median, low, high, least, most;
+    uint64_t p95, p99; /* what 95 and 99 % of them do not exceed; 0 where they are too few */
+};
+
+enum { P95_SAMPLES = 20, P99_SAMPLES = 100 }; /* for 5 and 1 % to be one of them at least */
+
+struct compare_speedup {
+    double factor;    /* of the medians; above 1: faster */
+    double low, high; /* of opposite quartiles */
+};
+
+/* How far the quartiles are from the middle between them, in percent of the median. */
+double compare_spread(const struct compare_times *times);
+
+/* Both return false where there are none: no samples; or also a result that is not right. */
+bool compare_times_of(const struct compare_run *run, struct compare_times *times);
+bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
+                        struct compare_speedup *speedup);
+
+/* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
+ * where there is none. */
+const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);
+
+/* The run of a transcript on a device, or NULL. */
+const struct compare_run *compare_find(const struct comparison *comparison, size_t transcript,
+                                       size_t device);
+
+/* What it costs to time operations: *factor is the median of the repetitions that do over that of
+ * those that do not. Returns false where one of them is of fewer than OVERHEAD_SAMPLES. */
+enum { OVERHEAD_SAMPLES = 3 };
+bool compare_overhead_of(const struct compare_run *run, double *factor);
+
+/* The time to build kernels that can be compared with other devices': of the process with empty
+ * caches, or where there was none of the run itself, which may have found them in a cache. */
+uint64_t compare_kernels_of(const struct compare_run *run);
+/* A run's time over that of a baseline's run on what seems to be the same device: of the same name
+ * and platform, in a host with the same processor. */
+struct compare_slowdown {
+    const struct compare_run *run, *baseline; /* baseline: NULL where there is none of the device */
+    const char *reason;                       /* why there is no interval; NULL: there is one */
+    double ratio, low, high;                  /* of the medians, and the interval of 95 % */
+    bool is_slower; /* all of the interval is beyond the percentage that is allowed */
+};
+
+/* So many samples of both runs make an interval. */
+enum { SLOWDOWN_SAMPLES = 7 };
+
+/* Lists those of a run, one for each baseline that has the device; one without, which says so,
+ * where no baseline has it. None of runs that are not right, of baselines' runs, and where times
+ * are not judged. Returns how many. */
+size_t compare_slowdowns_of(const struct comparison *comparison, const struct compare_run *run,
+                            struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX]);
+
+/* Whether one of them is slower. */
+bool compare_is_slower(const struct comparison *comparison, const struct compare_run *run);
+
+/* "1.32 times the time in base.json (1.25 to 1.40 at 95 %), more than 10 % slower"; returns text.
+ */
+enum { SLOWDOWN_TEXT_SIZE = 640 };
+const char *compare_slowdown_text(const struct comparison *comparison,
+                                  const struct compare_slowdown *slowdown,
+                                  char text[SLOWDOWN_TEXT_SIZE]);
+
+/* Whether a run went well: its results were verified, or there was nothing to verify. */
+bool compare_is_right(const struct compare_run *run);
+
+/* "verified", "timed out": for programs and, with details in text, for people. */
+const char *compare_outcome_name(enum compare_outcome outcome);
+enum { OUTCOME_TEXT_SIZE = 96 };
+const char *compare_outcome_text(const struct comparison *comparison, const struct compare_run *run,
+                                 char text[OUTCOME_TEXT_SIZE]);
+
+/* ---- names (label.c) ---- */
+
+const char *compare_device_name(const struct compare_device *device); /* or its selector */
+
+enum { LABEL_SIZE = 512 };
+
+/* What a device's name leaves open, "" where it tells it from all others: the platform, where
+ * another one drives the same chip, that is, a device whose name contains this one's or the other
+ * way round; its driver; its selector, unless that is told anyway. Returns text. */
+const char *compare_device_detail(const struct comparison *comparison, size_t device,
+                                  bool has_selector, char text[LABEL_SIZE]);
+
+/* "AMD EPYC 9R14 (Intel(R) OpenCL)", "(baseline) llvmpipe". Returns text. */
+const char *compare_device_label(const struct comparison *comparison, size_t device,
+                                 char text[LABEL_SIZE]);
+
+/* "2 of 5 calls wrong", "did not end: ..." */
+const char *compare_check_text(const struct compare_check *check, char text[LABEL_SIZE]);
+
+/* The file of a path. */
+const char *compare_base_name(const char *path);
+
+/* ---- printing, one file each ---- */
+
+MUST_CHECK enum healcl_status compare_print_table(const struct comparison *comparison,
+                                                  const struct style *style);
+MUST_CHECK enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream);
+MUST_CHECK enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream);
+MUST_CHECK enum healcl_status compare_print_markdown(const struct comparison *comparison,
+                                                     FILE *stream);
+MUST_CHECK enum healcl_status compare_print_junit(const struct comparison *comparison,
+                                                  FILE *stream);
+MUST_CHECK enum healcl_status compare_print_html(const struct comparison *comparison, FILE *stream);
+
+#endif

@@ -1,0 +1,163 @@
+/* A comparison as Markdown, for issues and pull requests. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "compare/columns.h"
+
+static void put_text(FILE *stream, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<' || *text == '>' || *text == '&') {
+            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", stream);
+            continue;
+        }
+        if (strchr("\\`*_{}[]()#+!|~@:", *text))
+            putc('\\', stream);
+        putc(*text, stream);
+    }
+}
+
+static void put_device(const struct comparison *comparison, size_t index, FILE *stream)
+{
+    const struct compare_device *device = &comparison->devices[index];
+    put_text(stream, compare_device_name(device));
+    if (*device->platform) {
+        fputs(", ", stream);
+        put_text(stream, device->platform);
+        putc(' ', stream);
+        put_text(stream, device->driver);
+    }
+    if (device->tuned)
+        fputs(", tuned", stream);
+    if (device->origin->baseline)
+        fputs(" (baseline)", stream);
+}
+
+static void put_row(const struct comparison *comparison, const struct compare_run *run,
+                    FILE *stream)
+{
+    char outcome[OUTCOME_TEXT_SIZE], text[COLUMN_TEXT_SIZE];
+    fputs("| ", stream);
+    put_device(comparison, run->device, stream);
+    fputs(" | ", stream);
+    put_text(stream, compare_outcome_text(comparison, run, outcome));
+    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    {
+        if (!column_is_shown(column, comparison, IN_MARKDOWN))
+            continue;
+        fputs(" | ", stream);
+        column_text(column, comparison, run, true, text);
+        if (column->kind == COLUMN_TEXT)
+            put_text(stream, text);
+        else
+            fputs(text, stream);
+    }
+    fputs(" |\n", stream);
+}
+
+static void put_heading(const struct comparison *comparison, FILE *stream)
+{
+    fputs("\n\n| Device | Verdict |", stream);
+    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    {
+        if (column_is_shown(column, comparison, IN_MARKDOWN))
+            fprintf(stream, " %s |", column->heading);
+    }
+    fputs("\n|---|---|", stream);
+    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    {
+        if (column_is_shown(column, comparison, IN_MARKDOWN))
+            fputs("--:|", stream);
+    }
+    putc('\n', stream);
+}
+
+/* Speed-ups of all transcripts, a row for each device. */
+static void put_means(const struct comparison *comparison, FILE *stream)
+{
+    char text[UNIT_TEXT_SIZE];
+    double factor;
+    if (comparison->transcript_count < 2 || comparison->device_count < 2 ||
+        comparison->base == comparison->device_count)
+        return;
+    fputs("\n### Speed-up\n\n| Device |", stream);
+    for (size_t i = 0; i < comparison->transcript_count; i++) {
+        putc(' ', stream);
+        put_text(stream, compare_base_name(comparison->transcripts[i].file));
+        fputs(" |", stream);
+    }
+    fputs(" Geometric mean |\n|---|", stream);
+    for (size_t i = 0; i < comparison->transcript_count; i++)
+        fputs("--:|", stream);
+    fputs("--:|\n", stream);
+    for (size_t j = 0; j < comparison->device_count; j++) {
+        const struct compare_mean *mean = &comparison->devices[j].mean;
+        fputs("| ", stream);
+        put_device(comparison, j, stream);
+        for (size_t i = 0; i < comparison->transcript_count; i++)
+            fprintf(stream, " | %s",
+                    compare_mean_part(comparison, i, j, &factor) ? text_factor(factor, text) : "-");
+        fprintf(stream, " | %s |\n", mean->factor > 0 ? text_factor(mean->factor, text) : "-");
+    }
+}
+
+static void put_messages(const struct comparison *comparison, size_t transcript, FILE *stream)
+{
+    for (size_t j = 0; j < comparison->device_count; j++) {
+        const struct compare_run *run = compare_find(comparison, transcript, j);
+        const char *line = !run                        ? ""
+                           : run->difference_count > 0 ? run->differences[0]
+                                                       : run->message;
+        if (!*line)
+            continue;
+        fputs("- ", stream);
+        put_device(comparison, run->device, stream);
+        fputs("\\: ", stream);
+        put_text(stream, line);
+        putc('\n', stream);
+    }
+}
+
+static void put_checks(const struct comparison *comparison, FILE *stream)
+{
+    char text[LABEL_SIZE];
+    for (size_t j = 0; j < comparison->device_count; j++) {
+        const struct compare_check *check = &comparison->devices[j].check;
+        if (!check->done)
+            continue;
+        fputs("\n`healcl check` of ", stream);
+        put_device(comparison, j, stream);
+        fputs("\\: ", stream);
+        put_text(stream, compare_check_text(check, text));
+        fputs(".\n", stream);
+    }
+}
+
+enum healcl_status compare_print_markdown(const struct comparison *comparison, FILE *stream)
+{
+    for (size_t i = 0; i < comparison->transcript_count; i++) {
+        fputs(i > 0 ? "\n### " : "### ", stream);
+        put_text(stream, comparison->transcripts[i].file);
+        put_heading(comparison, stream);
+        for (size_t j = 0; j < comparison->device_count; j++) {
+            const struct compare_run *run = compare_find(comparison, i, j);
+            if (run)
+                put_row(comparison, run, stream);
+        }
+        putc('\n', stream);
+        put_messages(comparison, i, stream);
+    }
+    put_means(comparison, stream);
+    put_checks(comparison, stream);
+    fprintf(stream, "\nMedians and quartiles of %" PRIu32 " runs each, healcl ",
+            comparison->repeat);
+    put_text(stream, comparison->origin.healcl);
+    fputs(", ", stream);
+    put_text(stream, comparison->origin.processor);
+    fputs(", ", stream);
+    put_text(stream, comparison->origin.date);
+    fputs(".\n\n    ", stream);
+    fputs(comparison->command, stream);
+    putc('\n', stream);
+    return HEALCL_OK;
+}

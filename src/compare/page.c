@@ -1,0 +1,195 @@
+#include "compare/page.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/columns.h"
+#include "compare/html.h"
+
+/* ---------------------------------------------------------------- devices */
+
+static void put_device(const struct page *page, size_t device, const char *detail)
+{
+    const struct compare_device *about = &page->comparison->devices[device];
+    unsigned series = (unsigned)(device % CHART_SERIES);
+    fprintf(page->stream,
+            "<span class=\"device\"><svg class=\"mark d%u\" viewBox=\"-8 -8 16 16\" "
+            "aria-hidden=\"true\"><use "
+            "href=\"#m%u\"/></svg><span class=\"name\">",
+            series, series);
+    html_print(page->stream, "%s</span>", compare_device_name(about));
+    if (*detail)
+        html_print(page->stream, " <span class=\"detail\">(%s)</span>", detail);
+    if (about->origin->baseline)
+        fputs(" <span class=\"tag\">baseline</span>", page->stream);
+    fputs("</span>", page->stream);
+}
+
+void page_device_name(const struct page *page, size_t device)
+{
+    put_device(page, device, "");
+}
+
+void page_device(const struct page *page, size_t device)
+{
+    put_device(page, device, page->details[device]);
+}
+
+void page_device_details(const struct page *page, size_t device)
+{
+    const struct compare_device *about = &page->comparison->devices[device];
+    const char *baseline = about->origin->baseline;
+    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s</small>", about->selector,
+               *about->platform ? ", " : "", about->platform, *about->driver ? ", " : "",
+               about->driver, about->tuned ? ", tuned" : "", baseline ? ", from " : "",
+               baseline ? compare_base_name(baseline) : "");
+}
+
+void page_legend(const struct page *page)
+{
+    fputs("<ul class=\"legend\">", page->stream);
+    for (size_t i = 0; i < page->comparison->device_count; i++) {
+        const struct compare_run *run = compare_find(page->comparison, page->transcript, i);
+        if (!run || run->sample_count == 0)
+            continue;
+        fputs("<li>", page->stream);
+        page_device(page, i);
+        fputs("</li>", page->stream);
+    }
+    fputs("</ul>\n", page->stream);
+}
+
+void page_path(const struct page *page, const char *path)
+{
+    const char *home = getenv("HOME");
+    size_t length = home ? strlen(home) : 0;
+    while (length > 0 && home[length - 1] == '/')
+        length--;
+    if (length > 0 && strncmp(path, home, length) == 0 && path[length] == '/') {
+        putc('~', page->stream);
+        path += length;
+    }
+    html_text(page->stream, path);
+}
+
+void page_origin(const struct page *page, const struct compare_origin *origin)
+{
+    char text[HTML_UNIT_SIZE];
+    for (const char *c = origin->date; *c; c++) /* "2026-01-31 12:00:00 UTC" */
+        if (*c == 'T')
+            putc(' ', page->stream);
+        else if (*c == 'Z')
+            fputs(" UTC", page->stream);
+        else
+            html_text(page->stream, (const char[]){*c, 0});
+    html_print(page->stream, " &middot; %s",
+               *origin->processor ? origin->processor : "unknown processor");
+    fprintf(page->stream, ", %" PRIu64 " processor%s, %s &middot; ", origin->processors,
+            origin->processors == 1 ? "" : "s", html_bytes(origin->memory_bytes, text));
+    html_print(page->stream, "%s &middot; healcl %s", origin->system, origin->healcl);
+}
+
+/* ---------------------------------------------------------------- runs */
+
+const struct compare_run *page_next_run(const struct page *page, const struct compare_run *last)
+{
+    const struct comparison *comparison = page->comparison;
+    for (size_t i = last ? (size_t)(last - comparison->runs) + 1 : 0; i < comparison->run_count;
+         i++)
+        if (comparison->runs[i].transcript == page->transcript)
+            return &comparison->runs[i];
+    return NULL;
+}
+
+size_t page_timed_runs(const struct page *page)
+{
+    size_t count = 0;
+    FOR_EACH_RUN(page, run) count += run->sample_count > 0;
+    return count;
+}
+
+/* Red is what a device does wrong, and nothing else. */
+void page_verdict(const struct page *page, const struct compare_run *run)
+{
+    char text[OUTCOME_TEXT_SIZE];
+    const char *class = run->fault == COMPARE_DEVICE_FAULT ? "bad"
+                        : run->outcome == COMPARE_VERIFIED ? "good"
+                                                           : "warn";
+    fprintf(page->stream, "<span class=\"verdict %s\">%s&nbsp;", class,
+            run->fault == COMPARE_DEVICE_FAULT ? "&#10007;"
+            : run->outcome == COMPARE_VERIFIED ? "&#10003;"
+                                               : "&ndash;");
+    html_print(page->stream, "%s</span>", compare_outcome_text(page->comparison, run, text));
+}
+
+void page_columns_head(const struct page *page, unsigned place)
+{
+    FOR_EACH_COLUMN(column, place)
+    fprintf(page->stream, "<th scope=\"col\" class=\"n\">%s</th>", column->heading);
+}
+
+void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
+{
+    FILE *stream = page->stream;
+    FOR_EACH_COLUMN(column, place)
+    {
+        struct column_value value;
+        char text[HTML_UNIT_SIZE], words[COLUMN_TEXT_SIZE], note[UNIT_TEXT_SIZE] = "";
+        fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
+        bool known = column_is_known(column, page->comparison, run, &value);
+        if (column->kind == COLUMN_TIME)
+            fprintf(stream, " data-ns=\"%" PRIu64 "\">%s", known ? value.number : 0,
+                    known ? html_time(value.number, text) : "");
+        else if (column->kind == COLUMN_BYTES)
+            fprintf(stream, " data-bytes=\"%" PRIu64 "\">%s", value.number,
+                    known ? html_bytes(value.number, text) : "");
+        else if (column->kind == COLUMN_FACTOR && known)
+            fprintf(stream, " data-factor=\"%.8g\">%s&times;", value.factor,
+                    text_factor(value.factor, text));
+        else if (column->kind == COLUMN_PERCENT && known)
+            fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
+        else
+            putc('>', stream);
+        if (known && (column->kind == COLUMN_TEXT || column->kind == COLUMN_COUNT))
+            html_text(stream, column_text(column, page->comparison, run, false, words));
+        if (column->note && known)
+            column->note(page->comparison, run, note);
+        if (*note)
+            fprintf(stream, " <small>%s</small>", note);
+        fputs(known ? "</td>" : "&ndash;</td>", stream);
+    }
+}
+
+/* ---------------------------------------------------------------- charts */
+
+void page_table_begin(const struct page *page)
+{
+    fputs("<details><summary>As a table</summary><div class=\"scroll\"><table>\n", page->stream);
+}
+
+void page_table_end(const struct page *page)
+{
+    fputs("</tbody></table></div></details>\n", page->stream);
+}
+
+struct chart page_chart(const struct page *page, enum chart_unit unit, const char *title,
+                        const char *description)
+{
+    return (struct chart){
+        .stream = page->stream, .unit = unit, .title = title, .description = description};
+}
+
+void page_chart_end(const struct page *page, struct chart *chart)
+{
+    *page->no_memory |= chart_end(chart) != HEALCL_OK;
+}
+
+void page_chart_row(const struct page *page, struct chart *chart, size_t device, const char *note)
+{
+    const struct compare_device *about = &page->comparison->devices[device];
+    char name[LABEL_SIZE];
+    snprintf(name, sizeof name, "%s%.490s", about->origin->baseline ? "(baseline) " : "",
+             compare_device_name(about));
+    chart_row(chart, name, page->details[device], note);
+}

@@ -1,0 +1,124 @@
+/* The end of a comparison's page: the devices, how to repeat it, and what figures mean. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "compare/html.h"
+#include "compare/page.h"
+
+/* ---------------------------------------------------------------- devices */
+
+static void put_fact(const struct page *page, const char *name, const char *value)
+{
+    if (*value)
+        html_print(page->stream, "<dt>%s</dt><dd>%s</dd>", name, value);
+}
+
+static void put_number_fact(const struct page *page, const char *name, uint64_t value,
+                            const char *unit)
+{
+    if (value > 0)
+        fprintf(page->stream, "<dt>%s</dt><dd>%" PRIu64 "%s</dd>", name, value, unit);
+}
+
+static void put_bytes_fact(const struct page *page, const char *name, uint64_t bytes,
+                           const char *unit)
+{
+    char text[HTML_UNIT_SIZE];
+    if (bytes > 0)
+        fprintf(page->stream, "<dt>%s</dt><dd>%s%s</dd>", name, html_bytes(bytes, text), unit);
+}
+
+static void put_card(const struct page *page, size_t device)
+{
+    const struct compare_device *about = &page->comparison->devices[device];
+    const double billion = 1e9;
+    char text[LABEL_SIZE];
+    fputs("<article class=\"card\"><h3>", page->stream);
+    page_device_name(page, device);
+    fputs("</h3><dl>", page->stream);
+    put_fact(page, "Selector", about->selector);
+    put_fact(page, "Type", about->type);
+    put_fact(page, "Platform", about->platform);
+    put_fact(page, "Vendor", about->vendor);
+    put_fact(page, "Driver", about->driver);
+    put_fact(page, "Version", about->version);
+    put_number_fact(page, "Compute units", about->compute_units, "");
+    put_number_fact(page, "Clock", about->clock_mhz, "&#8239;MHz");
+    put_bytes_fact(page, "Memory", about->global_memory, "");
+    put_bytes_fact(page, "Largest buffer", about->max_allocation, "");
+    put_bytes_fact(page, "Local memory", about->local_memory, "");
+    put_number_fact(page, "Work-group", about->max_work_group_size, " work-items");
+    if (*about->tuning)
+        put_fact(page, "Tuned", !about->tuned ? "no" : *about->tuned_by ? about->tuned_by : "yes");
+    put_bytes_fact(page, "Copies", about->copied_bytes, "/s");
+    if (about->products > 0)
+        fprintf(page->stream, "<dt>Products</dt><dd>%.3g&#8239;G/s of 64-bit integers</dd>",
+                (double)about->products / billion);
+    if (about->check.done)
+        put_fact(page, "Check", compare_check_text(&about->check, text));
+    fputs("</dl>", page->stream);
+    if (about->origin->baseline) {
+        fputs("<p class=\"note\">Baseline ", page->stream);
+        page_path(page, about->origin->baseline);
+        fputs(": ", page->stream);
+        page_origin(page, about->origin);
+        fputs("</p>", page->stream);
+    }
+    fputs("</article>\n", page->stream);
+}
+
+/* ---------------------------------------------------------------- commands */
+
+/* The first run with that command, or NULL: a device may be named twice. */
+static const struct compare_run *first_with(const struct comparison *comparison,
+                                            const char *command)
+{
+    for (size_t i = 0; i < comparison->run_count; i++)
+        if (strcmp(comparison->runs[i].command, command) == 0)
+            return &comparison->runs[i];
+    return NULL;
+}
+
+/* A command without the environment, which stands above them all. */
+static void put_command(const struct page *page, const char *command)
+{
+    const char *environment = page->comparison->environment;
+    size_t length = strlen(environment);
+    if (length > 0 && strncmp(command, environment, length) == 0 && command[length] == ' ')
+        command += length + 1;
+    html_print(page->stream, "%s\n", command);
+}
+
+static void put_commands(const struct page *page)
+{
+    const struct comparison *comparison = page->comparison;
+    fputs("<section id=\"commands\"><h2>To repeat it</h2>\n<pre>", page->stream);
+    if (*comparison->environment)
+        html_print(page->stream, "export %s\n", comparison->environment);
+    put_command(page, comparison->command);
+    fputs("# its runs alone\n", page->stream);
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        /* Commands out of a saved file are not for people to copy. */
+        if (!comparison->devices[run->device].origin->baseline &&
+            first_with(comparison, run->command) == run)
+            put_command(page, run->command);
+    }
+    fputs("</pre></section>", page->stream);
+}
+
+void page_end(const struct page *page)
+{
+    const struct comparison *comparison = page->comparison;
+    fputs("<section id=\"devices\"><h2>Devices</h2><div class=\"cards\">\n", page->stream);
+    for (size_t i = 0; i < comparison->device_count; i++)
+        put_card(page, i);
+    fputs("</div></section>\n", page->stream);
+    put_commands(page);
+    fputs("</main>\n<footer><p>Times are of the host&#39;s CLOCK_MONOTONIC. A run goes "
+          "from its first command to its last result, with transfers, without building kernels and "
+          "without comparing results. Median and quartiles are of the repetitions; the spread is "
+          "half the distance of the quartiles, in percent of the median. A wrong result has no "
+          "speed-up. Each run is a process of its own.</p></footer>\n</body></html>\n",
+          page->stream);
+}

@@ -1,0 +1,358 @@
+/* Times by segment and by kind of operation, and shares of the bandwidth. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/html.h"
+#include "compare/page.h"
+#include "report/text.h"
+
+enum { ROWS_MAX = 16 }; /* of a chart: the longest; all are in its table */
+
+/* ---------------------------------------------------------------- segments and operations */
+
+/* A row for each segment, or for each kind of operation, of any device. */
+struct part_row {
+    const char *name;
+    size_t place;  /* segments: of all of them, for names may come again */
+    uint64_t most; /* time on any device, nanoseconds */
+};
+
+struct parts {
+    const char *title, *description, *heading, *note;
+    bool segments; /* else kinds of operations */
+    struct part_row *rows;
+    size_t count;
+};
+
+/* The part of a run that a row is about, or NULL. */
+static const struct compare_part *part_of(const struct compare_run *run, const struct parts *parts,
+                                          const struct part_row *row)
+{
+    if (parts->segments)
+        return row->place < run->segment_count ? &run->segments[row->place] : NULL;
+    for (size_t i = 0; i < run->operation_count; i++)
+        if (strcmp(run->operations[i].name, row->name) == 0)
+            return &run->operations[i];
+    return NULL;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const struct part_row *x = a, *y = b;
+    if (x->most != y->most)
+        return x->most < y->most ? 1 : -1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static int earlier_first(const void *a, const void *b)
+{
+    const struct part_row *x = a, *y = b;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static void add_parts(struct parts *parts, const struct compare_run *run)
+{
+    size_t count = parts->segments ? run->segment_count : run->operation_count;
+    const struct compare_part *list = parts->segments ? run->segments : run->operations;
+    for (size_t i = 0; i < count; i++) {
+        size_t row = parts->segments ? i : 0;
+        while (!parts->segments && row < parts->count &&
+               strcmp(parts->rows[row].name, list[i].name) != 0)
+            row++;
+        if (row >= parts->count)
+            parts->rows[parts->count++] = (struct part_row){.name = list[i].name, .place = row};
+        if (list[i].nanoseconds > parts->rows[row].most)
+            parts->rows[row].most = list[i].nanoseconds;
+    }
+}
+
+/* All parts that take any time; those that take the most first. */
+static void collect(const struct page *page, struct parts *parts)
+{
+    size_t room = 1;
+    FOR_EACH_RUN(page, run) room += parts->segments ? run->segment_count : run->operation_count;
+    parts->rows = calloc(room, sizeof *parts->rows);
+    *page->no_memory |= !parts->rows;
+    if (!parts->rows)
+        return;
+    FOR_EACH_RUN(page, run) add_parts(parts, run);
+    qsort(parts->rows, parts->count, sizeof *parts->rows, longer_first);
+    while (parts->count > 0 && parts->rows[parts->count - 1].most == 0)
+        parts->count--;
+}
+
+static const char *part_name(const struct part_row *row)
+{
+    return *row->name ? row->name : "(no segment)";
+}
+
+/* One row of the chart: a bar where there is but one device, else a mark for each. */
+static void draw_part(const struct page *page, struct chart *chart, const struct parts *parts,
+                      const struct part_row *row, bool bars)
+{
+    char note[NOTE_SIZE] = "", from[HTML_UNIT_SIZE], to[HTML_UNIT_SIZE];
+    uint64_t least = row->most;
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_part *part = part_of(run, parts, row);
+        if (part && part->nanoseconds > 0 && part->nanoseconds < least)
+            least = part->nanoseconds;
+    }
+    if (least < row->most)
+        snprintf(note, sizeof note, "%s &ndash; %s", html_time(least, from),
+                 html_time(row->most, to));
+    else
+        snprintf(note, sizeof note, "%s", html_time(row->most, to));
+    chart_row(chart, part_name(row), "", note);
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_part *part = part_of(run, parts, row);
+        if (!part || part->nanoseconds == 0)
+            continue;
+        unsigned series = (unsigned)run->device;
+        if (bars)
+            chart_bar(chart, series, 0, (double)part->nanoseconds);
+        else
+            chart_mark(chart, series, (double)part->nanoseconds, page->labels[run->device]);
+    }
+}
+
+/* The most bytes a second that a part can be charged with, in percent of the device's bandwidth;
+ * 0 where either is unknown. */
+static double bandwidth_share(const struct compare_device *device, const struct compare_part *part)
+{
+    if (!part || part->nanoseconds == 0 || device->copied_bytes == 0)
+        return 0;
+    const double seconds = (double)part->nanoseconds * 1e-9, whole = 100;
+    return whole * (double)part->bytes / seconds / (double)device->copied_bytes;
+}
+
+/* A column for each device, which ends the head of a table. */
+static void put_device_columns(const struct page *page, const struct parts *parts)
+{
+    FOR_EACH_RUN(page, run)
+    {
+        fputs("<th scope=\"col\" class=\"n\">", page->stream);
+        page_device(page, run->device);
+        if (!parts->segments && run->operations_by_host)
+            fputs("<small>host&#39;s clock</small>", page->stream);
+        fputs("</th>", page->stream);
+    }
+    fputs("</tr></thead><tbody>\n", page->stream);
+}
+
+static void put_part_table(const struct page *page, const struct parts *parts)
+{
+    FILE *stream = page->stream;
+    page_table_begin(page);
+    fprintf(stream,
+            "<thead><tr><th scope=\"col\">%s</th><th scope=\"col\" class=\"n\">"
+            "Operations</th>",
+            parts->segments ? "Segment" : "Operation");
+    put_device_columns(page, parts);
+    for (size_t i = 0; i < parts->count; i++) {
+        const struct part_row *row = &parts->rows[i];
+        uint64_t count = 0;
+        FOR_EACH_RUN(page, run)
+        {
+            const struct compare_part *part = part_of(run, parts, row);
+            count = part ? part->count : count;
+        }
+        html_print(stream, "<tr><th scope=\"row\">%s</th><td class=\"n\">%zu</td>", part_name(row),
+                   (size_t)count);
+        FOR_EACH_RUN(page, run)
+        {
+            const struct compare_part *part = part_of(run, parts, row);
+            html_time_cell(stream, part ? part->nanoseconds : 0);
+        }
+        fputs("</tr>\n", stream);
+    }
+    page_table_end(page);
+}
+
+/* What it cost to time the operations, and where the host's clock did it. */
+static void put_clocks(const struct page *page)
+{
+    const char *before = " They take longer by a factor, noise included, of ";
+    FOR_EACH_RUN(page, run)
+    {
+        double overhead;
+        char text[UNIT_TEXT_SIZE];
+        if (!compare_overhead_of(run, &overhead))
+            continue;
+        html_print(page->stream, "%s%s on %s", before, text_factor(overhead, text),
+                   page->labels[run->device]);
+        before = ", ";
+    }
+    fputs(*before == ',' ? "." : "", page->stream);
+    before = " By the host's clock, since the driver takes no times, and waiting for each "
+             "command: ";
+    FOR_EACH_RUN(page, run)
+    {
+        if (!run->operations_by_host || run->profiled_count == 0)
+            continue;
+        html_print(page->stream, "%s%s", before, page->labels[run->device]);
+        before = ", ";
+    }
+    fputs(*before == ',' ? "." : "", page->stream);
+}
+
+static void put_part_chart(const struct page *page, struct parts *parts)
+{
+    bool bars = page_timed_runs(page) == 1;
+    size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
+    struct chart chart = page_chart(page, CHART_TIME, parts->title, parts->description);
+    chart.logarithmic = !bars;
+    fprintf(page->stream, "<div class=\"part\"><h3 id=\"%s%zu\">%s</h3><p class=\"note\">%s%s",
+            parts->segments ? "segments" : "operations", page->transcript, parts->heading,
+            parts->note, bars ? "" : " The axis is logarithmic.");
+    if (!parts->segments)
+        put_clocks(page);
+    if (shown < parts->count)
+        fprintf(page->stream, " The %zu longest of %zu.", shown, parts->count);
+    fputs("</p>", page->stream);
+    if (parts->segments)
+        qsort(parts->rows, shown, sizeof *parts->rows, earlier_first);
+    for (size_t i = 0; i < shown; i++) {
+        FOR_EACH_RUN(page, run)
+        {
+            const struct compare_part *part = part_of(run, parts, &parts->rows[i]);
+            chart_reach(&chart, part ? (double)part->nanoseconds : 0);
+        }
+    }
+    if (!bars)
+        page_legend(page);
+    chart_begin(&chart);
+    for (size_t i = 0; i < shown; i++)
+        draw_part(page, &chart, parts, &parts->rows[i], bars);
+    page_chart_end(page, &chart);
+    if (parts->segments)
+        qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
+    put_part_table(page, parts);
+}
+
+/* ---------------------------------------------------------------- bandwidth */
+
+/* A row, where the share of any device is known. */
+static void draw_bandwidth(const struct page *page, struct chart *chart, const struct parts *parts,
+                           const struct part_row *row)
+{
+    char note[NOTE_SIZE] = "", text[HTML_UNIT_SIZE];
+    uint64_t bytes = 0;
+    bool known = false;
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_part *part = part_of(run, parts, row);
+        bytes = part ? part->bytes : bytes;
+        known |= bandwidth_share(&page->comparison->devices[run->device], part) > 0;
+    }
+    if (!known)
+        return;
+    snprintf(note, sizeof note, "%s", html_bytes(bytes, text));
+    chart_row(chart, part_name(row), "", note);
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_device *device = &page->comparison->devices[run->device];
+        double share = bandwidth_share(device, part_of(run, parts, row));
+        if (share > 0)
+            chart_mark(chart, (unsigned)run->device, share, page->labels[run->device]);
+    }
+}
+
+static void put_bandwidth_table(const struct page *page, const struct parts *parts)
+{
+    FILE *stream = page->stream;
+    page_table_begin(page);
+    fputs("<thead><tr><th scope=\"col\">Operation</th>", stream);
+    put_device_columns(page, parts);
+    for (size_t i = 0; i < parts->count; i++) {
+        html_print(stream, "<tr><th scope=\"row\">%s</th>", part_name(&parts->rows[i]));
+        FOR_EACH_RUN(page, run)
+        {
+            const struct compare_device *device = &page->comparison->devices[run->device];
+            double share = bandwidth_share(device, part_of(run, parts, &parts->rows[i]));
+            fprintf(stream,
+                    share > 0 ? "<td class=\"n\">%.3g&#8239;%%</td>"
+                              : "<td class=\"n\">&ndash;</td>",
+                    share);
+        }
+        fputs("</tr>\n", stream);
+    }
+    page_table_end(page);
+}
+
+/* parts: the kinds of operations, the longest first. */
+static void put_bandwidth(const struct page *page, const struct parts *parts)
+{
+    struct chart chart =
+        page_chart(page, CHART_PERCENT, "Share of the measured bandwidth by kind of operation",
+                   "For each kind of operation a point for each device: what its operations read "
+                   "and write in a second, in percent of what the device copies in a second.");
+    FOR_EACH_RUN(page, run)
+    {
+        for (size_t i = 0; i < parts->count; i++)
+            chart_reach(&chart, bandwidth_share(&page->comparison->devices[run->device],
+                                                part_of(run, parts, &parts->rows[i])));
+    }
+    if (chart.high <= 0)
+        return;
+    const double whole = 100; /* percent: an axis that makes much of little misleads */
+    chart_reach(&chart, whole);
+    chart.logarithmic = true; /* shares lie orders of magnitude apart */
+    size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
+    fprintf(page->stream,
+            "<div class=\"part\"><h3 id=\"bandwidth%zu\">Share of the bandwidth</h3><p "
+            "class=\"note\">What operations read and write in a second, in percent of what the "
+            "device copies in a second (",
+            page->transcript);
+    bool first = true;
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_device *device = &page->comparison->devices[run->device];
+        char text[HTML_UNIT_SIZE];
+        if (device->copied_bytes == 0)
+            continue;
+        html_print(page->stream, "%s%s", first ? "" : ", ", page->labels[run->device]);
+        fprintf(page->stream, " %s/s", html_bytes(device->copied_bytes, text));
+        first = false;
+    }
+    fputs("). The axis is logarithmic. Caches may make it more than 100&#8239;%. At the right, the "
+          "bytes of a run.</p>",
+          page->stream);
+    if (page_timed_runs(page) > 1)
+        page_legend(page);
+    chart_begin(&chart);
+    for (size_t i = 0; i < shown; i++)
+        draw_bandwidth(page, &chart, parts, &parts->rows[i]);
+    page_chart_end(page, &chart);
+    put_bandwidth_table(page, parts);
+}
+
+void page_parts(const struct page *page)
+{
+    struct parts segments = {
+        .segments = true,
+        .title = "Time of each segment on each device",
+        .description = "For each segment a point for each device, or a bar where there is one. The "
+                       "table below has the figures.",
+        .heading = "By segment",
+        .note = "Medians of the host's clock, in the order of the transcript."};
+    struct parts kinds = {
+        .title = "Time of each kind of operation on each device",
+        .description = "For each kind of operation a point for each device, or a bar where there "
+                       "is one. The table below has the figures.",
+        .heading = "By kind of operation",
+        .note = "All operations of a kind in one run; medians of up to 5 runs behind the others, "
+                "which alone take these times."};
+    collect(page, &segments);
+    collect(page, &kinds);
+    if (segments.count > 0)
+        put_part_chart(page, &segments);
+    if (kinds.count > 0) {
+        put_part_chart(page, &kinds);
+        put_bandwidth(page, &kinds);
+    }
+    free(segments.rows);
+    free(kinds.rows);
+}

@@ -1,0 +1,115 @@
+/* How long runs took, and how fast that makes a device. */
+#include "compare/html.h"
+#include "compare/page.h"
+#include "report/text.h"
+
+/* ---------------------------------------------------------------- time and speed-ups */
+
+/* Bars from 0 would not show the fast ones where others take so many times as long. */
+static bool times_are_far_apart(const struct page *page)
+{
+    const double far = 30;
+    double least = 0, most = 0;
+    struct compare_times times;
+    FOR_EACH_RUN(page, run)
+    {
+        if (!compare_times_of(run, &times))
+            continue;
+        double median = (double)times.median;
+        least = least <= 0 || median < least ? median : least;
+        most = median > most ? median : most;
+    }
+    return most > far * least;
+}
+
+static void draw_times(const struct page *page, struct chart *chart, const struct compare_run *run)
+{
+    enum { TICKS_MAX = 500 };
+    char note[HTML_UNIT_SIZE];
+    unsigned series = (unsigned)run->device;
+    struct compare_times times;
+    if (!compare_times_of(run, &times))
+        return;
+    page_chart_row(page, chart, run->device, html_time(times.median, note));
+    if (chart->logarithmic) {
+        chart_interval(chart, series, (double)times.low, (double)times.high);
+        chart_mark(chart, series, (double)times.median, page->labels[run->device]);
+    } else {
+        chart_bar(chart, series, 0, (double)times.median);
+        if (run->sample_count > 1)
+            chart_range(chart, (double)times.low, (double)times.high);
+    }
+    for (size_t i = 0; i < run->sample_count && i < TICKS_MAX; i++)
+        chart_sample(chart, (double)run->samples[i]);
+}
+
+static void put_time_chart(const struct page *page)
+{
+    struct chart chart =
+        page_chart(page, CHART_TIME, "Time of a run on each device",
+                   "For each device the median, the quartiles as a line, and each run as a tick "
+                   "below. The table above has the figures.");
+    chart.logarithmic = times_are_far_apart(page);
+    struct compare_times times;
+    FOR_EACH_RUN(page, run)
+    {
+        if (!compare_times_of(run, &times))
+            continue;
+        chart_reach(&chart, (double)times.least);
+        chart_reach(&chart, (double)times.most);
+    }
+    if (chart.high <= 0)
+        return;
+    fprintf(page->stream,
+            "<div class=\"part\"><h3 id=\"time%zu\">Time of a run</h3><p class=\"note\">%s are "
+            "medians, lines over them join the quartiles, ticks below are the single runs.%s"
+            "</p>",
+            page->transcript, chart.logarithmic ? "Points" : "Bars",
+            chart.logarithmic ? " The axis is logarithmic." : "");
+    chart_begin(&chart);
+    FOR_EACH_RUN(page, run) draw_times(page, &chart, run);
+    page_chart_end(page, &chart);
+}
+
+static void put_speedup_chart(const struct page *page)
+{
+    const struct compare_run *reference = compare_reference(page->comparison, page->transcript);
+    struct chart chart = page_chart(page, CHART_FACTOR, "Speed-up of each device",
+                                    "A point for each device: how many times as fast it is as the "
+                                    "first. The line through it is the range of the quartiles. The "
+                                    "table above has the figures.");
+    struct compare_speedup speedup;
+    chart.logarithmic = true;
+    FOR_EACH_RUN(page, run)
+    {
+        if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
+            continue;
+        chart_reach(&chart, speedup.low);
+        chart_reach(&chart, speedup.high);
+    }
+    if (chart.high <= 0)
+        return;
+    html_print(page->stream,
+               "<div class=\"part\"><h3 id=\"speedup%zu\">Speed-up</h3><p class=\"note\">How many "
+               "times as fast as %s; right of 1 is faster. Lines are the range of opposite "
+               "quartiles.</p>",
+               page->transcript, page->labels[reference->device]);
+    chart_begin(&chart);
+    FOR_EACH_RUN(page, run)
+    {
+        char note[NOTE_SIZE], factor[UNIT_TEXT_SIZE];
+        if (run == reference || !compare_speedup_of(page->comparison, run, &speedup))
+            continue;
+        snprintf(note, sizeof note, "%s&times;", text_factor(speedup.factor, factor));
+        page_chart_row(page, &chart, run->device, note);
+        chart_interval(&chart, (unsigned)run->device, speedup.low, speedup.high);
+        chart_mark(&chart, (unsigned)run->device, speedup.factor, page->labels[run->device]);
+    }
+    page_chart_end(page, &chart);
+}
+
+void page_times(const struct page *page)
+{
+    put_time_chart(page);
+    put_speedup_chart(page);
+}

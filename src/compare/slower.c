@@ -1,0 +1,139 @@
+/*
+ * Times beside those of a baseline, with intervals that no distribution is assumed for.
+ *
+ * A sample is below the median of what it is drawn from like heads of a coin. So the r-th smallest
+ * and the r-th largest of n samples have it between them unless fewer than r of n coins fall on one
+ * side, however the times are distributed. The interval of a median misses it in 2.5 % of cases at
+ * most, and so that of the ratio of two in 5 % at most.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/compare.h"
+#include "core/numbers.h"
+#include "report/text.h"
+
+static const double CONFIDENCE = 0.975;
+
+struct interval {
+    uint64_t median, low, high;
+};
+
+/* Returns false where there are too few samples, or no memory to sort them in. */
+static bool interval_of(const struct compare_run *run, struct interval *interval)
+{
+    const size_t count = run->sample_count;
+    const size_t rank = median_rank(count, CONFIDENCE);
+    uint64_t *sorted = rank > 0 ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return false;
+    memcpy(sorted, run->samples, count * sizeof *sorted);
+    interval->median = sort_to_median(sorted, count);
+    interval->low = sorted[rank - 1];
+    interval->high = sorted[count - rank];
+    free(sorted);
+    return true;
+}
+
+static double ratio(uint64_t a, uint64_t b)
+{
+    return (double)(a ? a : 1) / (double)(b ? b : 1);
+}
+
+/* ---------------------------------------------------------------- which runs belong together */
+
+static bool is_called_as(const struct compare_device *a, const struct compare_device *b)
+{
+    return strcmp(a->name, b->name) == 0 && strcmp(a->platform, b->platform) == 0;
+}
+
+/* Whether saved is what device was: called the same, in a host with the same processor. Where its
+ * baseline has several of them it is the one with the same index, if there is one. */
+static bool is_same_device(const struct comparison *comparison, const struct compare_device *device,
+                           const struct compare_device *saved)
+{
+    if (!saved->origin->baseline || !is_called_as(device, saved) ||
+        strcmp(device->origin->processor, saved->origin->processor) != 0)
+        return false;
+    if (strcmp(device->selector, saved->selector) == 0)
+        return true;
+    for (size_t i = 0; i < comparison->device_count; i++) {
+        const struct compare_device *other = &comparison->devices[i];
+        if (other->origin == saved->origin && is_called_as(device, other) &&
+            strcmp(device->selector, other->selector) == 0)
+            return false;
+    }
+    return true;
+}
+
+static void hold_against(const struct comparison *comparison, const struct compare_run *run,
+                         const struct compare_run *saved, struct compare_slowdown *slowdown)
+{
+    struct interval now, before;
+    *slowdown = (struct compare_slowdown){.run = run, .baseline = saved};
+    if (!compare_is_right(saved)) {
+        slowdown->reason = "it was not right there";
+    } else if (!interval_of(run, &now) || !interval_of(saved, &before)) {
+        slowdown->reason = "too few runs for an interval";
+    } else {
+        slowdown->ratio = ratio(now.median, before.median);
+        slowdown->low = ratio(now.low, before.high);
+        slowdown->high = ratio(now.high, before.low);
+        slowdown->is_slower = slowdown->low > 1 + comparison->fail_slower / 100;
+    }
+}
+
+size_t compare_slowdowns_of(const struct comparison *comparison, const struct compare_run *run,
+                            struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX])
+{
+    const struct compare_device *device = &comparison->devices[run->device];
+    size_t count = 0;
+    if (!comparison->judges_times || device->origin->baseline || !compare_is_right(run))
+        return 0;
+    for (size_t i = 0; i < comparison->device_count; i++) {
+        const struct compare_run *saved = compare_find(comparison, run->transcript, i);
+        if (saved && is_same_device(comparison, device, &comparison->devices[i]))
+            hold_against(comparison, run, saved, &slowdowns[count++]);
+    }
+    if (count > 0)
+        return count;
+    slowdowns[0] = (struct compare_slowdown){
+        .run = run, .reason = "no baseline has this transcript on this device and processor"};
+    return 1;
+}
+
+bool compare_is_slower(const struct comparison *comparison, const struct compare_run *run)
+{
+    struct compare_slowdown slowdowns[COMPARE_DEVICES_MAX];
+    const size_t count = compare_slowdowns_of(comparison, run, slowdowns);
+    for (size_t i = 0; i < count; i++)
+        if (slowdowns[i].is_slower)
+            return true;
+    return false;
+}
+
+const char *compare_slowdown_text(const struct comparison *comparison,
+                                  const struct compare_slowdown *slowdown,
+                                  char text[SLOWDOWN_TEXT_SIZE])
+{
+    const struct compare_run *saved = slowdown->baseline;
+    const char *file = saved ? comparison->devices[saved->device].origin->baseline : "";
+    char factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
+    if (!saved)
+        snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged: %s", slowdown->reason);
+    else if (slowdown->reason)
+        snprintf(
+            text, SLOWDOWN_TEXT_SIZE,
+            "its time is not judged by %.300s: %s (%zu here, %zu there, %d of each are needed)",
+            file, slowdown->reason, slowdown->run->sample_count, saved->sample_count,
+            SLOWDOWN_SAMPLES);
+    else
+        snprintf(text, SLOWDOWN_TEXT_SIZE,
+                 "%s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower",
+                 text_factor(slowdown->ratio, factor), file, text_factor(slowdown->low, low),
+                 text_factor(slowdown->high, high),
+                 slowdown->is_slower ? "more than" : "not certainly more than",
+                 comparison->fail_slower);
+    return text;
+}

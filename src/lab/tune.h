@@ -1,0 +1,90 @@
+/*
+ * Finding out by measuring how kernels are best shaped on a device.
+ *
+ * One subject after another is decided: tunables that all families share, then the variant of each
+ * family that has several. Every alternative of a subject runs the same few cases of `healcl
+ * bench`, whose results are compared with the host reference's first; the one that takes least time
+ * is chosen, and is in force for the subjects that follow. One that is wrong or fails, or that
+ * the device refuses, is not.
+ *
+ * What else runs on the machine only adds to a time, so the fastest of several samples counts. But
+ * where their median is further from it than TUNE_SPREAD_MOST, which is more than what makes one
+ * choice better than another, the machine is too busy to choose on it.
+ */
+#ifndef HEALCL_LAB_TUNE_H
+#define HEALCL_LAB_TUNE_H
+
+#include "lab/bench.h"
+
+enum { TUNE_ALTERNATIVES_MAX = 64, TUNE_CHOICE_SIZE = 80, TUNE_REASON_SIZE = 640 };
+
+enum {
+    TUNE_SPREAD_MOST = 10, /* percent */
+    TUNE_TRIES = 3         /* of an alternative whose spread is larger */
+};
+
+struct tune_alternative {
+    const char *subject;           /* "local_size", "transform" ... */
+    char choice[TUNE_CHOICE_SIZE]; /* as HEALCL_TUNING takes it */
+    enum tune_outcome { TUNE_NOT_MEASURED, TUNE_RIGHT, TUNE_WRONG, TUNE_FAILED } outcome;
+    /* Of its cases, an operation each: the fastest samples and the medians; only where right. */
+    double nanoseconds, median_nanoseconds;
+    bool chosen;
+    char reason[TUNE_REASON_SIZE]; /* why wrong or failed, else "" */
+};
+
+struct tune_report {
+    struct tune_alternative alternatives[TUNE_ALTERNATIVES_MAX]; /* by subject */
+    size_t count;
+    struct device_tuning tuning; /* all that was chosen */
+};
+
+/* What takes times; tests put another one in its place. */
+struct tune_clock {
+    uint64_t (*now)(void); /* nanoseconds */
+    /* bench_run */
+    enum healcl_status (*bench)(struct healcl_device *device,
+                                const struct bench_operation *operation,
+                                const struct bench_settings *given,
+                                const struct bench_options *options, struct bench_result *result,
+                                struct healcl_error *error);
+};
+
+struct tune_options {
+    uint64_t memory_limit;          /* as in struct bench_options */
+    uint64_t deadline;              /* by the clock; 0: there is none */
+    bool force;                     /* chooses whatever the spread */
+    const struct tune_clock *clock; /* NULL: monotonic_nanoseconds and bench_run */
+    /* Called before an alternative is measured; may be NULL. */
+    void (*measuring)(void *context, const struct tune_alternative *alternative);
+    void *context;
+};
+
+/* "right", "wrong", "failed", "not measured" */
+const char *tune_outcome_name(enum tune_outcome outcome);
+
+/* Lists what is to be measured on a device of that kind; nothing is chosen yet, and the tuning is
+ * the default. The first alternative of each subject is the default. */
+void tune_list(const struct device_info *info, struct tune_report *report);
+
+/* Median over fastest, less 1, in percent; 0 where it was not measured. */
+double tune_spread(const struct tune_alternative *alternative);
+
+/* Whether an alternative of that subject was chosen. */
+bool tune_is_decided(const struct tune_report *report, const char *subject);
+
+/*
+ * Measures what the report lists, and chooses. *device is closed and opened anew, by its indices,
+ * where an alternative has failed; it is NULL if that fails. Its tuning is then the chosen one.
+ *
+ * Nothing is begun that would end behind the deadline if it took as long as the longest measurement
+ * so far. A subject that is not measured whole then is not decided: for it report->tuning has what
+ * was kept before, else the default.
+ * Errors: HEALCL_DEVICE where no alternative of a subject is right, or where the machine is too
+ * busy: an alternative's spread is above the limit in each try; HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status tune_measure(struct healcl_device **device,
+                                           const struct tune_options *options,
+                                           struct tune_report *report, struct healcl_error *error);
+
+#endif

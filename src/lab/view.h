@@ -1,0 +1,18 @@
+/* The elements of views in arrays, and views in transcripts. */
+#ifndef HEALCL_LAB_VIEW_H
+#define HEALCL_LAB_VIEW_H
+
+#include "transcript/writer.h"
+
+/* Copies between a view's elements in a storage's image and an array in C order. */
+void view_scatter(const struct layout *layout, size_t size, void *image, const void *packed);
+void view_gather(const struct layout *layout, size_t size, const void *image, void *packed);
+
+/* Room for a slice of each axis as an argument. */
+enum { VIEW_INDEX_SIZE = 64 * LAYOUT_RANK };
+
+/* Moves the axes of a tensor into rising order: axis i of it is called order[i], and order is
+ * sorted. */
+void view_order_axes(struct writer *writer, const char *name, uint32_t count, uint32_t *order);
+
+#endif

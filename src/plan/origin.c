@@ -1,0 +1,57 @@
+/* Which entries of the transcript a step comes from, and what each of them is charged with. */
+#include <string.h>
+
+#include "core/arena.h"
+#include "plan/plan.h"
+
+const struct origin *step_origin(const struct step *step, int i)
+{
+    const struct origins *origins = step->origins;
+    return &origins->of[i == NO_INPUT ? origins->count - 1 : step->arguments[i].origin];
+}
+
+const char *step_input_name(const struct step *step, int i)
+{
+    return step_origin(step, i)->form->parameters[step->arguments[i].parameter].name;
+}
+
+void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amounts)
+{
+    const size_t last = origins->count - 1;
+    double visits = 0;
+    for (size_t i = 0; i <= last; i++)
+        visits += (double)origins->of[i].visits;
+    uint64_t left = amount;
+    for (size_t i = 0; i < last; i++) {
+        double part =
+            visits > 0 ? (double)origins->of[i].visits / visits : 1.0 / (double)(last + 1);
+        uint64_t share = (uint64_t)((double)amount * part);
+        share = share < left ? share : left;
+        amounts[origins->of[i].form->operation->number] += share;
+        left -= share;
+    }
+    amounts[origins->of[last].form->operation->number] += left;
+}
+
+/* Copies the origins of a step. A single one has not been charged with what the step visits. */
+static void copy_origins(struct origin *copies, const struct step *step)
+{
+    memcpy(copies, step->origins->of, step->origins->count * sizeof *copies);
+    if (step->origins->count == 1)
+        copies->visits = step_visits(step);
+}
+
+enum healcl_status step_join_origins(struct plan *plan, struct step *step, const struct step *first,
+                                     const struct step *second, struct healcl_error *error)
+{
+    size_t front = first->origins->count, count = front + second->origins->count;
+    struct origins *origins = arena_alloc(plan->arena, sizeof *origins);
+    struct origin *of = arena_alloc(plan->arena, count * sizeof *of);
+    if (!origins || !of)
+        NO_MEMORY(error);
+    copy_origins(of, first);
+    copy_origins(of + front, second);
+    *origins = (struct origins){count, of};
+    step->origins = origins;
+    return HEALCL_OK;
+}

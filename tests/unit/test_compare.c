@@ -1,0 +1,551 @@
+/* What a comparison comes to: faults, means, names, percentiles; and how its charts are laid out.
+ */
+#include <math.h>
+
+#include "compare/chart.h"
+#include "compare/compare.h"
+#include "core/arena.h"
+#include "test_transcript_common.h"
+
+static struct healcl_error error;
+
+/* ---------------------------------------------------------------- comparisons by hand */
+
+static struct compare_device *add_device(struct comparison *comparison, const char *selector,
+                                         const char *name, const char *platform)
+{
+    struct compare_device *device;
+    assert_int_equal(comparison_add_device(comparison, &device, &error), HEALCL_OK);
+    device->selector = selector;
+    device->name = name;
+    device->platform = platform;
+    device->driver = "1.0";
+    return device;
+}
+
+/* So many repetitions, of 1, 2, ... times the time. */
+static struct compare_run *add_run(struct comparison *comparison, size_t transcript, size_t device,
+                                   enum compare_outcome outcome, uint64_t nanoseconds, size_t count)
+{
+    struct compare_run *run;
+    assert_int_equal(comparison_add_run(comparison, transcript, device, &run, &error), HEALCL_OK);
+    run->outcome = outcome;
+    run->results = run->compared = 3;
+    run->different = outcome == COMPARE_DIFFERENT;
+    run->samples = arena_alloc(comparison->arena, (count + 1) * sizeof *run->samples);
+    assert_non_null(run->samples);
+    for (size_t i = 0; i < count; i++)
+        run->samples[i] = nanoseconds * (count - i);
+    run->sample_count = count;
+    return run;
+}
+
+static void set_difference(struct comparison *comparison, size_t run, const char **lines,
+                           size_t count)
+{
+    comparison->runs[run].differences = lines;
+    comparison->runs[run].difference_count = count;
+}
+
+static void begin(struct comparison *comparison, size_t transcripts)
+{
+    static const char *const names[] = {"/tmp/a.json", "/tmp/b.json", "/tmp/c.json"};
+    assert_int_equal(comparison_init(comparison, &error), HEALCL_OK);
+    comparison->origin = (struct compare_origin){
+        .date = "2026-01-31T12:00:00Z", .healcl = "1", .system = "", .processor = ""};
+    comparison->transcripts =
+        arena_alloc(comparison->arena, transcripts * sizeof *comparison->transcripts);
+    assert_non_null(comparison->transcripts);
+    comparison->transcript_count = transcripts;
+    comparison->repeat = 1;
+    for (size_t i = 0; i < transcripts; i++)
+        comparison->transcripts[i] = (struct compare_transcript){.file = names[i]};
+}
+
+/* What a printer prints; to be freed. */
+static char *printed_by(enum healcl_status (*print)(const struct comparison *, FILE *),
+                        const struct comparison *comparison)
+{
+    static char *text; /* not on the stack: gcc 12 takes what is in it for that */
+    static size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    assert_int_equal(print(comparison, stream), HEALCL_OK);
+    assert_int_equal(fclose(stream), 0);
+    return text;
+}
+
+static enum healcl_status print_terminal(const struct comparison *comparison, FILE *stream)
+{
+    const struct style style = {.stream = stream};
+    return compare_print_table(comparison, &style);
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("there is no \"%s\" in:\n%s", part, text);
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("there is \"%s\" in:\n%s", part, text);
+}
+
+/* ---------------------------------------------------------------- means */
+
+/* 2.74 and 1.09 times as fast: 1.73 hides that, alone. */
+static void tells_means_and_their_range(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    add_device(&comparison, "0:0", "Slow", "One");
+    add_device(&comparison, "0:1", "Fast", "One");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 274, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, 100, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100, 1);
+    compare_conclude(&comparison);
+    const struct compare_mean *mean = &comparison.devices[1].mean;
+    assert_int_equal(comparison.base, 0);
+    assert_int_equal(compare_fastest(&comparison), 1);
+    assert_true(fabs(mean->factor - sqrt(2.74 * 1.09)) < 1e-9);
+    assert_true(fabs(mean->least - 1.09) < 1e-9 && mean->least_at == 1);
+    assert_true(fabs(mean->most - 2.74) < 1e-9 && mean->most_at == 0);
+
+    char *page = printed_by(compare_print_html, &comparison);
+    assert_contains(page, "The fastest is Fast, 1.73 times as fast as Slow: the geometric mean "
+                          "over a.json and b.json, from 1.09 (b.json) to 2.74 (a.json).");
+    assert_contains(page, "<td class=\"n mean\" data-factor=\"1\">1.00&times;</td>");
+    assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times;</td><td "
+                          "class=\"n\" data-factor=\"2.74\">");
+    free(page);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "\nspeed-up   mean  a.json  b.json\n"
+                           "0:0  Slow  1.00    1.00    1.00\n"
+                           "0:1  Fast  1.73    2.74    1.09\n");
+    assert_contains(table, "mean: the geometric one over 2 of 2 transcripts; 1.00 is Slow\n");
+    free(table);
+    char *markdown = printed_by(compare_print_markdown, &comparison);
+    assert_contains(markdown, "| 2.74 | 1.09 | 1.73 |\n");
+    free(markdown);
+    comparison_release(&comparison);
+}
+
+/* A device that crashed neither is the fastest nor takes transcripts from the others; what none has
+ * run does not count, and what counts is told. */
+static void counts_what_all_have_run(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 3);
+    add_device(&comparison, "0:0", "Broken", "One");
+    add_device(&comparison, "0:1", "Slow", "One");
+    add_device(&comparison, "0:2", "Fast", "One");
+    for (size_t i = 0; i < 2; i++) {
+        add_run(&comparison, i, 0, i == 0 ? COMPARE_VERIFIED : COMPARE_CRASHED, 1, i == 0);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 400, 1);
+        add_run(&comparison, i, 2, COMPARE_VERIFIED, 100, 1);
+    }
+    for (size_t j = 0; j < 3; j++)
+        add_run(&comparison, 2, j, COMPARE_REFUSED, 0, 0);
+    compare_conclude(&comparison);
+    assert_true(comparison.devices[0].at_fault && !comparison.devices[1].at_fault);
+    assert_int_equal(comparison.base, 1);
+    assert_int_equal(comparison.counting_count, 2);
+    assert_false(comparison.transcripts[2].counts);
+    assert_int_equal(compare_fastest(&comparison), 2);
+    assert_true(comparison.devices[0].mean.factor <= 0);
+    char *page = printed_by(compare_print_html, &comparison);
+    assert_contains(page, "2 of 3 devices are right. c.json is refused. The fastest is Fast, 4.00 "
+                          "times as fast as Slow: the geometric mean over a.json and b.json");
+    free(page);
+    comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- faults */
+
+static void tells_whose_fault_it_is(void **state)
+{
+    (void)state;
+    static const char *these[] = {"entry 3: 1 of 12 values differs", "  [1]: 2, expected 3",
+                                  "repetition 2: entry 3: 1 of 12 values differs"};
+    static const char *others[] = {"entry 3: 1 of 12 values differs", "  [1]: 4, expected 3"};
+    const struct {
+        enum compare_outcome device, reference;
+        const char **lines; /* of the device; these are the reference's */
+        enum compare_fault fault;
+        const char *lead;
+    } cases[] = {
+        {COMPARE_REFUSED, COMPARE_REFUSED, NULL, COMPARE_TRANSCRIPT_FAULT,
+         "Nothing was verified. The transcript is refused."},
+        {COMPARE_DIFFERENT, COMPARE_DIFFERENT, these, COMPARE_TRANSCRIPT_FAULT,
+         "Nothing was verified. The transcript expects other values than the host reference "
+         "computes."},
+        {COMPARE_DIFFERENT, COMPARE_DIFFERENT, others, COMPARE_DEVICE_FAULT,
+         "1 of 2 devices are right."},
+        {COMPARE_DIFFERENT, COMPARE_VERIFIED, these, COMPARE_DEVICE_FAULT,
+         "1 of 2 devices are right."},
+        {COMPARE_CRASHED, COMPARE_VERIFIED, NULL, COMPARE_DEVICE_FAULT,
+         "1 of 2 devices are right."},
+        {COMPARE_VERIFIED, COMPARE_VERIFIED, NULL, COMPARE_NO_FAULT,
+         "All 2 devices are right in every result that was verified."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+        add_run(&comparison, 0, 0, cases[i].device, 0, 0);
+        add_run(&comparison, 0, 1, cases[i].reference, 0, 0);
+        if (cases[i].device == COMPARE_DIFFERENT)
+            set_difference(&comparison, 0, cases[i].lines, cases[i].lines == these ? 3 : 2);
+        if (cases[i].reference == COMPARE_DIFFERENT)
+            set_difference(&comparison, 1, these, 2);
+        compare_conclude(&comparison);
+        assert_int_equal(comparison.runs[0].fault, cases[i].fault);
+        assert_int_equal(comparison.devices[0].at_fault, cases[i].fault == COMPARE_DEVICE_FAULT);
+        char *page = printed_by(compare_print_html, &comparison);
+        assert_contains(page, cases[i].lead);
+        if (cases[i].fault == COMPARE_DEVICE_FAULT)
+            assert_contains(page, "&#10007;");
+        else
+            assert_lacks(page, "&#10007;");
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
+/* Where the reference is not compared, it is asked. */
+static void asks_the_reference(void **state)
+{
+    (void)state;
+    static const char *lines[] = {"entry 3: 1 of 12 values differs"};
+    struct comparison comparison;
+    begin(&comparison, 2);
+    add_device(&comparison, "0:0", "Chip", "One");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, 1);
+    add_run(&comparison, 1, 0, COMPARE_DIFFERENT, 1, 1);
+    set_difference(&comparison, 1, lines, 1);
+    struct compare_run *judge;
+    assert_int_equal(comparison_add_judge(&comparison, 0, &judge, &error), HEALCL_OK);
+    assert_null(judge);
+    compare_conclude(&comparison);
+    assert_int_equal(comparison.runs[1].fault, COMPARE_DEVICE_FAULT);
+    assert_int_equal(comparison_add_judge(&comparison, 1, &judge, &error), HEALCL_OK);
+    assert_non_null(judge);
+    judge->outcome = COMPARE_DIFFERENT;
+    judge->different = 1;
+    judge->differences = lines;
+    judge->difference_count = 1;
+    comparison.runs[1].fault = COMPARE_NO_FAULT;
+    compare_conclude(&comparison);
+    assert_int_equal(comparison.runs[1].fault, COMPARE_TRANSCRIPT_FAULT);
+    comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- names */
+
+static void tells_devices_apart(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    static struct compare_origin before = {
+        .baseline = "/tmp/before.json", .date = "", .healcl = "", .system = "", .processor = ""};
+    begin(&comparison, 1);
+    add_device(&comparison, "0:0", "EPYC", "Intel(R) OpenCL");
+    add_device(&comparison, "1:0", "pthread-EPYC", "Portable Computing Language");
+    add_device(&comparison, "2:0", "Arc", "Intel(R) OpenCL Graphics");
+    add_device(&comparison, "3:0", "H100", "NVIDIA CUDA");
+    add_device(&comparison, "3:1", "H100", "NVIDIA CUDA");
+    add_device(&comparison, "reference", "host reference", "healcl");
+    add_device(&comparison, "reference", "host reference", "healcl");
+    add_device(&comparison, "2:0", "Arc", "Intel(R) OpenCL Graphics")->origin = &before;
+    add_device(&comparison, "4:0", "", "");
+    static const char *const labels[] = {"EPYC (Intel(R) OpenCL)",
+                                         "pthread-EPYC (Portable Computing Language)",
+                                         "Arc",
+                                         "H100 (3:0)",
+                                         "H100 (3:1)",
+                                         "host reference (#6)",
+                                         "host reference (#7)",
+                                         "(baseline) Arc",
+                                         "4:0"};
+    char text[LABEL_SIZE];
+    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
+        assert_string_equal(compare_device_label(&comparison, i, text), labels[i]);
+    /* Another version of the driver. */
+    comparison.devices[7].driver = "0.9";
+    assert_string_equal(compare_device_label(&comparison, 7, text),
+                        "(baseline) Arc (Intel(R) OpenCL Graphics 0.9)");
+    comparison_release(&comparison);
+}
+
+/* The lead, the overview, the legends and the charts have the platform. */
+static void prints_platforms(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    add_device(&comparison, "0:0", "EPYC", "Intel OpenCL");
+    add_device(&comparison, "1:0", "EPYC", "PoCL");
+    for (size_t i = 0; i < 2; i++) {
+        add_run(&comparison, i, 0, COMPARE_VERIFIED, 300, 1);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 100, 1);
+    }
+    compare_conclude(&comparison);
+    char *page = printed_by(compare_print_html, &comparison);
+    assert_contains(page, "The fastest is EPYC (PoCL), 3.00 times as fast as EPYC (Intel OpenCL)");
+    const char *overview = strstr(page, "<section id=\"overview\">");
+    assert_non_null(overview);
+    const char *head = strstr(overview, "</thead>");
+    const char *platform = strstr(overview, "EPYC</span> <span class=\"detail\">(PoCL)</span>");
+    assert_true(platform && platform < head);
+    const char *chart = strstr(page, "<svg class=\"chart\"");
+    assert_non_null(chart);
+    platform = strstr(chart, "<title>Intel OpenCL</title>");
+    assert_true(platform && platform < strstr(chart, "</svg>"));
+    free(page);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "1:0  EPYC (PoCL)");
+    free(table);
+    comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- figures */
+
+static void needs_samples_for_percentiles(void **state)
+{
+    (void)state;
+    const struct {
+        size_t count;
+        uint64_t p95, p99;
+    } cases[] = {{19, 0, 0}, {20, 19, 0}, {99, 95, 0}, {100, 95, 99}, {1000, 950, 990}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        struct compare_times times;
+        begin(&comparison, 1);
+        comparison.repeat = (uint32_t)cases[i].count;
+        add_device(&comparison, "0:0", "Chip", "One");
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, cases[i].count);
+        assert_true(compare_times_of(run, &times));
+        assert_int_equal(times.p95, cases[i].p95);
+        assert_int_equal(times.p99, cases[i].p99);
+        compare_conclude(&comparison);
+        char *page = printed_by(compare_print_html, &comparison), cell[64];
+        snprintf(cell, sizeof cell, "data-label=\"p99\" data-ns=\"%d\">%s", (int)cases[i].p99,
+                 cases[i].p99 ? "99" : "&ndash;");
+        assert_contains(page, cell);
+        (cases[i].count < 100 ? assert_contains : assert_lacks)(page, "<code>--repeat</code>");
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
+/* Building times that are compared are cold ones; or it is told that some were cached. */
+static void compares_cold_with_cold(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 1);
+    add_device(&comparison, "0:0", "Chip", "One");
+    struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, 1);
+    run->compile_nanoseconds = 3000000;
+    run->programs_built = 1;
+    run->programs_loaded = 4;
+    compare_conclude(&comparison);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "3.00 ms (4 of 5 cached)");
+    free(table);
+    const struct process_result cold = {
+        .end = PROCESS_EXITED,
+        .text = (char[]){"{\"first_result_ns\": 9000000000, \"compile_ns\": 7000000000}"}};
+    compare_read_first(&run->cold, &cold);
+    assert_int_equal(run->cold.nanoseconds, 9000000000);
+    table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "9.00 s");
+    assert_contains(table, "7.00 s");
+    assert_lacks(table, "3.00 ms");
+    free(table);
+    char *page = printed_by(compare_print_html, &comparison);
+    assert_contains(page, "4 of 5 cached");
+    assert_contains(page, "data-ns=\"9000000000\"");
+    free(page);
+    comparison_release(&comparison);
+}
+
+static void reads_checks(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 1);
+    struct compare_device *device = add_device(&comparison, "0:0", "Chip", "One");
+    const struct {
+        struct process_result process;
+        const char *text;
+        bool verified;
+    } cases[] = {
+        {{.end = PROCESS_EXITED,
+          .text =
+              (char[]){"{\"verified\": true, \"calls\": 9, \"failed\": 0, \"unsupported\": 0}"}},
+         "all 9 calls are right",
+         true},
+        {{.end = PROCESS_EXITED,
+          .text =
+              (char[]){"{\"verified\": true, \"calls\": 9, \"failed\": 0, \"unsupported\": 2}"}},
+         "7 calls are right, 2 are beyond the device",
+         true},
+        {{.end = PROCESS_EXITED,
+          .code = 1,
+          .text = (char[]){"{\"verified\": false, \"calls\": 9, \"failed\": 4}"}},
+         "4 of 9 calls are wrong",
+         false},
+        {{.end = PROCESS_EXITED,
+          .code = 1,
+          .text = (char[]){"{\"verified\": false, \"self_test_failure\": \"fails\"}"}},
+         "fails",
+         false},
+        {{.end = PROCESS_EXITED,
+          .code = 4,
+          .text = (char[]){"{\"error\": {\"message\": \"is gone\"}}"}},
+         "is gone",
+         false},
+        {{.end = PROCESS_KILLED, .code = 11}, "crashed: SIGSEGV", false},
+        {{.end = PROCESS_TIMED_OUT}, "timed out", false},
+        {{.end = PROCESS_EXITED, .code = 42}, "failed: exit code 42", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[LABEL_SIZE];
+        assert_int_equal(compare_read_check(&comparison, device, &cases[i].process, &error),
+                         HEALCL_OK);
+        assert_string_equal(compare_check_text(&device->check, text), cases[i].text);
+        compare_conclude(&comparison);
+        assert_int_equal(device->at_fault, !cases[i].verified);
+        char *page = printed_by(compare_print_html, &comparison);
+        assert_contains(page, cases[i].text);
+        free(page);
+        char *markdown = printed_by(compare_print_markdown, &comparison);
+        assert_contains(markdown, "`healcl check` of Chip");
+        free(markdown);
+    }
+    comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- charts */
+
+/* The next number behind a text, which moves behind it; false at the end. */
+static bool next_number(const char **text, const char *before, double *number)
+{
+    const char *found = strstr(*text, before);
+    if (!found)
+        return false;
+    *text = found + strlen(before);
+    *number = strtod(*text, NULL);
+    return true;
+}
+
+/* Labels of the axis are in the middle of their lines, and do not meet at 400 pixels: there the
+ * axis has 312, and a letter of 12 pixels takes 7.7 at most. */
+static void spreads_ticks(void **state)
+{
+    (void)state;
+    const double axis = 312, letter = 7.7, least = 17;
+    for (double ratio = 1; ratio < 1e16; ratio *= 1.37)
+        for (double low = 1.3; low < 2e9; low *= 7.1)
+            for (int kind = 0; kind < 4; kind++) {
+                static const enum chart_unit units[] = {CHART_TIME, CHART_TIME, CHART_FACTOR,
+                                                        CHART_PERCENT};
+                char *text = NULL;
+                size_t size;
+                FILE *stream = open_memstream(&text, &size);
+                assert_non_null(stream);
+                struct chart chart = {.stream = stream,
+                                      .title = "",
+                                      .description = "",
+                                      .unit = units[kind],
+                                      .logarithmic = kind > 0};
+                double scale = kind < 2 ? 1 : 1e-4;
+                chart_reach(&chart, low * scale);
+                chart_reach(&chart, low * ratio * scale);
+                chart_begin(&chart);
+                chart_row(&chart, "", "", "");
+                assert_int_equal(chart_end(&chart), HEALCL_OK);
+                assert_int_equal(fclose(stream), 0);
+                const char *place = text;
+                double line, label, before = -100;
+                size_t count = 0;
+                while (next_number(&place, "x2=\"", &line) &&
+                       next_number(&place, "<text class=\"axis\" x=\"", &label)) {
+                    assert_true(fabs(line - label) < 1e-9);
+                    assert_true(label > -0.1 && label < 100.1);
+                    const char *anchor = strstr(place, "text-anchor=\"middle\">");
+                    assert_non_null(anchor);
+                    assert_true(label - before > least - 0.1);
+                    before = label;
+                    count++;
+                }
+                assert_true(count >= 1 && count <= 7);
+                if (kind == 2) /* a speed-up of 1 has its line */
+                    assert_non_null(strstr(text, "<line class=\"one\""));
+                free(text);
+            }
+    assert_true(axis * least / 100 > 6 * letter); /* "500 ms" */
+}
+
+/* Marks that would hide each other lie below each other, and all of them within the chart. */
+static void shows_every_mark(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size;
+    FILE *stream = open_memstream(&text, &size);
+    assert_non_null(stream);
+    struct chart chart = {
+        .stream = stream, .title = "", .description = "", .unit = CHART_TIME, .logarithmic = true};
+    chart_reach(&chart, 100);
+    chart_reach(&chart, 10000);
+    chart_begin(&chart);
+    for (unsigned row = 0; row < 2; row++) {
+        chart_row(&chart, "row", "", "");
+        for (unsigned i = 0; i < 8; i++)
+            chart_mark(&chart, i, i < 6 ? 1000 + i : 5000, "device");
+    }
+    assert_int_equal(chart_end(&chart), HEALCL_OK);
+    assert_int_equal(fclose(stream), 0);
+    double x[16], y[16], height = 0;
+    size_t count = 0;
+    const char *place = text;
+    assert_true(next_number(&place, "height=\"", &height));
+    while (count < 16 && next_number(&place, "\" x=\"", &x[count]) &&
+           next_number(&place, "\" y=\"", &y[count])) {
+        if (strncmp(strchr(place, '>'), "><title>device", 14) == 0)
+            count++;
+    }
+    assert_int_equal(count, 16);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(y[i] > 8 && y[i] < height - 22 - 8);
+        for (size_t j = 0; j < i; j++)
+            assert_true(fabs(x[i] - x[j]) >= 5 - 0.01 || fabs(y[i] - y[j]) >= 14);
+    }
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_means_and_their_range),
+        cmocka_unit_test(counts_what_all_have_run),
+        cmocka_unit_test(tells_whose_fault_it_is),
+        cmocka_unit_test(asks_the_reference),
+        cmocka_unit_test(tells_devices_apart),
+        cmocka_unit_test(prints_platforms),
+        cmocka_unit_test(needs_samples_for_percentiles),
+        cmocka_unit_test(compares_cold_with_cold),
+        cmocka_unit_test(reads_checks),
+        cmocka_unit_test(spreads_ticks),
+        cmocka_unit_test(shows_every_mark),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

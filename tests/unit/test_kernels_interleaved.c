@@ -1,0 +1,130 @@
+/*
+ * Elementwise operations and sums where elements lie together only by ones, twos or fours
+ * (cl/modular/interleaved.cl), against the host reference: components of ciphertexts, operands that
+ * repeat, are turned, or are scalars, in place, moduli that are the same or not, all around whole
+ * vectors.
+ */
+#include "helper_calls.h"
+
+static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
+
+/* Numbers of rows: less than fill a vector, one more, a few blocks; products are above
+ * INTERLEAVED_MIN. */
+static const int64_t sizes[] = {16, 17, 511, 512, 513, 1027};
+enum { SIZES = sizeof sizes / sizeof *sizes, MODULI_MAX = 1040 };
+
+/* Moduli, of up to the dtype's largest. */
+static void upload_moduli(struct script *script, const char *name, enum dtype dtype, int64_t k)
+{
+    int64_t values[MODULI_MAX];
+    assert_true(k <= MODULI_MAX);
+    for (int64_t i = 0; i < k; i++) {
+        int64_t largest = dtype == DTYPE_INT32 ? INT32_MAX : INT64_MAX;
+        values[i] = random_between(&generator, 1, largest >> random_between(&generator, 0, 20));
+    }
+    script_upload(script, name, dtype, 1, &k, values);
+}
+
+/* All operations on operands a and b that are there; q: "q" or "one". */
+static void call_all(struct script *script, const char *a, const char *b, const char *q,
+                     const char *out)
+{
+    call(script, NULL, "modmul_ttt", "%s %s %s %s", a, b, q, out);
+    script_download(script, "all");
+    call(script, NULL, "modsum_ttt", "%s %s %s %s", b, a, q, out);
+    script_download(script, "all");
+    call(script, NULL, "modneg_tt", "%s %s %s", a, q, out);
+    script_download(script, "all");
+    call(script, NULL, "mod_tt", "%s %s %s", a, q, out);
+    script_download(script, "all");
+    call(script, NULL, "modmul_tct", "%s -12345 %s %s", a, q, out);
+    script_download(script, "all");
+    call(script, NULL, "modsum_ttt", "%s %s %s %s", out, a, q, out); /* in place */
+    script_download(script, "all");
+}
+
+/* out: a component of [l,n,2,k]; a: one of another tensor, or all of one; b: a row for all. */
+static void check_components(enum dtype dtype, int64_t n, int64_t k)
+{
+    struct script script = {0};
+    char what[96];
+    int l = (int)(2100 / (n * k) + 2), rows = (int)n, width = (int)k;
+    snprintf(what, sizeof what, "%s [%d,%d,2,%d]", dtype_name(dtype), l, rows, width);
+    upload(&script, "all", dtype, 4, VALUES(l, n, 2, k));
+    upload(&script, "other", dtype, 4, VALUES(l, n, 2, k));
+    upload(&script, "whole", dtype, 3, VALUES(l, n, k));
+    upload(&script, "row", dtype, 3, VALUES(l, 1, k));
+    upload(&script, "turned", dtype, 3, VALUES(l, k, n));
+    upload_moduli(&script, "q", dtype, k);
+    upload_moduli(&script, "one", dtype, 1);
+    call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,1,0:%d:1]", l, rows, width);
+    call(&script, "a", "get_slice", "other [0:%d:1,0:%d:1,0,0:%d:1]", l, rows, width);
+    call(&script, "b", "moveaxis", "turned 1 2");
+    call_all(&script, "a", "row", "q", "out");
+    call_all(&script, "whole", "a", "q", "out");
+    call_all(&script, "b", "whole", "q", "out");
+    call_all(&script, "out", "b", "one", "out");
+    upload_moduli(&script, "many", dtype, n);
+    call(&script, "each", "unsqueeze", "many 1");
+    call_all(&script, "a", "whole", "each", "out"); /* moduli that differ from row to row */
+    expect_same(&script, what);
+}
+
+static void components(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < SIZES; i++)
+            for (int64_t k = 1; k <= 4; k++)
+                check_components(dtypes[d], sizes[i], k);
+}
+
+/* Sums over s of [l,s,n,k] into a component of [l,n,2,k]. */
+static void check_sums(enum dtype dtype, int64_t n, int64_t k)
+{
+    struct script script = {0};
+    char what[96];
+    int l = 2, rows = (int)n, width = (int)k;
+    snprintf(what, sizeof what, "sums of %s into [%d,%d,2,%d]", dtype_name(dtype), l, rows, width);
+    upload(&script, "a", dtype, 4, VALUES(l, 7, n, k));
+    upload(&script, "all", dtype, 4, VALUES(l, n, 2, k));
+    upload_moduli(&script, "q", dtype, k);
+    upload_moduli(&script, "one", dtype, 1);
+    call(&script, "same", "expand", "one 0 %d", width);
+    for (int part = 0; part < 2; part++) {
+        call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,%d,0:%d:1]", l, rows, part, width);
+        call(&script, NULL, "axis_modsum", "a 1 %s out", part ? "q" : "same");
+        script_download(&script, "all");
+    }
+    /* Rows that do not lie side by side, and a modulus for each of n. */
+    upload(&script, "apart", dtype, 5, VALUES(l, 7, n, 2, k));
+    call(&script, "a", "get_slice", "apart [0:%d:1,0:7:1,0:%d:1,1,0:%d:1]", l, rows, width);
+    call(&script, NULL, "axis_modsum", "a 1 q out");
+    script_download(&script, "all");
+    upload_moduli(&script, "many", dtype, n);
+    call(&script, "a", "get_slice", "apart [0:%d:1,0:7:1,0:%d:1,0,0]", l, rows);
+    call(&script, "packed", "contiguous", "a");
+    call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,0,0]", l, rows);
+    call(&script, NULL, "axis_modsum", "packed 1 many out");
+    script_download(&script, "all");
+    expect_same(&script, what);
+}
+
+static void sums(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {2, 4, 8, 12, 64, 520, 1028};
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+            for (int64_t k = 1; k <= 4; k++)
+                check_sums(dtypes[d], lengths[i], k);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(components),
+        cmocka_unit_test(sums),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
