@@ -11,7 +11,7 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
-    COMPILED_AXES_MOST = 8,       /* merged views have fewer */
+    COMPILED_AXES_MOST = 8,      /* merged views have fewer */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 

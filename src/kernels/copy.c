@@ -166,7 +166,7 @@ MUST_CHECK static enum healcl_status launch_tiles(struct launcher *self, const s
 static const struct variant fill_variants[] = {
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "fill",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
 
@@ -175,14 +175,14 @@ static const struct variant copy_variants[] = {
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "copy",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", "absolute",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "absolute",
      "cl/modular/general.cl", "anything"},
 };
 

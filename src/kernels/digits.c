@@ -58,7 +58,7 @@ MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const 
 static const struct variant digits_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ELEMENTS, "digits/digits", "digits",
+    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
      "cl/digits/digits.cl", "anything"},
 };
 
@@ -136,7 +136,7 @@ static const struct variant full_q_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS,
      "digits/digits", "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
-    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ELEMENTS, "digits/digits",
+    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 

@@ -225,9 +225,9 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
      "vectors", NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ELEMENTS, "core", NULL,
+    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ELEMENTS, "core", NULL,
+    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

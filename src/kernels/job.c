@@ -153,8 +153,8 @@ static bool is_narrow(const struct launch *launch)
 static void compile_axes(struct job *job)
 {
     struct space *space = &job->space;
-    if (space->rank == 0 || space->rank > job->launcher->device->tuning.compiled_axes || space->end > INT32_MAX ||
-        job->granule > 0)
+    if (space->rank == 0 || space->rank > job->launcher->device->tuning.compiled_axes ||
+        space->end > INT32_MAX || job->granule > 0)
         return;
     for (uint32_t axis = 0; axis < space->rank; axis++)
         space->reciprocal[axis] =

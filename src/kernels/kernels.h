@@ -34,8 +34,8 @@ const char *lacks_double_vectors(const struct step *step, const struct healcl_de
 
 /* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
 enum {
-    OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item |
-                    1 << TUNABLE_compiled_axes,
+    OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
+    OVER_ANY_VIEW = OVER_ELEMENTS | 1 << TUNABLE_compiled_axes,
     PAST_CACHES = OVER_ELEMENTS | 1 << TUNABLE_past_caches_bytes
 };
 

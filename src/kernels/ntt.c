@@ -141,7 +141,7 @@ static const struct variant variants[] = {
      when},
 #include "kernels/ntt.def"
 #undef NTT
-    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ELEMENTS, "core", NULL,
+    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
      "cl/ntt/general.cl", "anything"},
 };
 

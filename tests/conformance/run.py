@@ -60,8 +60,9 @@ NO_RESULTS = {"nothing.json"}
 VERDICT = {False: re.compile(r"^verified: (\d+) of \1 result", re.MULTILINE),
            True: re.compile("^nothing to verify: the transcript downloads no result$", re.MULTILINE)}
 
-# The kernel variants of src/device/tuning.c: good transcripts run with each of them.
-VARIANTS = ["general", "vectors", "local", "single"]
+# Good transcripts run with each of these: the kernels of all kinds of devices.
+SHAPES = [{"HEALCL_VARIANT": "general"}, {"HEALCL_VARIANT": "vectors"}, {"HEALCL_AS": "gpu"},
+          {"HEALCL_AS": "accelerator"}]
 
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
@@ -70,7 +71,7 @@ SIMULATED_BYTES = 100000
 VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel"}
 
 # What they run: the device's own choice, and what every device should be able to.
-VENDOR_VARIANTS = ["", "general", "local"]
+VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
 
 # Random programs run on the device as it is, then by turns overlapping, in buffers of several
 # chunks, with work-groups of several work-items, the last of them not full, with the variants of
@@ -82,8 +83,8 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "launches_at_once=16"},
     {"HEALCL_CHUNK_BYTES": "16384"},
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
-    {"HEALCL_TUNING": "local,local_size=8,elements_per_item=1,transform_local_size=8"},
-    {"HEALCL_VARIANT": "single"},
+    {"HEALCL_AS": "gpu", "HEALCL_TUNING": "local_size=8,transform_local_size=8"},
+    {"HEALCL_AS": "accelerator"},
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
@@ -175,8 +176,8 @@ def run_good(runner, paths):
         runner.expect_inspected(path, VERIFIED)
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
-        for variant in share(os.path.basename(path), VARIANTS, len(VARIANTS)):
-            runner.expect_good(path, environment={"HEALCL_VARIANT": variant})
+        for shape in share(os.path.basename(path), SHAPES, len(SHAPES)):
+            runner.expect_good(path, environment=shape)
     for_all(check, paths)
     return len(paths)
 
@@ -263,9 +264,9 @@ def run_vendor(runner, device, paths):
     with tempfile.TemporaryDirectory(prefix="healcl-vendor-") as folder:
         log = os.path.join(folder, "log")
         for path in paths:
-            for variant in VENDOR_VARIANTS:
+            for shape in VENDOR_SHAPES:
                 runner.expect_good(path, "--device", device["index"],
-                                   environment={"HEALCL_VARIANT": variant, "OCLGRIND_LOG": log,
+                                   environment={**shape, "OCLGRIND_LOG": log,
                                                 "OCLGRIND_DATA_RACES": "1"})
                 simulator_says_nothing(runner, path, device, log)
     print("conformance: vendors: %d transcripts on %s (%s, driver %s)" % (

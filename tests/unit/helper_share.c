@@ -50,5 +50,5 @@ void share_compile_fast(bool fast)
 
 void share_compile_variants_fast(void)
 {
-    share_compile_fast(getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT"));
+    share_compile_fast(getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT") || getenv("HEALCL_AS"));
 }

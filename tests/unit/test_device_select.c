@@ -386,9 +386,9 @@ static void few_parameters(void **state)
         size_t bytes;
         const char *why;
     } cases[] = {
-        {256, "its kernels take 256 bytes of arguments, not the 904 that are needed"},
-        {903, "its kernels take 903 bytes of arguments, not the 904 that are needed"},
-        {904, NULL},
+        {256, "its kernels take 256 bytes of arguments, not the 976 that are needed"},
+        {975, "its kernels take 975 bytes of arguments, not the 976 that are needed"},
+        {976, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_info *list = NULL;

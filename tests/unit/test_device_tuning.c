@@ -233,6 +233,28 @@ static void has_its_place_among_others(void **state)
     unsetenv("HEALCL_VARIANT");
 }
 
+/* Any device is shaped as another kind of device, and what is kept is for its own. */
+static void is_shaped_as_another_device(void **state)
+{
+    (void)state;
+    struct device_tuning kept = tuning_of("elements_per_item=77"), tuning;
+    keep(&kept, NULL);
+    setenv("HEALCL_AS", "gpu", 1);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.elements_per_item, 1);
+    assert_int_equal(tuning.compiled_axes, 8);
+    assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_LOCAL);
+    assert_string_equal(tuning_source_name(&tuning), "the environment");
+    setenv("HEALCL_AS", "accelerator", 1);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_SINGLE);
+    setenv("HEALCL_AS", "toaster", 1);
+    assert_int_equal(tuning_of_device(&info, &tuning, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "HEALCL_AS is 'toaster', not cpu, gpu or accelerator");
+    healcl_error_clear(&error);
+    unsetenv("HEALCL_AS");
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
@@ -244,6 +266,7 @@ int main(void)
         TEST(forgets),
         TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),
+        TEST(is_shaped_as_another_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
