@@ -72,7 +72,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
     TAKE_SPACE(space);
     struct lane_divisor p = lanes[0];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
-        long begin = span.index[0] * SUM_ROWS, end = min(begin + SUM_ROWS, n);
+        long begin = span.index[space.rank - 2] * SUM_ROWS, end = min(begin + SUM_ROWS, n);
         for (ulong r = 0; r < span.length; r++)
             for (long first = begin; first < end; first += LANES) {
                 ulong8 word[4][LANES], bits = 0;

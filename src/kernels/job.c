@@ -156,6 +156,8 @@ static void compile_axes(struct job *job)
     if (space->rank == 0 || space->rank > job->launcher->device->tuning.compiled_axes ||
         space->end > INT32_MAX || job->granule > 0)
         return;
+    if (space->rank == 2) /* shares the kernels of three axes: each number costs a compilation */
+        space_add_axis(space);
     for (uint32_t axis = 0; axis < space->rank; axis++)
         space->reciprocal[axis] =
             space->shape[axis] > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)space->shape[axis])

@@ -18,6 +18,18 @@ void space_set_operand(struct space *space, uint32_t operand, const struct layou
     memcpy(space->operand[operand].stride, layout->stride, layout->rank * sizeof *layout->stride);
 }
 
+void space_add_axis(struct space *space)
+{
+    uint32_t rank = space->rank++;
+    memmove(space->shape + 1, space->shape, rank * sizeof *space->shape);
+    space->shape[0] = 1;
+    for (int k = 0; k < SPACE_OPERANDS; k++) {
+        int64_t *stride = space->operand[k].stride;
+        memmove(stride + 1, stride, rank * sizeof *stride);
+        stride[0] = 0;
+    }
+}
+
 static void drop_axis(struct space *space, uint32_t axis)
 {
     space->rank--;

@@ -11,6 +11,9 @@ void space_init(struct space *space, const struct layout *shape);
 /* The operand is a view of that shape. */
 void space_set_operand(struct space *space, uint32_t operand, const struct layout *layout);
 
+/* Puts an axis of size 1 before the others; there is room for it. */
+void space_add_axis(struct space *space);
+
 /* Joins axes that lie back to back in all operands, and drops those of size 1. For kernels that do
  * not look at single axes. */
 void space_simplify(struct space *space);
