@@ -82,8 +82,9 @@ static inline long8 lanes_apply(const enum operation operation, long8 a, long8 b
     case MODMUL: return lanes_modmul(a, b, p);
     case MODSUM: return lanes_modsum(a, b, p);
     case MOD: return lanes_mod(a, p);
-    default: return lanes_modneg(a, p);
+    case MODNEG: break;
     }
+    return lanes_modneg(a, p);
 }
 
 static inline bool has_two_operands(const enum operation operation)

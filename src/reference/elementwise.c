@@ -2,21 +2,11 @@
 #include "reference/arithmetic.h"
 #include "reference/operand.h"
 
-static int64_t compute(enum step_kind kind, int64_t a, int64_t b, int64_t p)
-{
-    switch (kind) {
-    case STEP_MODMUL: return c_remainder((int128)a * b, p);
-    case STEP_MODSUM: return c_remainder((int128)a + b, p);
-    case STEP_MOD: return c_remainder(a, p);
-    case STEP_MODNEG: return (int64_t)floor_remainder(-(int128)a, p);
-    default: /* STEP_ABS: 2^63 wraps, like every store that does not fit */
-        return a < 0 ? (int64_t)(0 - (uint64_t)a) : a;
-    }
-}
-
 /* out[c] = compute(a[c], b[c], p[c]) */
-enum healcl_status reference_elementwise(struct reference *reference, const struct step *step,
-                                         struct healcl_error *error)
+MUST_CHECK static enum healcl_status elementwise(struct reference *reference,
+                                                 const struct step *step,
+                                                 int64_t (*compute)(int64_t, int64_t, int64_t),
+                                                 struct healcl_error *error)
 {
     struct operand out, in[3];
     TRY(reference_operand(&out, reference, step->out, error));
@@ -34,7 +24,27 @@ enum healcl_status reference_elementwise(struct reference *reference, const stru
         int64_t a = operand_load(&in[0], walk.position[1]);
         int64_t b = operand_load(&in[1], walk.position[2]);
         int64_t p = operand_load(&in[2], walk.position[3]);
-        operand_store(&out, walk.position[0], compute(step->kind, a, b, p));
+        operand_store(&out, walk.position[0], compute(a, b, p));
     }
     return HEALCL_OK;
 }
+
+/* Executes the kind of step of that name. */
+#define ELEMENTWISE(name, value)                                                              \
+    static int64_t compute_##name(int64_t a, int64_t b, int64_t p)                            \
+    {                                                                                         \
+        (void)b, (void)p;                                                                     \
+        return value;                                                                         \
+    }                                                                                         \
+    enum healcl_status reference_##name(struct reference *reference, const struct step *step, \
+                                        struct healcl_error *error)                           \
+    {                                                                                         \
+        return elementwise(reference, step, compute_##name, error);                           \
+    }
+
+ELEMENTWISE(modmul, c_remainder((int128)a *b, p))
+ELEMENTWISE(modsum, c_remainder((int128)a + b, p))
+ELEMENTWISE(mod, c_remainder(a, p))
+ELEMENTWISE(modneg, (int64_t)floor_remainder(-(int128)a, p))
+/* 2^63 wraps, like every store that does not fit */
+ELEMENTWISE(abs, a < 0 ? (int64_t)(0 - (uint64_t)a) : a)
