@@ -4,11 +4,12 @@
 # them in a folder of their own: what the system has registered, and with it the default device,
 # stays as it is.
 #
-#   setup-vendors.sh [rusticl] [oclgrind] [intel]     all three where none is named
+#   setup-vendors.sh [rusticl] [oclgrind] [intel] [fpga]     all four where none is named
 #
 # rusticl, oclgrind: Debian or Ubuntu packages, unpacked and not installed.
 # intel: Intel's runtime for CPUs, of the Python package index. Its licence, which is in the package,
 #   applies to whoever downloads it, and forbids shipping it: keep it out of the repository.
+# fpga: the emulator of FPGAs that an older version of the same runtime is under another name.
 #
 # The folder is HEALCL_VENDORS_DIR, by default ~/.local/share/healcl/vendors. What is there already is
 # left alone. Exits with 1 where something could not be had; the others then work all the same.
@@ -133,17 +134,22 @@ setup_oclgrind() {
     fi
 }
 
+# make_environment NAME: an empty Python environment of that name, for a package of Intel's.
+make_environment() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        could_not "$1" "it is for x86_64 only"
+        return 1
+    fi
+    if ! python3 -m venv "$folder/$1" >/dev/null; then
+        could_not "$1" "python3 makes no virtual environments (package python3-venv)"
+        return 1
+    fi
+}
+
 setup_intel() {
-    local python=$folder/intel/bin/python name=libintelocl.so version
-    if ! find_file "$name" >/dev/null; then
-        if [ "$(uname -m)" != x86_64 ]; then
-            could_not intel "it is for x86_64 only"
-            return
-        fi
-        if ! python3 -m venv "$folder/intel" >/dev/null; then
-            could_not intel "python3 makes no virtual environments (package python3-venv)"
-            return
-        fi
+    local python=$folder/intel/bin/python name=intel/lib/libintelocl.so version
+    if [ ! -e "$folder/$name" ]; then
+        make_environment intel || return 0
         say "downloading intel-opencl-rt, 250 MB; Intel's licence applies"
         # The compiler's libraries, which the runtime needs and its package does not name.
         if ! "$python" -m pip install -q --disable-pip-version-check intel-opencl-rt ||
@@ -153,18 +159,36 @@ setup_intel() {
             return
         fi
     fi
-    register intel "$(find_file "$name")"
+    register intel "$folder/$name"
 }
 
-[ $# -gt 0 ] || set -- rusticl oclgrind intel
+# A library of that name, with that line in its settings, is the emulator.
+setup_fpga() {
+    local library=$folder/fpga/lib/libintelocl_emu.so version=2024.2.1
+    if [ ! -e "$library" ]; then
+        make_environment fpga || return 0
+        say "downloading intel-opencl-rt $version, 250 MB; Intel's licence applies"
+        if ! "$folder/fpga/bin/python" -m pip install -q --disable-pip-version-check \
+            "intel-opencl-rt==$version" "intel-cmplr-lib-rt==$version" tbb; then
+            could_not fpga "package intel-opencl-rt $version cannot be had from the Python package index"
+            return
+        fi
+        echo "CL_CONFIG_DEVICES = fpga-emu" >>"$folder/fpga/lib/cl.cfg"
+        ln -s libintelocl.so "$library"
+    fi
+    register fpga "$library"
+}
+
+[ $# -gt 0 ] || set -- rusticl oclgrind intel fpga
 write_environment
 for vendor in "$@"; do
     case $vendor in
     rusticl) setup_rusticl ;;
     oclgrind) setup_oclgrind ;;
     intel) setup_intel ;;
+    fpga) setup_fpga ;;
     *)
-        echo "usage: $0 [rusticl] [oclgrind] [intel]" >&2
+        echo "usage: $0 [rusticl] [oclgrind] [intel] [fpga]" >&2
         exit 2
         ;;
     esac

@@ -68,7 +68,8 @@ SHAPES = [{"HEALCL_VARIANT": "general"}, {"HEALCL_VARIANT": "vectors"}, {"HEALCL
 SIMULATED_BYTES = 100000
 
 # What platforms are called that scripts/setup-vendors.sh registers, by the names of its .icd files.
-VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel"}
+VENDOR_PLATFORMS = {"rusticl": "rusticl", "oclgrind": "Oclgrind", "intel": "Intel(R) OpenCL",
+                    "fpga": "FPGA Emulation"}
 
 # What they run: the device's own choice, and what every device should be able to.
 VENDOR_SHAPES = [{}, {"HEALCL_AS": "cpu"}, {"HEALCL_AS": "gpu"}, {"HEALCL_AS": "accelerator"}]
