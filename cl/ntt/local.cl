@@ -94,8 +94,8 @@ static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong
 /* The first stages, at most LOG2_RADIX, of the RADIX elements of a, which are block number
  * m - m0 of the m0 blocks that a row then has: its twiddle is number m. The inverse does the same
  * stages backwards. Loops have fixed bounds, so that a stays in registers. */
-static inline void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
-                               ulong q, bool lazy, const bool inverse)
+INLINE void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
+                        ulong q, bool lazy, const bool inverse)
 {
     UNROLL for (uint turn = 0; turn < LOG2_RADIX; turn++)
     {
@@ -186,8 +186,8 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
  * elements that are as far apart as the last of LOG2_RADIX stages has them, though there may be
  * fewer stages to do.
  */
-static inline void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
-                             global const struct twiddle *twiddles, ulong q, const bool inverse)
+INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
+                      global const struct twiddle *twiddles, ulong q, const bool inverse)
 {
     uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;
     for (uint item = tile.first_element; item < TILE / RADIX; item += ROW_SIZE) {

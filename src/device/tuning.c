@@ -15,7 +15,7 @@ enum {
     TRANSFORM_ROWS = 8,     /* a line of the caches */
     TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
                                more, several work-groups may share it */
-    TRANSFORM_RADIX = 16,
+    TRANSFORM_RADIX = 8,
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
