@@ -3,6 +3,11 @@
  * only. Residues are lazy: each function says in which range.
  */
 
+/* NOINLINE: what is compiled once. INLINE: what is another loop, of other constants, wherever it is
+ * used. */
+#define NOINLINE __attribute__((noinline))
+#define INLINE __attribute__((always_inline)) static inline
+
 /* Whether a comparison holds in all lanes; compilers make less of all(). */
 static inline bool are_all(long8 comparison)
 {

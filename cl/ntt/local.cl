@@ -34,6 +34,17 @@
 
 #include "tensor_rows.cl"
 
+/* What takes an array, which would not be in registers if it were called. */
+#define INLINE __attribute__((always_inline)) static inline
+
+/* On some GPUs a compiler chooses how many work-items share a set of registers, which elements of
+ * 64 bits had better be few. */
+#if defined(cl_intel_required_subgroup_size) && LOCAL_SIZE % 16 == 0
+#define FEW_TOGETHER __attribute__((intel_reqd_sub_group_size(16)))
+#else
+#define FEW_TOGETHER
+#endif
+
 #define TILE (1u << LOG2_TILE)
 #define RADIX (1u << LOG2_RADIX)
 /* Work-items that share a row. */
@@ -97,12 +108,10 @@ static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong
 INLINE void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
                         ulong q, bool lazy, const bool inverse)
 {
-    UNROLL for (uint turn = 0; turn < LOG2_RADIX; turn++)
-    {
+    UNROLL for (uint turn = 0; turn < LOG2_RADIX; turn++) {
         uint stage = inverse ? LOG2_RADIX - 1 - turn : turn;
         if (stage < stages)
-            UNROLL for (uint i = 0; i < RADIX / 2; i++)
-            {
+            UNROLL for (uint i = 0; i < RADIX / 2; i++) {
                 uint half_size = RADIX / 2 >> stage, block = i / half_size;
                 struct twiddle w = twiddles[(m << stage) + block];
                 ulong *x = a + i + block * half_size;
@@ -195,12 +204,14 @@ INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
         uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));
         uint m = (tile.first_block << done) + block;
         ulong a[RADIX];
-        UNROLL for (uint i = 0; i < RADIX; i++) a[i] = x[SLOT(tile.slot, first + (i << log2_step))];
+        UNROLL for (uint i = 0; i < RADIX; i++)
+            a[i] = x[SLOT(tile.slot, first + (i << log2_step))];
         if (q >> 62)
             butterflies(a, stages, twiddles, m, q, false, inverse);
         else
             butterflies(a, stages, twiddles, m, q, true, inverse);
-        UNROLL for (uint i = 0; i < RADIX; i++) x[SLOT(tile.slot, first + (i << log2_step))] = a[i];
+        UNROLL for (uint i = 0; i < RADIX; i++)
+            x[SLOT(tile.slot, first + (i << log2_step))] = a[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -235,7 +246,7 @@ static inline void intt_tile(local ulong *x, struct tile tile,
  */
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
-KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
+FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                  global const struct modulus *q, global const struct twiddle *twiddles,
                  global const uint *perm, uint use_perm)
 {
@@ -268,7 +279,7 @@ KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const 
 
 /* A row of out = inverse transform of a row whose element permutation[u] is in's element u; times
  * n_inv [k] with scale. */
-KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
+FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                   global const struct modulus *q, global const struct twiddle *twiddles,
                   global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                   uint scale)
