@@ -186,6 +186,7 @@ int main(void)
     static struct setting interleaved = {VARIANT_LOCAL, 64, 4096, NO_LIMIT, 3, 12, 8, true};
     static struct setting radix_16 = {VARIANT_LOCAL, 32, 8192, NO_LIMIT, 4, 12, 16, true};
     static struct setting odd_memory = {VARIANT_LOCAL, 128, 49152, NO_LIMIT, 9, 13, 8, true};
+    static struct setting longest = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 17, 17, 8, true};
     static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17, 0, false};
     static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17, 0, false};
     static struct setting too_long = {VARIANT_SINGLE, 1, 1024, NO_LIMIT, 7, 8, 0, false};
@@ -201,6 +202,7 @@ int main(void)
         {"local, interleaved rows", check_setting, NULL, NULL, &interleaved},
         {"local, interleaved rows, radix 16", check_setting, NULL, NULL, &radix_16},
         {"local, interleaved rows, 48 KiB", check_setting, NULL, NULL, &odd_memory},
+        {"local, interleaved rows, two passes to 2^17", check_setting, NULL, NULL, &longest},
         {"vectors", check_setting, NULL, NULL, &vectors},
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
