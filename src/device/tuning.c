@@ -11,7 +11,11 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
-    COMPILED_AXES_MOST = 8,      /* merged views have fewer */
+    COMPILED_AXES_MOST = 8, /* merged views have fewer */
+    TRANSFORM_ROWS = 8,     /* a line of the caches */
+    TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
+                               more, several work-groups may share it */
+    TRANSFORM_RADIX = 8,
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -112,6 +116,9 @@ struct device_tuning tuning_default(const struct device_info *info)
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
                                        .transform_local_size = 1,
+                                       .transform_rows = TRANSFORM_ROWS,
+                                       .transform_tile = TRANSFORM_TILE,
+                                       .transform_radix = TRANSFORM_RADIX,
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
@@ -126,6 +133,9 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .elements_per_item = 1,
                                    .compiled_axes = COMPILED_AXES_MOST,
                                    .transform_local_size = local_size,
+                                   .transform_rows = TRANSFORM_ROWS,
+                                   .transform_tile = TRANSFORM_TILE,
+                                   .transform_radix = TRANSFORM_RADIX,
                                    .launches_at_once = 1,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);

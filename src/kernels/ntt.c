@@ -63,7 +63,7 @@ MUST_CHECK static enum healcl_status launch_stages(struct launcher *self, const 
     struct transform transform;
     int64_t rows = transform_rows(step), at_once;
     TRY(transform_init(self, step, variant, &transform, error));
-    TRY(transform_acquire_rows(self, &transform, rows, &at_once, error));
+    TRY(transform_acquire_rows(self, &transform, rows, 1, &at_once, error));
     enum healcl_status status = HEALCL_OK;
     for (int64_t first = 0; status == HEALCL_OK && first < rows; first += at_once) {
         int64_t count = rows - first < at_once ? rows - first : at_once;
@@ -74,16 +74,16 @@ MUST_CHECK static enum healcl_status launch_stages(struct launcher *self, const 
 }
 
 enum healcl_status transform_acquire_rows(struct launcher *self, struct transform *transform,
-                                          int64_t rows, int64_t *at_once,
+                                          int64_t groups, int64_t rows, int64_t *at_once,
                                           struct healcl_error *error)
 {
     enum { ROWS_BYTES = 64 << 20 };
     uint64_t chunk_bytes = self->device->chunk_bytes;
     int64_t bytes = chunk_bytes < ROWS_BYTES ? (int64_t)chunk_bytes : ROWS_BYTES;
-    int64_t row_bytes = transform->n * (int64_t)sizeof(uint64_t);
-    *at_once = row_bytes < bytes ? bytes / row_bytes : 1;
-    *at_once = *at_once < rows ? *at_once : rows;
-    return device_buffer_acquire(self->device, (uint64_t)(*at_once * row_bytes), false,
+    int64_t group_bytes = rows * transform->n * (int64_t)sizeof(uint64_t);
+    *at_once = group_bytes < bytes ? bytes / group_bytes : 1;
+    *at_once = *at_once < groups ? *at_once : groups;
+    return device_buffer_acquire(self->device, (uint64_t)(*at_once * group_bytes), false,
                                  &transform->rows, error);
 }
 
@@ -126,7 +126,11 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
     return HEALCL_OK;
 }
 
-enum { SHARED = 1 << TUNABLE_transform_local_size };
+enum {
+    SHARED = 1 << TUNABLE_transform_local_size,
+    TILED = SHARED | 1 << TUNABLE_transform_rows | 1 << TUNABLE_transform_tile |
+            1 << TUNABLE_transform_radix
+};
 
 static const struct variant variants[] = {
 #define NTT(name, shape, tunables, when) \

@@ -24,11 +24,12 @@ MUST_CHECK enum healcl_status transform_init(struct launcher *self, const struct
 void transform_begin(struct job *job, struct launcher *self, const struct transform *transform,
                      const char *forward, const char *inverse);
 
-/* Makes transform->rows, which the caller releases: scratch for *at_once of so many rows, as many
- * as one allocation can hold, or one that no allocation can. */
+/* Makes transform->rows, which the caller releases: scratch for *at_once of so many groups of rows,
+ * as many as one allocation can hold, or one that no allocation can. */
 MUST_CHECK enum healcl_status transform_acquire_rows(struct launcher *self,
-                                                     struct transform *transform, int64_t rows,
-                                                     int64_t *at_once, struct healcl_error *error);
+                                                     struct transform *transform, int64_t groups,
+                                                     int64_t rows, int64_t *at_once,
+                                                     struct healcl_error *error);
 
 /* Rows of all moduli: l*r*k. */
 int64_t transform_rows(const struct step *step);

@@ -89,13 +89,18 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
     add(lister, subject, "%s=%" PRIu32, subject, value);
 }
 
-/* One whose work-items share a transform comes in several sizes. */
+/* One whose work-items share a transform comes in several sizes, and with either radix. */
 static void add_variant(struct lister *lister, enum kernel_family family,
                         enum kernel_variant variant, uint32_t transform_local_size)
 {
     const char *name = kernel_family_name(family), *choice = kernel_variant_name(variant);
     bool any;
-    if (shape_tunables(family, variant, &any) >> TUNABLE_transform_local_size & 1)
+    uint32_t tunables = shape_tunables(family, variant, &any);
+    if (tunables >> TUNABLE_transform_radix & 1)
+        for (uint32_t radix = 8; radix <= 16; radix *= 2)
+            add(lister, name, "%s=%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
+                name, choice, transform_local_size, radix);
+    else if (tunables >> TUNABLE_transform_local_size & 1)
         add(lister, name, "%s=%s,transform_local_size=%" PRIu32, name, choice,
             transform_local_size);
     else

@@ -47,6 +47,8 @@ struct setting {
     uint64_t local_memory; /* bytes at most */
     uint64_t chunk_bytes;  /* too */
     int shortest, longest; /* log2 of the lengths */
+    uint32_t radix;        /* 0: the default */
+    bool interleaved;      /* rows that lie between each other, else every arrangement */
 };
 
 enum { MODULI = 3, NO_LIMIT = 1 << 30 };
@@ -71,19 +73,19 @@ static int64_t modulus_number(uint64_t i, enum dtype dtype)
 }
 
 static void check_transform(const struct form *form, const struct problem_dtypes *dtypes, int64_t n,
-                            enum arrangement arrangement, uint64_t variant)
+                            int64_t k, enum arrangement arrangement, uint64_t variant)
 {
     struct random random = {seed + variant * 31 + (uint64_t)n};
     struct problem problem;
     struct problem_data data;
     struct placement placement;
-    problem_make(&problem, form, dtypes, n, MODULI, variant, &random);
+    problem_make(&problem, form, dtypes, n, k, variant, &random);
     if (arrangement < ARRANGEMENT_COUNT && arrangement_excluded(&problem, arrangement))
         arrangement = ARRANGEMENT_CONTIGUOUS;
     problem_data_init(&data, &problem, &random);
-    for (uint64_t i = 0; i < MODULI; i++)
-        dtype_store(dtypes->value, data.packed[form_parameter(form, "q")], (int64_t)i,
-                    modulus_number(variant * MODULI + i, dtypes->value));
+    for (int64_t i = 0; i < k; i++)
+        dtype_store(dtypes->value, data.packed[form_parameter(form, "q")], i,
+                    modulus_number(variant * MODULI + (uint64_t)i, dtypes->value));
     problem_solve(&data, &problem);
     placement_make(&placement, &problem, arrangement, variant, &random);
     enum check_result result = problem_check(device, &problem, &placement, &data, &random, &error);
@@ -108,28 +110,45 @@ enum { SHARE = 12 };
 static uint64_t number; /* of transforms, checked or not */
 
 static void take_transform(const struct form *form, const struct problem_dtypes *dtypes, int log2_n,
-                           enum arrangement arrangement, uint64_t variant)
+                           int64_t k, enum arrangement arrangement, uint64_t variant)
 {
     if (share_takes("transforms", number++, SHARE))
-        check_transform(form, dtypes, (int64_t)1 << log2_n, arrangement, variant);
+        check_transform(form, dtypes, (int64_t)1 << log2_n, k, arrangement, variant);
 }
+
+static const struct problem_dtypes all_dtypes[] = {{DTYPE_INT64, DTYPE_INT64, DTYPE_INT64},
+                                                   {DTYPE_INT64, DTYPE_INT8, DTYPE_INT32},
+                                                   {DTYPE_INT32, DTYPE_INT32, DTYPE_INT64},
+                                                   {DTYPE_INT32, DTYPE_INT8, DTYPE_INT32}};
+
+enum { DTYPES = sizeof all_dtypes / sizeof *all_dtypes };
 
 /* All arrangements, flags by turns. Other dtypes than int64 are other programs, which take long to
  * build: they come at every third length. */
 static void check_length(const struct form *form, int log2_n)
 {
-    static const struct problem_dtypes all[] = {{DTYPE_INT64, DTYPE_INT64, DTYPE_INT64},
-                                                {DTYPE_INT64, DTYPE_INT8, DTYPE_INT32},
-                                                {DTYPE_INT32, DTYPE_INT32, DTYPE_INT64},
-                                                {DTYPE_INT32, DTYPE_INT8, DTYPE_INT32}};
     int rounds = log2_n < 13 ? 2 : 1;
     uint64_t variant = (uint64_t)log2_n;
     for (int round = 0; round < rounds; round++)
         for (int arrangement = 0; arrangement <= ARRANGEMENT_BESIDE; arrangement++)
-            take_transform(form, &all[0], log2_n, (enum arrangement)arrangement, variant++);
+            take_transform(form, &all_dtypes[0], log2_n, MODULI, (enum arrangement)arrangement,
+                           variant++);
     for (int round = 0; log2_n % 3 == 0 && round < 4; round++)
-        take_transform(form, &all[1 + log2_n / 3 % 3], log2_n,
+        take_transform(form, &all_dtypes[1 + log2_n / 3 % 3], log2_n, MODULI,
                        (enum arrangement)(round % ARRANGEMENT_COUNT), variant++);
+}
+
+/* Every number of rows that lie between each other and that a line of the caches has or not;
+ * dtypes, arrangements and flags by turns, and HEAL's layout as it is. */
+static void check_interleaved(const struct form *form, int log2_n)
+{
+    static const int64_t k[] = {1, 2, 3, 4, 5, 8, 9, 32};
+    uint64_t variant = (uint64_t)log2_n;
+    for (size_t i = 0; i < sizeof k / sizeof *k; i++, variant += 3) {
+        take_transform(form, &all_dtypes[0], log2_n, k[i], ARRANGEMENT_CONTIGUOUS, variant);
+        take_transform(form, &all_dtypes[variant / 3 % DTYPES], log2_n, k[i],
+                       (enum arrangement)(variant % (ARRANGEMENT_BESIDE + 1)), variant + 1);
+    }
 }
 
 static void check_setting(void **state)
@@ -139,6 +158,8 @@ static void check_setting(void **state)
     device->tuning = tuning;
     device->tuning.variants[FAMILY_transform] = setting->variant;
     device->tuning.transform_local_size = setting->local_size;
+    if (setting->radix)
+        device->tuning.transform_radix = setting->radix;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
     share_compile_fast(setting->variant != VARIANT_VECTORS);
@@ -149,7 +170,7 @@ static void check_setting(void **state)
             continue;
         if (form_parameter(&forms[i], "axis") >= 0) /* the form with all that there is to choose */
             for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)
-                check_length(&forms[i], log2_n);
+                (setting->interleaved ? check_interleaved : check_length)(&forms[i], log2_n);
     }
 }
 
@@ -157,22 +178,31 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 3, 6};
-    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 1, 17};
-    static struct setting parts = {VARIANT_LOCAL, 32, 4096, NO_LIMIT, 8, 15};
-    static struct setting columns = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 16, 17};
-    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17};
-    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17};
-    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, NO_LIMIT, 7, 8};
+    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 3, 6, 0, false};
+    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 1, 17, 0, false};
+    static struct setting parts = {VARIANT_LOCAL, 32, 4096, NO_LIMIT, 8, 15, 0, false};
+    static struct setting columns = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 16, 17, 0, false};
+    /* Rows that fit together, and that do not; radix 16 too, and 48 KiB, not all of it used. */
+    static struct setting interleaved = {VARIANT_LOCAL, 64, 4096, NO_LIMIT, 3, 12, 8, true};
+    static struct setting radix_16 = {VARIANT_LOCAL, 32, 8192, NO_LIMIT, 4, 12, 16, true};
+    static struct setting odd_memory = {VARIANT_LOCAL, 128, 49152, NO_LIMIT, 9, 13, 8, true};
+    static struct setting longest = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 17, 17, 8, true};
+    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17, 0, false};
+    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17, 0, false};
+    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, NO_LIMIT, 7, 8, 0, false};
     /* Chunks that hold eight rows of 256, fewer than there are. Programs know the size of chunks: a
      * device has but one. */
-    static struct setting chunks = {VARIANT_GENERAL, 1, NO_LIMIT, 16384, 7, 8};
-    static struct setting local_chunks = {VARIANT_LOCAL, 8, 1024, 16384, 8, 8};
+    static struct setting chunks = {VARIANT_GENERAL, 1, NO_LIMIT, 16384, 7, 8, 0, false};
+    static struct setting local_chunks = {VARIANT_LOCAL, 8, 1024, 16384, 8, 8, 0, false};
     const struct CMUnitTest tests[] = {
         {"local, one work-item", check_setting, NULL, NULL, &alone},
         {"local, 64 work-items", check_setting, NULL, NULL, &group},
         {"local, tiles of 512", check_setting, NULL, NULL, &parts},
         {"local, tiles of 4096", check_setting, NULL, NULL, &columns},
+        {"local, interleaved rows", check_setting, NULL, NULL, &interleaved},
+        {"local, interleaved rows, radix 16", check_setting, NULL, NULL, &radix_16},
+        {"local, interleaved rows, 48 KiB", check_setting, NULL, NULL, &odd_memory},
+        {"local, interleaved rows, two passes to 2^17", check_setting, NULL, NULL, &longest},
         {"vectors", check_setting, NULL, NULL, &vectors},
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
