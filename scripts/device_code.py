@@ -318,17 +318,18 @@ def compile_all(uses, tools, folder, jobs):
 # Of issue 17, on gfx90a.
 REGISTERS = 64
 TRANSFORM_REGISTERS = 128
-# (kernel, merged axes): instructions for an element
+# Instructions for an element of int64 of one, two and three merged axes.
 INSTRUCTIONS = {
-    ("modmul_table", 3): 225, ("modmul_table", 1): 166,
-    ("modsum_table", 3): 280, ("modsum_table", 1): 225,
-    ("mod_table", 3): 140, ("mod_table", 1): 140,
-    ("copy", 3): 70, ("copy", 1): 70,
+    "modmul_table": (166, 225, 225),
+    "modsum_table": (225, 280, 280),
+    "mod_table": (140, 140, 140),
+    "copy": (70, 70, 70),
 }
-INTEL = "pvc|dg2-g10|tgllp"
-# What may use private memory: (targets, kernels, their options, why). Each pattern is to match a part
-# of the options, all of the others. Whoever mends one removes its row.
+# What may use private memory: (targets, kernels, a part of their options, why), the first three as
+# regular expressions. Whoever mends one removes its row.
 EXCEPTIONS = [
+    (".*", "i?ntt_tiles", "STAGES=", "a work-item's 16 residues are an array"),
+    (".*", "digits_full_q", "LIMBS=", "a work-item's words of the CRT value are an array"),
 ]
 
 
@@ -363,12 +364,12 @@ def broken_bars(kernel, target, code):
     most = TRANSFORM_REGISTERS if is_transform(kernel) else REGISTERS
     if code.registers > most:
         broken.append("%d registers, at most %d" % (code.registers, most))
-    axes = int(defines(kernel.options).get("AXES") or 0)
-    most = INSTRUCTIONS.get((kernel.name, axes))
-    elements = elements_of(kernel.options)
-    if most and elements and code.instructions > most * elements:
+    told = defines(kernel.options)
+    axes, elements = int(told.get("AXES") or 0), elements_of(kernel.options)
+    bars = INSTRUCTIONS.get(kernel.name, ()) if told.get("ELEMENT") == "long" else ()
+    if elements and 0 < axes <= len(bars) and code.instructions > bars[axes - 1] * elements:
         broken.append("%d instructions for an element, at most %d"
-                      % (code.instructions // elements, most))
+                      % (code.instructions // elements, bars[axes - 1]))
     return broken
 
 

@@ -187,6 +187,12 @@ class Bars(unittest.TestCase):
             self.assertFalse(good)
             self.assertIn("BROKEN: gfx90a: modmul_table (core: long, 3 axes): " + said, told)
 
+    def test_what_has_no_bar_of_instructions(self):
+        code = self.GOOD._replace(instructions=2000)
+        for options in (OPTIONS.replace("AXES=3", "AXES=4"), OPTIONS.replace("-D AXES=3", ""),
+                        OPTIONS.replace("=long", "=int"), OPTIONS.replace("-D THIN", "")):
+            self.assertTrue(checked({(MODMUL._replace(options=options), "gfx90a"): code})[0])
+
     def test_other_targets(self):
         code = self.GOOD._replace(registers=200, instructions=2000)
         self.assertTrue(checked({(MODMUL, "sm_90"): code})[0])
