@@ -74,6 +74,12 @@ if [ "${1-}" = --all ]; then
     if apt-cache show chromium >/dev/null 2>&1; then
         install_missing chromium fonts-dejavu-core
     fi
+    # What compiles kernels for GPUs that are not here (device_code.py).
+    for package in clang-15 rocm-device-libs libclc-15; do
+        if apt-cache show "$package" >/dev/null 2>&1; then
+            install_missing "$package"
+        fi
+    done
     runtime=$(runtime_of_clang || true)
     if [ -n "$runtime" ] && apt-cache show "$runtime" >/dev/null 2>&1; then
         install_missing "$runtime"

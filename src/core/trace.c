@@ -1,6 +1,7 @@
 #include "core/trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 
@@ -23,8 +24,14 @@ struct trace *trace_create(size_t limit)
 
 void trace_free(struct trace *trace)
 {
-    if (trace)
-        free(trace->spans);
+    if (!trace)
+        return;
+    while (trace->texts) {
+        struct trace_text *kept = trace->texts;
+        trace->texts = kept->next;
+        free(kept);
+    }
+    free(trace->spans);
     free(trace);
 }
 
@@ -120,6 +127,23 @@ void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint
     span->clock = clock;
     span->start = start;
     span->end = end;
+}
+
+const char *trace_keep(struct trace *trace, const char *text)
+{
+    if (!trace)
+        return NULL;
+    for (const struct trace_text *kept = trace->texts; kept; kept = kept->next)
+        if (strcmp(kept->text, text) == 0)
+            return kept->text;
+    size_t size = strlen(text) + 1;
+    struct trace_text *kept = malloc(sizeof *kept + size);
+    if (!kept)
+        return NULL;
+    kept->next = trace->texts;
+    memcpy(kept->text, text, size);
+    trace->texts = kept;
+    return kept->text;
 }
 
 void trace_enclose(struct trace *trace, size_t index)

@@ -2,8 +2,8 @@
  * A recorder of what a run did when: spans on three tracks (docs/TRACE.md).
  *
  * Every function takes NULL for a trace, and does nothing then. Names are kept as pointers: they
- * are literals, or outlive the trace. A trace never makes a run fail: what it has no room for is
- * counted and left out.
+ * are literals, outlive the trace, or are copies of its own (trace_keep). A trace never makes a run
+ * fail: what it has no room for is counted and left out.
  */
 #ifndef HEALCL_CORE_TRACE_H
 #define HEALCL_CORE_TRACE_H
@@ -22,6 +22,7 @@ struct trace_span {
     const char *operation; /* that it was done for, or NULL */
     size_t entry;          /* of that operation */
     const char *program;   /* of a kernel, else NULL */
+    const char *options;   /* that it was built with, as trace_keep has them, or NULL */
     uint64_t groups;       /* work-groups of a kernel */
     uint32_t local_size;   /* work-items in one of them */
     uint64_t bytes;        /* that were moved, or 0 */
@@ -29,6 +30,11 @@ struct trace_span {
     uint64_t start, end;   /* nanoseconds; end 0: not ended */
     enum trace_track track;
     enum trace_clock clock;
+};
+
+struct trace_text {
+    struct trace_text *next;
+    char text[];
 };
 
 struct trace {
@@ -39,6 +45,7 @@ struct trace {
     uint64_t clock_error;  /* the device's times may be wrong by so many nanoseconds */
     const char *operation; /* that what is recorded now is done for, or NULL */
     size_t entry;
+    struct trace_text *texts; /* that trace_keep has copied */
 };
 
 enum { TRACE_SPANS_MAX = 1000000 };
@@ -67,6 +74,9 @@ void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint
 
 /* The span, to be described further until the next one is recorded; NULL where it was dropped. */
 struct trace_span *trace_span(struct trace *trace, size_t index);
+
+/* A copy that lives as long as the trace, one for all equal texts. NULL when out of memory. */
+const char *trace_keep(struct trace *trace, const char *text);
 
 /* Places a command around those that were recorded after it on its track. */
 void trace_enclose(struct trace *trace, size_t index);

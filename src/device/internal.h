@@ -133,6 +133,7 @@ bool cache_write(const char *directory, const char *name, size_t count,
 
 struct kernel {
     struct kernel *next;
+    const struct program *program;
     cl_kernel id;
     char *name;
     bool launched;
@@ -144,6 +145,7 @@ struct program {
     char *name, *options;
     uint32_t chunks;
     size_t local_size;
+    char *all_options; /* as the compiler gets them */
     cl_program id;
     struct kernel *kernels;
     char key[CACHE_KEY_SIZE];   /* of its binary */

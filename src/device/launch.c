@@ -74,12 +74,14 @@ static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const stru
                                               &launch->local_size, AWAITED(*awaited), event);
 }
 
-static size_t trace_kernel(struct trace *trace, const struct launch *launch)
+static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
+                           const struct launch *launch)
 {
     size_t index = trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, 0);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = launch->program;
+        span->options = trace_keep(trace, kernel->program->all_options);
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;
     }
@@ -104,7 +106,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
     struct command command = {.tag = launch->tag};
     if (device->profiling) {
         TRY(command_log_reserve(&device->launches, error));
-        command.span = trace_kernel(device->trace, launch);
+        command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }
     struct awaited_events awaited;

@@ -118,6 +118,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
              program->chunks, chunk_shift, program->local_size,
              device_emulates_gpu(&device->info) ? " -D COPY_SPACE -D WIDEN_BY_SHIFT" : "",
              program->options);
+    program->all_options = strdup(options);
+    if (!program->all_options)
+        NO_MEMORY(error);
     char line[128]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
     const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
@@ -166,6 +169,7 @@ static void program_free(struct healcl_device *device, struct program *program)
         (void)device->cl->clReleaseProgram(program->id);
     free(program->name);
     free(program->options);
+    free(program->all_options);
     free(program);
 }
 
@@ -318,6 +322,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
         error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
         return HEALCL_DEVICE;
     }
+    kernel->program = program;
     kernel->next = program->kernels;
     program->kernels = kernel;
     return HEALCL_OK;

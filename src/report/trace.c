@@ -64,6 +64,10 @@ static void print_arguments(const struct trace_span *span, FILE *stream)
                 span->local_size);
         separator = ", ";
     }
+    if (span->options) {
+        fputs(separator, stream);
+        print_member(stream, "options", span->options);
+    }
     if (span->bytes > 0) {
         fprintf(stream, "%s\"bytes\": %" PRIu64, separator, span->bytes);
         separator = ", ";

@@ -118,6 +118,7 @@ def check_kernels(run):
         arguments = kernel["args"]
         assert arguments["work_groups"] > 0 and arguments["local_size"] > 0, kernel
         assert arguments["program"] and arguments["entry"] >= 0, kernel
+        assert f"-D LOCAL_SIZE={arguments['local_size']}" in arguments["options"], kernel
 
 
 def check_operations(run, repetitions):

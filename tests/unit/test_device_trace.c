@@ -16,6 +16,7 @@ static void nothing_without_a_trace(void **state)
     trace_enclose(NULL, span);
     trace_for_operation(NULL, "ntt", 1);
     assert_null(trace_span(NULL, 0));
+    assert_null(trace_keep(NULL, "text"));
     trace_finish(NULL);
     trace_free(NULL);
 }
@@ -40,6 +41,21 @@ static void keeps_the_first_spans(void **state)
     assert_int_equal(trace->spans[LIMIT - 1].entry, LIMIT - 1);
     assert_true(trace->spans[0].end >= trace->spans[LIMIT - 1].end);
     assert_true(trace->end >= trace->spans[0].end);
+    trace_free(trace);
+}
+
+static void keeps_a_text_once(void **state)
+{
+    (void)state;
+    struct trace *trace = trace_create(10);
+    assert_non_null(trace);
+    char text[] = "first";
+    const char *first = trace_keep(trace, text);
+    const char *second = trace_keep(trace, "second");
+    assert_ptr_equal(trace_keep(trace, "first"), first);
+    assert_ptr_equal(trace_keep(trace, "second"), second);
+    text[0] = 'F';
+    assert_string_equal(first, "first");
     trace_free(trace);
 }
 
@@ -257,10 +273,15 @@ static void each_call_fails_without_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_without_a_trace),  cmocka_unit_test(keeps_the_first_spans),
-        cmocka_unit_test(ends_what_has_not_ended),  cmocka_unit_test(encloses_what_came_after),
-        cmocka_unit_test(converts_between_clocks),  DEVICE_TEST(records_commands),
-        DEVICE_TEST(driver_without_times),          DEVICE_TEST(each_call_fails),
+        cmocka_unit_test(nothing_without_a_trace),
+        cmocka_unit_test(keeps_the_first_spans),
+        cmocka_unit_test(keeps_a_text_once),
+        cmocka_unit_test(ends_what_has_not_ended),
+        cmocka_unit_test(encloses_what_came_after),
+        cmocka_unit_test(converts_between_clocks),
+        DEVICE_TEST(records_commands),
+        DEVICE_TEST(driver_without_times),
+        DEVICE_TEST(each_call_fails),
         DEVICE_TEST(each_call_fails_without_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,611 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernels of runs become on GPUs' instruction sets, without a GPU: docs/DEVICES.md.
+
+Runs transcripts as on a GPU (HEALCL_AS=gpu) on any device that is here, reads from the traces which
+kernels were launched and with which options their programs were built, compiles these for real GPUs,
+and tells what the compilers say of each kernel. A target whose compiler is missing is named and
+skipped. Instructions are those in a kernel's text: of loops one trip, of branches both sides.
+"""
+import argparse
+import collections
+import concurrent.futures
+import glob
+import io
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MARKS = "<!-- made by scripts/device_code.py --markdown -->", "<!-- end of what it made -->"
+
+
+class Failure(Exception):
+    pass
+
+
+# What a compiler says of a kernel; None where it does not.
+Code = collections.namedtuple("Code", [
+    "registers",     # of 32 bits, for a work-item
+    "private",       # bytes of memory for a work-item: arrays, and registers that were spilled
+    "local",         # bytes for a work-group, of those that are known to the compiler
+    "waves",         # that fit at once: on AMD's GPUs for a SIMD, on NVIDIA's for a multiprocessor
+    "simd",          # work-items that share an instruction, where the compiler chooses
+    "instructions",  # on Intel's GPUs: the text's bytes over 16
+    "loops",         # in the text
+], defaults=[None] * 7)
+
+# A kernel in a program, and how often runs launched it and on how many work-items.
+Kernel = collections.namedtuple("Kernel", "name program options")
+Use = collections.namedtuple("Use", "launches work_items")
+
+
+# ------------------------------------------------------------------ what compilers say
+
+
+def parse_amd(assembly):
+    """{kernel: Code} of LLVM's assembly for AMD's GPUs"""
+    codes = {}
+    for part in re.split(r"^(?=\w+: +; @)", assembly, flags=re.M)[1:]:
+        told = dict(re.findall(r"^; (\w+): (\d+)", part, flags=re.M))
+        if "Occupancy" not in told:
+            continue  # a function that is not a kernel
+        text = part.split(".Lfunc_end")[0]
+        codes[part.split(":")[0]] = Code(
+            registers=int(told.get("TotalNumVgprs", told["NumVgprs"])),
+            private=int(told["ScratchSize"]), local=int(told["LDSByteSize"]),
+            waves=int(told["Occupancy"]),
+            instructions=len(re.findall(r"^\t[a-z]+_\w+", text, flags=re.M)),
+            loops=len(re.findall(r"Loop Header", text)))
+    return codes
+
+
+def nvidia_waves(registers, local, work_items):
+    """Warps that a multiprocessor of compute capability 9.0 holds at once."""
+    warps = -(-work_items // 32)
+    groups = min(32, 64 // warps, 65536 // (-(-max(registers, 1) // 8) * 8 * 32 * warps),
+                 233472 // (local + 1024))
+    return groups * warps
+
+
+def parse_ptxas(log, work_items):
+    """{kernel: Code} of what ptxas -v says"""
+    codes = {}
+    for part in log.split("Compiling entry function '")[1:]:
+        frame = int(re.search(r"(\d+) bytes stack frame", part)[1])
+        spills = [int(bytes) for bytes in re.findall(r"(\d+) bytes spill", part)]
+        registers = int(re.search(r"Used (\d+) registers", part)[1])
+        local = int((re.search(r"(\d+) bytes smem", part) or [0, 0])[1])
+        codes[part.split("'")[0]] = Code(registers=registers, private=max([frame] + spills),
+                                         local=local,
+                                         waves=nvidia_waves(registers, local, work_items))
+    return codes
+
+
+def elf_sections(data):
+    """{name: contents} of an ELF file of 64 bits"""
+    start, = struct.unpack_from("<Q", data, 0x28)
+    size, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
+    headers = [struct.unpack_from("<I20xQQ", data, start + i * size) for i in range(count)]
+    _, offset, length = headers[names_at]
+    names = data[offset:offset + length]
+    return {names[name:names.index(b"\0", name)].decode(): data[at:at + length]
+            for name, at, length in headers}
+
+
+def parse_intel(data):
+    """{kernel: Code} of a binary for Level Zero: what it says of its kernels, and their texts"""
+    sections = elf_sections(data)
+    about = sections[".ze_info"].decode().split("\nkernels_misc_info:")[0]
+    codes = {}
+    for part in re.split(r"^  - name: +", about, flags=re.M)[1:]:
+        name = part.split("\n")[0].strip("' ")
+        told = {key: int(value) for key, value in re.findall(r"^      (\w+): +(\d+)$", part, re.M)}
+        buffers = part.partition("per_thread_memory_buffers:")[2]
+        private = 0
+        for buffer in re.split(r"^      - ", buffers, flags=re.M)[1:]:
+            size = int(re.search(r"size: +(\d+)", buffer)[1])
+            of_one = re.search(r"is_simt_thread: +true", buffer)
+            private += size if of_one else -(-size // told["simd_size"])
+        codes[name] = Code(private=private, local=told.get("slm_size", 0), simd=told["simd_size"],
+                           instructions=len(sections[".text." + name]) // 16)
+    return codes
+
+
+# ------------------------------------------------------------------ compilers
+
+
+def run(arguments, **options):
+    """-> what it prints; raises Failure with its first lines where it fails"""
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, **options)
+    except OSError as error:
+        raise Failure("%s: %s" % (arguments[0], error.strerror)) from None
+    if done.returncode:
+        lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        raise Failure("%s: %s" % (os.path.basename(arguments[0]), " ".join(lines[:3])[:400]
+                                  or "exit code %d" % done.returncode))
+    return done.stdout + done.stderr
+
+
+def clangs():
+    """Those that are here. Version 15 goes first: the bars were set with it."""
+    names = ["clang-%d" % version for version in (15, 16, 17, 18, 19, 20, 21, 14)] + ["clang"]
+    return [path for path in map(shutil.which, names) if path]
+
+
+def first_path(*patterns):
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern))]
+
+
+class Amd:
+    wants = "clang from 14 on with rocm-device-libs of its version"
+
+    def __init__(self, target):
+        self.target = target
+
+    def candidates(self):
+        folders = first_path("/usr/lib/*/amdgcn/bitcode", "/usr/lib/llvm-*/lib/clang/*/amdgcn/bitcode",
+                             "/usr/lib/clang/*/amdgcn/bitcode", "/usr/lib64/amdgcn/bitcode",
+                             "/opt/rocm*/amdgcn/bitcode")
+        return [(clang, folder) for clang in clangs() for folder in folders]
+
+    def compile(self, tools, source, options, out):
+        clang, libraries = tools
+        run([clang, "-x", "cl", "-O3", *options.split(), "-target", "amdgcn-amd-amdhsa",
+             "-mcpu=" + self.target, "--rocm-device-lib-path=" + libraries, "-S", source,
+             "-o", out + ".s"])
+        return parse_amd(pathlib.Path(out + ".s").read_text())
+
+    def versions(self, tools):
+        return [run([tools[0], "--version"]).splitlines()[0]]
+
+
+class Nvidia:
+    wants = "clang with libclc of its version, and ptxas of CUDA"
+
+    def __init__(self, target):
+        self.target = target
+
+    def candidates(self):
+        ptxas = first_path(shutil.which("ptxas") or "/usr/local/cuda/bin/ptxas")
+        libraries = first_path("/usr/lib/clc/nvptx64--nvidiacl.bc",
+                               "/usr/lib/llvm-*/share/clc/nvptx64--nvidiacl.bc",
+                               "/usr/share/clc/nvptx64--nvidiacl.bc")
+        return [(clang, library, path) for clang in clangs() for library in libraries
+                for path in ptxas]
+
+    def compile(self, tools, source, options, out):
+        clang, library, ptxas = tools
+        # Older than the target, whose name not every clang knows: ptxas compiles it for that.
+        xclang = ["-target-cpu", "sm_75", "-target-feature", "+ptx63", "-mlink-builtin-bitcode",
+                  library]
+        run([clang, "-x", "cl", "-O3", *options.split(), "-target", "nvptx64-nvidia-nvcl",
+             *[word for option in xclang for word in ("-Xclang", option)], "-S", source,
+             "-o", out + ".ptx"])
+        log = run([ptxas, "-v", "-arch=" + self.target, out + ".ptx", "-o", out + ".cubin"])
+        return parse_ptxas(log, int(re.search(r"LOCAL_SIZE=(\d+)", options)[1]))
+
+    def versions(self, tools):
+        release = re.search(r"release [\d.]+", run([tools[2], "--version"]))[0]
+        return [run([tools[0], "--version"]).splitlines()[0], "ptxas " + release]
+
+
+class Intel:
+    wants = "ocloc of intel-opencl-icd; OCLOC=PATH names one"
+
+    def __init__(self, target):
+        self.target = target
+
+    def candidates(self):
+        path = os.environ.get("OCLOC") or shutil.which("ocloc")
+        return [(path,)] if path else []
+
+    def compile(self, tools, source, options, out):
+        run([tools[0], "compile", "-q", "--format", "zebin", "-file", source, "-device",
+             self.target, "-options", options, "-out_dir", out])
+        binaries = glob.glob(out + "/*.bin")
+        if not binaries:
+            raise Failure("ocloc has written nothing")
+        return parse_intel(pathlib.Path(binaries[0]).read_bytes())
+
+    def versions(self, tools):
+        told = re.search(r"\d+\.\d+\.\d+\S*", run([tools[0], "--version"]))
+        return ["ocloc " + told[0]] if told else ["ocloc"]
+
+
+TARGETS = {target: vendor(target) for vendor, targets in (
+    (Amd, ("gfx906", "gfx90a", "gfx1030")), (Nvidia, ("sm_90",)),
+    (Intel, ("pvc", "dg2-g10", "tgllp"))) for target in targets}
+PROBE = "kernel void probe(global ulong *a) { a[get_global_id(0)] = mul_hi(a[0], a[1]); }\n"
+
+
+def find_tools(target, folder):
+    """-> the first tools that compile a small kernel for the target, or None; and why not"""
+    source = os.path.join(folder, "probe.cl")
+    pathlib.Path(source).write_text(PROBE)
+    why = "there is none"
+    for i, tools in enumerate(TARGETS[target].candidates()):
+        try:
+            if "probe" in TARGETS[target].compile(tools, source, "-cl-std=CL1.2 -D LOCAL_SIZE=1",
+                                                  os.path.join(folder, "%s-%d" % (target, i))):
+                return tools, None
+            why = "it says nothing of a small kernel"
+        except Failure as failure:
+            why = str(failure)
+    return None, why
+
+
+# ------------------------------------------------------------------ runs
+
+
+def healcl_program():
+    for preset in "release", "test":
+        path = ROOT / "build" / preset / "healcl"
+        if path.exists():
+            return str(path)
+    raise Failure("there is neither build/release/healcl nor build/test/healcl: name one with --healcl")
+
+
+def uses_of(trace):
+    """{Kernel: Use} of a trace"""
+    uses = {}
+    for span in trace["traceEvents"]:
+        if span.get("cat") != "kernel":
+            continue
+        told = span["args"]
+        kernel = Kernel(span["name"], told["program"], told["options"])
+        before = uses.get(kernel, Use(0, 0))
+        uses[kernel] = Use(before.launches + 1,
+                           before.work_items + told["work_groups"] * told["local_size"])
+    return uses
+
+
+def trace_of(healcl, device, transcript, folder):
+    path = os.path.join(folder, "trace.json")
+    run([healcl, "run", "-q", "--no-warmup", "--device", device, "--trace", path, transcript],
+        env={**os.environ, "HEALCL_AS": "gpu"})
+    return json.loads(pathlib.Path(path).read_text())
+
+
+def launched(healcl, device, transcripts, folder):
+    """{Kernel: Use} of all these runs"""
+    uses = {}
+    for transcript in transcripts:
+        for kernel, use in uses_of(trace_of(healcl, device, transcript, folder)).items():
+            before = uses.get(kernel, Use(0, 0))
+            uses[kernel] = Use(*(a + b for a, b in zip(before, use)))
+    return uses
+
+
+def compile_program(program, options, target, tools, out):
+    """-> {kernel: Code}, or a Failure"""
+    source = out + ".cl"
+    texts = "cl/base/base.h", "cl/base/arithmetic.h", "cl/%s.cl" % program
+    pathlib.Path(source).write_text("".join('#include "%s"\n' % (ROOT / text) for text in texts))
+    try:
+        return TARGETS[target].compile(tools, source, "%s -I %s" % (options, ROOT / "cl"), out)
+    except Failure as failure:
+        return failure
+
+
+def compile_all(uses, tools, folder, jobs):
+    """-> {(Kernel, target): Code or Failure}"""
+    programs = sorted({(kernel.program, kernel.options) for kernel in uses})
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = {(program, options, target): pool.submit(
+            compile_program, program, options, target, tools[target],
+            os.path.join(folder, "%d-%s" % (i, target)))
+            for i, (program, options) in enumerate(programs) for target in tools}
+        compiled = {key: task.result() for key, task in tasks.items()}
+    codes = {}
+    for kernel in uses:
+        for target in tools:
+            got = compiled[kernel.program, kernel.options, target]
+            missing = Failure("the compiler says nothing of kernel %s" % kernel.name)
+            codes[kernel, target] = got if isinstance(got, Failure) else got.get(kernel.name, missing)
+    return codes
+
+
+# ------------------------------------------------------------------ the bars
+
+# Of issue 17, on gfx90a.
+REGISTERS = 64
+TRANSFORM_REGISTERS = 128
+# Instructions for an element of int64 of one, two and three merged axes.
+INSTRUCTIONS = {
+    "modmul_table": (166, 225, 225),
+    "modsum_table": (225, 280, 280),
+    "mod_table": (140, 140, 140),
+    "copy": (70, 70, 70),
+}
+# What may use private memory: (targets, kernels, a part of their options, why), the first three as
+# regular expressions. Whoever mends one removes its row.
+EXCEPTIONS = [
+    (".*", "i?ntt_tiles", "STAGES=", "a work-item's 16 residues are an array"),
+    (".*", "digits_full_q", "LIMBS=", "a work-item's words of the CRT value are an array"),
+]
+
+
+def defines(options):
+    """{name: value} of the macros in a program's options"""
+    return dict((name, value) for name, value in re.findall(r"-D (\w+)(?:=(\S+))?", options))
+
+
+def elements_of(options):
+    """of a work-item, or None where only the launch knows"""
+    return 1 if "THIN" in defines(options) else None
+
+
+def is_transform(kernel):
+    return kernel.program.startswith("ntt/") or re.match(r"i?ntt_", kernel.name) is not None
+
+
+def exception_for(kernel, target):
+    for row in EXCEPTIONS:
+        targets, names, options, _ = row
+        if (re.fullmatch(targets, target) and re.fullmatch(names, kernel.name)
+                and re.search(options, kernel.options)):
+            return row
+    return None
+
+
+def broken_bars(kernel, target, code):
+    """-> what of the bars does not hold, private memory aside"""
+    if target != "gfx90a":
+        return []
+    broken = []
+    most = TRANSFORM_REGISTERS if is_transform(kernel) else REGISTERS
+    if code.registers > most:
+        broken.append("%d registers, at most %d" % (code.registers, most))
+    told = defines(kernel.options)
+    axes, elements = int(told.get("AXES") or 0), elements_of(kernel.options)
+    bars = INSTRUCTIONS.get(kernel.name, ()) if told.get("ELEMENT") == "long" else ()
+    if elements and 0 < axes <= len(bars) and code.instructions > bars[axes - 1] * elements:
+        broken.append("%d instructions for an element, at most %d"
+                      % (code.instructions // elements, bars[axes - 1]))
+    return broken
+
+
+def check(codes, file=sys.stdout):
+    """-> whether all bars hold; prints those that do not, and exceptions"""
+    broken, excused = set(), collections.Counter()
+    for (kernel, target), code in codes.items():
+        where = "%s: %s (%s: %s)" % (target, kernel.name, kernel.program, shape_of(kernel.options))
+        if isinstance(code, Failure):
+            broken.add("%s: not compiled: %s" % (where, code))
+            continue
+        if code.private > 0:
+            row = exception_for(kernel, target)
+            excused[row] += row is not None
+            if row is None:
+                broken.add("%s: %d bytes of private memory, at most 0" % (where, code.private))
+        broken.update("%s: %s" % (where, what) for what in broken_bars(kernel, target, code))
+    for row in EXCEPTIONS:
+        needed = ("%d kernels have private memory" % excused[row] if excused[row]
+                  else "none has private memory here: remove this row, if all targets were looked at")
+        print("known: %s on %s (%s): %s" % (row[1], row[0], row[3], needed), file=file)
+    for line in sorted(broken):
+        print("BROKEN: " + line, file=file)
+    return not broken
+
+
+# ------------------------------------------------------------------ tables
+
+FAMILIES = [
+    ("elementwise", r"(modmul|modsum|mod|modneg)(_table)?|absolute"),
+    ("sums", r".*axis_.*sum.*|sum.*"),
+    ("transforms", r"i?ntt_.*"),
+    ("copies and fills", r"copy.*|fill.*"),
+    ("digits", r"digits.*"),
+    ("gathers and permutations", r"gather.*|permute.*"),
+    ("checks and derived tables", r""),
+]
+TYPES = "ELEMENT", "A", "A_UNSIGNED", "INDEX", "IN", "OUT"
+UNTOLD = "CHUNKS", "NARROW", "THIN", "LOG2_TILE"
+
+
+def family_of(name):
+    """its place in FAMILIES; what no pattern matches belongs to the last"""
+    return next((i for i, (_, pattern) in enumerate(FAMILIES) if re.fullmatch(pattern, name)),
+                len(FAMILIES) - 1)
+
+
+def shape_of(options, types=True):
+    """A program's options in a few words."""
+    told = defines(options)
+    words = ["/".join(value for name, value in told.items()
+                      if types and name in TYPES and name != "A_UNSIGNED")]
+    axes = told.pop("AXES", None)
+    words.append("any axes" if axes is None else "1 axis" if axes == "1" else axes + " axes")
+    if told["LOCAL_SIZE"] != "256":
+        words.append("local size " + told["LOCAL_SIZE"])
+    for name, value in told.items():
+        if name not in TYPES + UNTOLD + ("LOCAL_SIZE",):
+            words.append(name if not value else "%s %s" % (value, name.lower()))
+    return ", ".join(word for word in words if word)
+
+
+def cell_of(code):
+    if isinstance(code, Failure):
+        return "?"
+    place = code.waves if code.simd is None else "SIMD%d" % code.simd
+    words = [place] if code.registers is None else [code.registers, place]
+    if code.instructions is not None:
+        words.append("%d%s" % (code.instructions, "*" if code.loops else ""))
+    text = " / ".join(map(str, words))
+    return text + (" / **%d B**" % code.private if code.private else "")
+
+
+def worst(codes):
+    """The most that one of them takes; a Failure where one is."""
+    failed = [code for code in codes if isinstance(code, Failure)]
+    if failed:
+        return failed[0]
+    def most(field):
+        values = [value for value in (getattr(code, field) for code in codes) if value is not None]
+        choose = min if field in ("waves", "simd") else max
+        return choose(values) if values else None
+    return Code(*map(most, Code._fields))
+
+
+def grouped(uses, codes, targets):
+    """Kernels but for their element types: -> [(family, name, shape, Use, types, [Code of target])]"""
+    groups = collections.defaultdict(list)
+    for kernel in uses:
+        key = family_of(kernel.name), kernel.name, shape_of(kernel.options, types=False)
+        groups[key].append(kernel)
+    rows = []
+    for key, kernels in groups.items():
+        use = Use(*map(sum, zip(*(uses[kernel] for kernel in kernels))))
+        rows.append((*key, use, [worst([codes[kernel, target] for kernel in kernels])
+                                 for target in targets]))
+    return sorted(rows, key=lambda row: (row[0], row[1], -row[3].work_items))
+
+
+def print_table(rows, targets, file):
+    print("| kernel | compiled for | local memory, B | launches | work-items | %s |"
+          % " | ".join(targets), file=file)
+    print("|---|---|---:|---:|---:|%s" % ("---|" * len(targets)), file=file)
+    family = None
+    for index, name, shape, use, cells in rows:
+        if index != family:
+            family = index
+            print("| **%s** |%s" % (FAMILIES[index][0], " |" * (4 + len(targets))), file=file)
+        local = max((code.local for code in cells if not isinstance(code, Failure)), default=0)
+        print("| `%s` | %s | %d | %d | %d | %s |" % (name, shape, local, use.launches,
+              use.work_items, " | ".join(map(cell_of, cells))), file=file)
+
+
+def private_share(uses, codes, target):
+    using = sum(use.launches for kernel, use in uses.items()
+                if getattr(codes[kernel, target], "private", 1))
+    return using, sum(use.launches for use in uses.values())
+
+
+def print_markdown(uses, codes, tools, skipped, transcripts, file):
+    targets = list(tools)
+    print("Made of %s by:\n" % ", ".join("`%s`" % os.path.basename(path) for path in transcripts),
+          file=file)
+    versions = collections.defaultdict(list)
+    for target in targets:
+        versions["; ".join(TARGETS[target].versions(tools[target]))].append(target)
+    for version, compiled in versions.items():
+        print("- %s: %s" % (", ".join(compiled), version), file=file)
+    for target in skipped:
+        print("- %s: not compiled, for want of %s" % (target, TARGETS[target].wants), file=file)
+    print("\nLaunches whose kernel uses private memory: %s.\n" % ", ".join(
+        "%d of %d on %s" % (*private_share(uses, codes, target), target) for target in targets),
+        file=file)
+    rows = grouped(uses, codes, targets)
+    largest = {}
+    for row in rows:  # of a kernel, those with the most work-items come first
+        largest.setdefault(row[1], row)
+    print("## The largest launches of each kernel\n", file=file)
+    print_table(largest.values(), targets, file)
+    print("\n## All others\n", file=file)
+    print_table([row for row in rows if largest[row[1]] is not row], targets, file)
+
+
+def write_markdown(path, text):
+    """Between the marks of a file that has them; - prints it."""
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    before, mark, rest = pathlib.Path(path).read_text().partition(MARKS[0])
+    _, end, after = rest.partition(MARKS[1])
+    if not mark or not end:
+        raise Failure("%s has no lines %s and %s" % (path, *MARKS))
+    pathlib.Path(path).write_text("%s%s\n\n%s\n%s%s" % (before, mark, text, end, after))
+
+
+def print_text(uses, codes, targets):
+    print("registers, waves or SIMD, instructions (* has loops, of which one trip counts), private memory")
+    for kernel, use in sorted(uses.items(), key=lambda item: -item[1].work_items):
+        elements = elements_of(kernel.options)
+        print("\n%s (%s: %s): %d launches, %d work-items%s" % (
+            kernel.name, kernel.program, shape_of(kernel.options), use.launches, use.work_items,
+            " of %d element" % elements if elements else ""))
+        for target in targets:
+            code = codes[kernel, target]
+            local = getattr(code, "local", 0)
+            print("    %-8s %s%s" % (target, code if isinstance(code, Failure)
+                                     else cell_of(code).replace("**", ""),
+                                     ", %d B of local memory" % local if local else ""))
+    print()
+    for target in targets:
+        print("%s: %d of %d launches use private memory"
+              % (target, *private_share(uses, codes, target)))
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("transcripts", nargs="*", help="by default all in transcripts/")
+    parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
+    parser.add_argument("--device", default="cpu", help="what runs them, as healcl run --device has it")
+    parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
+                        help="may be given several times; by default all: " + " ".join(TARGETS))
+    parser.add_argument("--markdown", metavar="FILE|-",
+                        help="write the tables into docs/DEVICES.md, or print them")
+    parser.add_argument("--check", action="store_true",
+                        help="exit with 1 where a bar is broken; print only what concerns that")
+    options = parser.parse_args(arguments)
+    if not options.transcripts:
+        options.transcripts = first_path(str(ROOT / "transcripts/*.json"),
+                                         str(ROOT / "transcripts/*.json.gz"))
+    return options
+
+
+def find_all_tools(targets, folder):
+    """-> {target: tools}, [target without]; says which are skipped"""
+    tools, skipped = {}, []
+    for target in targets:
+        tools[target], why = find_tools(target, folder)
+        if tools[target] is None:
+            del tools[target]
+            skipped.append(target)
+            print("device_code.py: SKIPPED %s: it takes %s (%s)"
+                  % (target, TARGETS[target].wants, why), file=sys.stderr)
+    return tools, skipped
+
+
+def main(arguments=None):
+    options = parse(arguments)
+    jobs = int(os.environ.get("HEALCL_JOBS") or os.cpu_count())
+    with tempfile.TemporaryDirectory(prefix="healcl-device-code-") as folder:
+        try:
+            tools, skipped = find_all_tools(options.target or TARGETS, folder)
+            if not tools:
+                return 0
+            uses = launched(options.healcl or healcl_program(), options.device,
+                            options.transcripts, folder)
+            codes = compile_all(uses, tools, folder, jobs)
+            if options.markdown:
+                text = io.StringIO()
+                print_markdown(uses, codes, tools, skipped, options.transcripts, text)
+                write_markdown(options.markdown, text.getvalue())
+            elif not options.check:
+                print_text(uses, codes, tools)
+        except Failure as failure:
+            print("device_code.py: %s" % failure, file=sys.stderr)
+            return 2
+    if not options.check:
+        return 0
+    good = check(codes)
+    print("%d kernels on %s: %s" % (len(uses), " ".join(tools),
+                                    "all bars hold" if good else "bars are broken"))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
