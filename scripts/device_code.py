@@ -216,8 +216,13 @@ class Intel:
         return parse_intel(pathlib.Path(binaries[0]).read_bytes())
 
     def versions(self, tools):
-        told = re.search(r"\d+\.\d+\.\d+\S*", run([tools[0], "--version"]))
-        return ["ocloc " + told[0]] if told else ["ocloc"]
+        name = "OCL_DRIVER_VERSION"  # it becomes a file's
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run([tools[0], "query", name], cwd=folder)
+                return ["ocloc " + pathlib.Path(folder, name).read_text().strip("\0\n ")]
+            except (Failure, OSError):
+                return ["ocloc"]
 
 
 TARGETS = {target: vendor(target) for vendor, targets in (
