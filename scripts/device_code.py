@@ -591,6 +591,7 @@ def main(arguments=None):
         try:
             tools, skipped = find_all_tools(options.target or TARGETS, folder)
             if not tools:
+                print("device_code.py: NOTHING was looked at", file=sys.stderr)
                 return 0
             uses = launched(options.healcl or healcl_program(), options.device,
                             options.transcripts, folder)
@@ -607,8 +608,9 @@ def main(arguments=None):
     if not options.check:
         return 0
     good = check(codes)
-    print("%d kernels on %s: %s" % (len(uses), " ".join(tools),
-                                    "all bars hold" if good else "bars are broken"))
+    print("%d kernels on %s: %s%s" % (
+        len(uses), " ".join(tools), "all bars hold" if good else "bars are broken",
+        "; NOT on %s" % " ".join(skipped) if skipped else ""))
     return 0 if good else 1
 
 
