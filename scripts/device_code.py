@@ -216,8 +216,13 @@ class Intel:
         return parse_intel(pathlib.Path(binaries[0]).read_bytes())
 
     def versions(self, tools):
-        told = re.search(r"\d+\.\d+\.\d+\S*", run([tools[0], "--version"]))
-        return ["ocloc " + told[0]] if told else ["ocloc"]
+        name = "OCL_DRIVER_VERSION"  # it becomes a file's
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                run([tools[0], "query", name], cwd=folder)
+                return ["ocloc " + pathlib.Path(folder, name).read_text().strip("\0\n ")]
+            except (Failure, OSError):
+                return ["ocloc"]
 
 
 TARGETS = {target: vendor(target) for vendor, targets in (
@@ -586,6 +591,7 @@ def main(arguments=None):
         try:
             tools, skipped = find_all_tools(options.target or TARGETS, folder)
             if not tools:
+                print("device_code.py: NOTHING was looked at", file=sys.stderr)
                 return 0
             uses = launched(options.healcl or healcl_program(), options.device,
                             options.transcripts, folder)
@@ -602,8 +608,9 @@ def main(arguments=None):
     if not options.check:
         return 0
     good = check(codes)
-    print("%d kernels on %s: %s" % (len(uses), " ".join(tools),
-                                    "all bars hold" if good else "bars are broken"))
+    print("%d kernels on %s: %s%s" % (
+        len(uses), " ".join(tools), "all bars hold" if good else "bars are broken",
+        "; NOT on %s" % " ".join(skipped) if skipped else ""))
     return 0 if good else 1
 
 

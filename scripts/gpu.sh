@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What healcl does on a machine with a GPU, in at most 8 minutes. That machine needs the GPU's driver
+# and bash, nothing else: neither network nor cmake nor Python. Everything comes in a folder.
+#
+#   gpu.sh --pack FOLDER   here: builds healcl for it, with the libraries that it takes, an ICD loader
+#                          among them, and the bundled transcripts (and the good ones of
+#                          ../shared/conformance, or HEALCL_SHARED's, if it is there)
+#   FOLDER/gpu.sh [OUT]    there: devices, check, every transcript, bench, and compare with the CPU if
+#                          it has a driver; OUT, by default FOLDER/results, gets logs, JSON and page.html
+#
+# HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
+# failed or had no time left; OUT/summary.txt tells which.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+pack() { # FOLDER
+    local folder library
+    folder=$(realpath -m -- "$1")
+    cd "$here/.."
+    # shellcheck source=scripts/common.sh
+    . scripts/common.sh
+    # What is found beside the program is the program's alone: drivers take the system's.
+    cmake --preset release -B build/pack -D CMAKE_BUILD_RPATH="\$ORIGIN/lib" >/dev/null
+    cmake --build build/pack -j "$(jobs_count)"
+    mkdir -p "$folder/lib" "$folder/transcripts"
+    cp build/pack/healcl scripts/gpu.sh "$folder"
+    ldd build/pack/healcl | awk '$2 == "=>" { print $3 }' | while read -r library; do
+        case $library in
+        */libc.so.* | */libm.so.* | */libpthread.so.* | */libdl.so.*) ;; # glibc is the machine's
+        *) cp -L "$library" "$folder/lib" ;;
+        esac
+    done
+    cp transcripts/*.json transcripts/*.json.gz "$folder/transcripts"
+    library=${HEALCL_SHARED:-../shared}/conformance
+    if [ -d "$library" ]; then
+        mkdir -p "$folder/conformance"
+        find "$library" -name '*.json*' ! -name 'bad_*' -exec \
+            cp --no-preserve=mode -t "$folder/conformance" {} +
+    fi
+    echo "gpu.sh: $folder is packed: $(du -sh "$folder" | cut -f 1), for glibc $(
+        objdump -T build/pack/healcl | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1 | cut -d _ -f 2
+    ) and later"
+}
+
+# Where no driver is registered, as in containers that get one from outside, those that are known are.
+register_drivers() {
+    local library
+    compgen -G "/etc/OpenCL/vendors/*.icd" >/dev/null || [ -n "${OCL_ICD_VENDORS-}" ] && return
+    mkdir -p "$out/icd"
+    for library in $(ldconfig -p 2>/dev/null |
+        awk '/lib(nvidia-opencl|amdocl64|igdrcl|rusticl|RusticlOpenCL)\.so/ { print $NF }'); do
+        echo "$library" >"$out/icd/${library##*/}.icd"
+    done
+    export OCL_ICD_VENDORS=$out/icd
+}
+
+say() { printf '%s\n' "$*" | tee -a "$out/summary.txt"; }
+
+# step NAME SECONDS COMMAND...: at most so many of what is left; its output becomes NAME.txt.
+failed=0
+step() {
+    local name=$1 seconds=$2 start=$SECONDS code=0
+    shift 2
+    [ "$seconds" -le $((end - SECONDS)) ] || seconds=$((end - SECONDS))
+    if [ "$seconds" -le 0 ]; then
+        say "$name: no time was left"
+        failed=1
+        return
+    fi
+    timeout -k 5 "$seconds" "$@" >"$out/$name.txt" 2>&1 </dev/null || code=$?
+    case $code in
+    0) say "$name: good, in $((SECONDS - start)) s" ;;
+    124 | 137) say "$name: cut off after $((SECONDS - start)) s" ;;
+    *) say "$name: exit code $code after $((SECONDS - start)) s: $(tail -n 1 "$out/$name.txt")" ;;
+    esac
+    [ "$code" = 0 ] || failed=1
+}
+
+run_transcripts() {
+    local file bad=0 count=0
+    for file in "$here"/transcripts/*.json* "$here"/conformance/*.json*; do
+        [ -e "$file" ] || continue
+        count=$((count + 1))
+        echo "== ${file##*/}"
+        "$healcl" run -q -d "$device" --json "$out/runs/${file##*/}.run" "$file" || bad=$((bad + 1))
+    done
+    echo "$bad of $count transcripts failed"
+    [ "$bad" = 0 ]
+}
+
+measure() { # [OUT]
+    local cpu=() files=()
+    out=$(realpath -m -- "${1:-$here/results}")
+    end=$((SECONDS + ${GPU_SECONDS:-480}))
+    device=${HEALCL_DEVICE:-gpu}
+    healcl=$here/healcl
+    mkdir -p "$out/runs"
+    : >"$out/summary.txt"
+    export HEALCL_CACHE_DIR=$out/cache
+    mkdir -p "$HEALCL_CACHE_DIR"
+    register_drivers
+    say "$("$healcl" version | head -n 1), device $device, $(uname -srm)"
+    step devices 40 "$healcl" devices --measure --json "$out/devices.json"
+    export -f run_transcripts
+    export here healcl device out
+    step transcripts 110 bash -c run_transcripts
+    step check 100 "$healcl" check -d "$device" --quick --json "$out/check.json"
+    step bench 110 "$healcl" bench -d "$device" --json "$out/bench.json"
+    "$healcl" devices 2>/dev/null | grep -q ' cpu ' && cpu=(-d cpu)
+    [ "$device" != cpu ] || cpu=()
+    for file in recognizer encrypted_digits_toy encrypted_sentiment encrypted_sharpen ntt; do
+        files+=("$(echo "$here/transcripts/$file".json*)")
+    done
+    step compare 120 "$healcl" compare -d "$device" "${cpu[@]}" --repeat 3 --html "$out/page.html" \
+        --json "$out/compare.json" "${files[@]}"
+    rm -rf "$HEALCL_CACHE_DIR"
+    say "all of it: $SECONDS s, in $out"
+    return "$failed"
+}
+
+case ${1-} in
+--pack)
+    [ $# = 2 ] || { echo "usage: gpu.sh --pack FOLDER" >&2; exit 2; }
+    pack "$2"
+    ;;
+-*)
+    sed -n '3,/^set /s/^# \{0,1\}//p' "$0"
+    ;;
+*)
+    [ -x "$here/healcl" ] || { echo "gpu.sh: make a folder with --pack first" >&2; exit 2; }
+    measure "$@"
+    ;;
+esac
