@@ -216,8 +216,8 @@ KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
  * compilers turn into vectors. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
                              global const struct modulus *q, global const struct twiddle *inverses,
-                             uint moduli, long base_bits, long count, long out_stride, long a_stride,
-                             volatile global struct status *status)
+                             uint moduli, long base_bits, long count, long out_stride,
+                             long a_stride, volatile global struct status *status)
 {
     TAKE_SPACE(space);
     ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last are 0 */
