@@ -40,6 +40,25 @@ KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_
     count_dropped(status, dropped);
 }
 
+/* As digits, but of a single digit at a time, so that neighbours write neighbours. The space is
+ * out's. Operands: out, a, the digit's number. */
+KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits,
+                   long count, volatile global struct status *status)
+{
+    TAKE_SPACE(space);
+    uint dropped = 0;
+    ulong bits = (ulong)min(base_bits, 64L);
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            ulong digit = (ulong)POSITION(space, span, 2, i), bit = digit * bits;
+            ulong value = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
+            ulong rest = bit < 64 ? value >> bit : 0, low = low_bits(rest, (long)bits);
+            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)low;
+            dropped += digit + 1 == (ulong)count && rest != low;
+        }
+    count_dropped(status, dropped);
+}
+
 #if CHUNKS == 1
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
@@ -91,96 +110,114 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
 #endif
 
 #ifdef LIMBS
+/* A value's words, in private memory or, with IN_LOCAL, in a work-group's local memory: word i of
+ * all its work-items side by side. */
+#ifdef IN_LOCAL
+#define WORDS_MEMORY local
+#define COUNT(limbs) ((int)(limbs)) /* not known to compilers: some unroll what they know */
+enum { WORDS_STRIDE = LOCAL_SIZE };
+#else
+#define WORDS_MEMORY
+#define COUNT(limbs) LIMBS
+enum { WORDS_STRIDE = 1 };
+#endif
+
 /*
- * x in [0, q[0]*...*q[LIMBS-1]), which fits LIMBS words, of its residues, in [0, q[i]) each.
- * Mixed radix digits v, x = v0 + q0*(v1 + q1*(v2 + ...)), by H. L. Garner, "The residue number
- * system", 1959, then Horner's rule. inverses[i*LIMBS + j], i < j: q[i]^-1 mod q[j].
+ * Makes x in [0, q[0]*...*q[LIMBS-1]), which fits LIMBS words, of its residues, in [0, q[i]) each,
+ * in their place. Mixed radix digits v, x = v0 + q0*(v1 + q1*(v2 + ...)), by H. L. Garner, "The
+ * residue number system", 1959, then Horner's rule. inverses[i*LIMBS + j], i < j: q[i]^-1 mod q[j].
  */
-static inline void combine(ulong x[LIMBS], const ulong residues[LIMBS],
-                           global const struct modulus *q, global const struct twiddle *inverses)
+static inline void combine(int limbs, WORDS_MEMORY ulong *x, global const struct modulus *q,
+                           global const struct twiddle *inverses)
 {
-    ulong radix_digits[LIMBS];
-    for (int j = 0; j < LIMBS; j++) {
+    for (int j = 1; j < limbs; j++) {
         struct modulus modulus = q[j];
-        ulong v = residues[j];
+        ulong v = x[j * WORDS_STRIDE];
         for (int h = 0; h < j; h++) {
-            v = subtract_mod(v, residue_of((long)radix_digits[h], modulus), modulus.value);
-            v = multiply_twiddle(v, inverses[h * LIMBS + j], modulus.value);
+            v = subtract_mod(v, residue_of((long)x[h * WORDS_STRIDE], modulus), modulus.value);
+            v = multiply_twiddle(v, inverses[h * limbs + j], modulus.value);
         }
-        radix_digits[j] = v;
+        x[j * WORDS_STRIDE] = v;
     }
-    for (int word = 0; word < LIMBS; word++)
-        x[word] = 0;
-    for (int j = LIMBS - 1; j >= 0; j--) { /* x < 2^(63*(LIMBS-j)) */
-        ulong factor = q[j].value, carry = radix_digits[j];
-        for (int word = 0; word < LIMBS - j; word++) {
-            ulong low = x[word] * factor, high = mul_hi(x[word], factor);
-            x[word] = low + carry;
-            carry = high + (x[word] < low);
+    for (int j = limbs - 2; j >= 0; j--) { /* x/(q[0]*...*q[j]) is in the words behind digit j */
+        ulong factor = q[j].value, carry = x[j * WORDS_STRIDE];
+        for (int i = j; i < limbs; i++) {
+            ulong word = i + 1 < limbs ? x[(i + 1) * WORDS_STRIDE] : 0;
+            ulong low = word * factor, high = mul_hi(word, factor);
+            low += carry;
+            carry = high + (low < carry);
+            x[i * WORDS_STRIDE] = low;
         }
     }
 }
 
-/* Where a digit begins in LIMBS words. */
+/* Where a digit begins in so many limbs. */
 struct bit {
-    long word, shift; /* word is in [0, LIMBS], shift in [0, 63] */
+    long word, shift; /* word is in [0, limbs], shift in [0, 63] */
 };
 
 /* base_bits may be anything above 0: no sum of it may overflow. */
-static inline struct bit next_digit(struct bit bit, long base_bits)
+static inline struct bit next_digit(struct bit bit, long base_bits, int limbs)
 {
     long words = base_bits / 64;
     bit.shift += base_bits % 64;
     words += bit.shift / 64;
     bit.shift %= 64;
-    bit.word = words < LIMBS - bit.word ? bit.word + words : LIMBS;
+    bit.word = words < limbs - bit.word ? bit.word + words : limbs;
     return bit;
 }
 
 /*
  * out[l,i,r] = digit i of the value x with residues a[l,:,r]. The space is [l,r]; operands: out, a.
- * Limb strides of a, digit strides of out are given apart. q, inverses: see combine.
+ * Limb strides of a, digit strides of out are given apart. moduli: LIMBS. q, inverses:
+ * see combine.
  */
 KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
                      global const struct modulus *q, global const struct twiddle *inverses,
-                     long base_bits, long count, long out_stride, long a_stride,
+                     uint moduli, long base_bits, long count, long out_stride, long a_stride,
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
+    const int limbs = COUNT(moduli);
     uint dropped = 0;
+#ifdef IN_LOCAL
+    local ulong group_words[LIMBS * LOCAL_SIZE];
+    local ulong *x = group_words + get_local_id(0);
+#else
+    ulong x[LIMBS];
+#endif
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (count_t i = 0; i < span.length; i++) {
             long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
-            ulong x[LIMBS], residues[LIMBS];
-            for (int j = 0; j < LIMBS; j++)
-                residues[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
-            combine(x, residues, q, inverses);
+            for (int j = 0; j < limbs; j++)
+                x[j * WORDS_STRIDE] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
+            combine(limbs, x, q, inverses);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, out_at += out_stride) {
                 ulong value = 0;
-                if (bit.word < LIMBS) {
-                    value = x[bit.word] >> bit.shift;
-                    if (bit.shift > 0 && bit.word + 1 < LIMBS)
-                        value |= x[bit.word + 1] << (64 - bit.shift);
-                    bit = next_digit(bit, base_bits);
+                if (bit.word < limbs) {
+                    value = x[bit.word * WORDS_STRIDE] >> bit.shift;
+                    if (bit.shift > 0 && bit.word + 1 < limbs)
+                        value |= x[(bit.word + 1) * WORDS_STRIDE] << (64 - bit.shift);
+                    bit = next_digit(bit, base_bits, limbs);
                 }
                 AT(out, out_at) = (ELEMENT)low_bits(value, base_bits);
             }
-            bool rest = false;
-            for (long w = bit.word; w < LIMBS; w++)
-                rest = rest || (w == bit.word ? x[w] >> bit.shift : x[w]) != 0;
+            bool rest = bit.word < limbs && x[bit.word * WORDS_STRIDE] >> bit.shift != 0;
+            for (long word = bit.word + 1; word < limbs; word++)
+                rest = rest || x[word * WORDS_STRIDE] != 0;
             dropped += rest;
         }
     count_dropped(status, dropped);
 }
 
-#if CHUNKS == 1
+#if CHUNKS == 1 && !defined(IN_LOCAL)
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
                              global const struct modulus *q, global const struct twiddle *inverses,
-                             long base_bits, long count, long out_stride, long a_stride,
-                             volatile global struct status *status)
+                             uint moduli, long base_bits, long count, long out_stride,
+                             long a_stride, volatile global struct status *status)
 {
     TAKE_SPACE(space);
     ulong words[LIMBS + 1][DIGITS_BLOCK]; /* of all values of a block; the last are 0 */
@@ -193,10 +230,10 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
             int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
             for (int i = 0; i < values; i++) {
                 long at = POSITION(space, span, 1, first + i);
-                ulong x[LIMBS], residues[LIMBS];
+                ulong x[LIMBS];
                 for (int j = 0; j < LIMBS; j++)
-                    residues[j] = residue_of(WIDEN(a[at + j * a_stride]), q[j]);
-                combine(x, residues, q, inverses);
+                    x[j] = residue_of(WIDEN(a[at + j * a_stride]), q[j]);
+                combine(LIMBS, x, q, inverses);
                 for (int word = 0; word < LIMBS; word++)
                     words[word][i] = x[word];
             }
@@ -208,7 +245,7 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
                 for (int i = 0; i < values; i++)
                     to[i] =
                         (ELEMENT)((low[i] >> bit.shift | high[i] << 1 << (63 - bit.shift)) & mask);
-                bit = next_digit(bit, base_bits);
+                bit = next_digit(bit, base_bits, LIMBS);
             }
             for (int i = 0; i < values; i++) {
                 ulong rest = words[bit.word][i] >> bit.shift;

@@ -14,19 +14,24 @@ static inline long with_sign(ulong rest, bool negative)
 /* a*b, C remainder by p */
 static inline long compute_modmul(long a, long b, struct modulus p)
 {
-    ulong rest = multiply_mod(reduce(magnitude(a), p), magnitude(b), p);
-    return with_sign(rest, (a ^ b) < 0);
+    ulong size_a = magnitude(a), size_b = magnitude(b), scaled, rest;
+    divide_wide(size_a >> (64 - p.shift), size_a << p.shift, p, &scaled);
+    divide_wide(mul_hi(scaled, size_b), scaled * size_b, p, &rest);
+    return with_sign(rest >> p.shift, (a ^ b) < 0);
 }
 
 /* a, C remainder by p */
 static inline long compute_mod(long a, long b, struct modulus p)
 {
-    return with_sign(reduce(magnitude(a), p), a < 0);
+    ulong size = magnitude(a);
+    return with_sign(size < p.value ? size : reduce(size, p), a < 0);
 }
 
 /* a+b, C remainder by p */
 static inline long compute_modsum(long a, long b, struct modulus p)
 {
+    if ((ulong)a < p.value && (ulong)b < p.value)
+        return (long)add_mod((ulong)a, (ulong)b, p.value);
     ulong size_a = magnitude(a), size_b = magnitude(b);
     if ((a ^ b) < 0)
         return compute_mod(a + b, 0, p);
@@ -48,7 +53,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
     {                                                                                              \
         TAKE_SPACE(space);                                                                         \
         for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))     \
-            for (count_t i = 0; i < span.length; i++) {                                              \
+            for (count_t i = 0; i < span.length; i++) {                                            \
                 long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
                 long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
                 AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(               \
@@ -69,6 +74,20 @@ MODULAR(modmul)
 MODULAR(modsum)
 MODULAR(mod)
 MODULAR(modneg)
+
+/* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
+KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a), ulong factor,
+                       ulong quotient, ulong q, long b)
+{
+    TAKE_SPACE(space);
+    struct twiddle w = {factor, quotient};
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            long value = WIDEN(AT(a, POSITION(space, span, 1, i)));
+            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)with_sign(
+                multiply_twiddle(magnitude(value), w, q), (value ^ b) < 0);
+        }
+}
 
 /* out = |a|; the smallest value wraps. Operands: out, a. */
 KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))

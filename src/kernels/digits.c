@@ -55,9 +55,39 @@ MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const 
     return job_launch(&job, error);
 }
 
+static const char *lacks_digits(const struct step *step, const struct healcl_device *device)
+{
+    (void)device;
+    return layout_elements(&step->out->layout) > 0 ? NULL : "there are no digits";
+}
+
+MUST_CHECK static enum healcl_status launch_each_digit(struct launcher *self,
+                                                       const struct step *step,
+                                                       const struct variant *variant,
+                                                       struct healcl_error *error)
+{
+    const struct layout *out = &step->out->layout, *a = &step->in[0]->layout;
+    const int64_t count = out->shape[a->rank];
+    struct layout a_view = layout_insert_axis(a, a->rank, count, 0);
+    struct layout numbers = {.rank = out->rank};
+    struct job job;
+    numbers.stride[a->rank] = 1;
+    TRY(begin(&job, self, step, variant, error));
+    job.space = step_space(step, 0);
+    space_set_operand(&job.space, 1, &a_view);
+    space_set_operand(&job.space, 2, &numbers);
+    space_simplify(&job.space);
+    job_add_long(&job, step->value[0]);
+    job_add_long(&job, count);
+    job_add_written_table(&job, &self->status);
+    return job_launch(&job, error);
+}
+
 static const struct variant digits_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
+    {"each", VARIANT_LOCAL, lacks_digits, launch_each_digit, OVER_ANY_VIEW, "digits/digits",
+     "digits_each", "cl/digits/digits.cl", "any digits"},
     {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
      "cl/digits/digits.cl", "anything"},
 };
@@ -67,14 +97,14 @@ const struct family family_digits = FAMILY_OF(digits, digits, digits_variants);
 /* ---------------------------------------------------------------- digits of the full modulus */
 
 /*
- * What work-items of digits_full_q keep in private arrays for each modulus: three words, and where
- * they take blocks of values as vectors one for each of these. Some devices have these on a
- * thread's stack, for a whole work-group.
+ * What work-items of digits_full_q keep in arrays for each modulus: a word, and where they take
+ * blocks of values as vectors one for each of these. Some devices have private ones on a thread's
+ * stack, for a whole work-group.
  */
 enum {
     MODULI_MAX = 1 << 15,
     PRIVATE_BYTES_MAX = 1 << 20,
-    PRIVATE_BYTES = 3 * sizeof(uint64_t),
+    PRIVATE_BYTES = sizeof(uint64_t),
     PRIVATE_BYTES_VECTORS = PRIVATE_BYTES + DIGITS_BLOCK * sizeof(uint64_t)
 };
 
@@ -101,7 +131,25 @@ static const char *lacks_full_q_vectors(const struct step *step, const struct he
     return space.operand[0].stride[space.rank - 1] == 1 ? NULL : "values are not in order";
 }
 
-/* In work-groups of one where private arrays are long. */
+/* The most work-items whose words fit so many bytes together: a power of two, or 0. */
+static size_t local_size_for(const struct step *step, const struct healcl_device *device,
+                             uint64_t bytes)
+{
+    size_t local_size = device->tuning.local_size;
+    uint64_t words = (uint64_t)step->in[0]->layout.shape[1];
+    while (local_size > bytes / sizeof(uint64_t) / words)
+        local_size /= 2;
+    return local_size;
+}
+
+static const char *lacks_full_q_local(const struct step *step, const struct healcl_device *device)
+{
+    return local_size_for(step, device, device->info.local_memory_bytes) > 0
+               ? NULL
+               : "there are too many moduli for local memory";
+}
+
+/* In work-groups whose words fit the memory that they lie in. */
 MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const struct step *step,
                                                    const struct variant *variant,
                                                    struct healcl_error *error)
@@ -121,21 +169,28 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
     job.space = space_of_full_q(step);
     job_add_table(&job, q);
     job_add_table(&job, inverses);
+    job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
     job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
     job_add_written_table(&job, &self->status);
-    int64_t most =
-        PRIVATE_BYTES_MAX / (int64_t)PRIVATE_BYTES / (int64_t)self->device->tuning.local_size;
-    return variant->shape == VARIANT_VECTORS || k > most ? job_launch_alone(&job, error)
-                                                         : job_launch(&job, error);
+    if (variant->shape == VARIANT_VECTORS)
+        return job_launch_alone(&job, error);
+    uint64_t bytes = PRIVATE_BYTES_MAX;
+    if (variant->shape == VARIANT_LOCAL) {
+        job_define(&job, "IN_LOCAL", "");
+        bytes = self->device->info.local_memory_bytes;
+    }
+    return job_launch_of(&job, local_size_for(step, self->device, bytes), error);
 }
 
 static const struct variant full_q_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS,
      "digits/digits", "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
+    {"local", VARIANT_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+     "digits_full_q", "cl/digits/digits.cl", "moduli that local memory holds"},
     {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };

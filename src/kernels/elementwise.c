@@ -2,6 +2,8 @@
  * cl/modular/interleaved.cl. */
 #include "kernels/kernels.h"
 
+__extension__ typedef unsigned __int128 uint128;
+
 struct elementwise_kernel {
     const char *table, *tensor;        /* for moduli in a table, and in a tensor */
     const char *vectors, *interleaved; /* in cl/vectors.cl */
@@ -218,6 +220,37 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     return job_launch(&job, error);
 }
 
+/* ---------------------------------------------------------------- one factor */
+
+static const char *lacks_constant(const struct step *step, const struct healcl_device *device)
+{
+    (void)device;
+    bool has_one = step->kind == STEP_MODMUL && is_scalar(step, 0) != is_scalar(step, 1);
+    return has_one && is_scalar(step, 2) ? NULL : "factor and modulus are no scalars";
+}
+
+/* With Shoup's quotient, see struct twiddle. The plan has checked that the modulus is above 0. */
+MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
+{
+    int a = is_scalar(step, 0);
+    int64_t b = scalar_value(step, 1 - a);
+    uint64_t q = (uint64_t)scalar_value(step, 2);
+    uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % q;
+    struct job job;
+    TRY(job_begin(&job, self, step, variant, 0, error));
+    TRY(job_add_input(&job, step->in[a], error));
+    job.space = step_space(step, 0);
+    space_set_operand(&job.space, 1, &step->in[a]->layout);
+    space_simplify(&job.space);
+    job_add_long(&job, (int64_t)factor);
+    job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
+    job_add_long(&job, (int64_t)q);
+    job_add_long(&job, b);
+    return job_launch(&job, error);
+}
+
 static const struct variant elementwise_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS, "vectors",
      NULL, "cl/modular/vectors.cl",
@@ -225,6 +258,8 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
      "vectors", NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
+    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
+     "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
     {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
     {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,

@@ -185,8 +185,7 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
     return device_launch(job->launcher->device, &job->launch, error);
 }
 
-MUST_CHECK static enum healcl_status launch_elements(struct job *job, size_t local_size,
-                                                     struct healcl_error *error)
+enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     const struct healcl_device *device = job->launcher->device;
     uint64_t elements = job->space.end - job->space.first;
@@ -212,12 +211,12 @@ MUST_CHECK static enum healcl_status launch_elements(struct job *job, size_t loc
 
 enum healcl_status job_launch(struct job *job, struct healcl_error *error)
 {
-    return launch_elements(job, job->launcher->device->tuning.local_size, error);
+    return job_launch_of(job, job->launcher->device->tuning.local_size, error);
 }
 
 enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error)
 {
-    return launch_elements(job, 1, error);
+    return job_launch_of(job, 1, error);
 }
 
 enum healcl_status job_launch_groups(struct job *job, uint64_t groups, size_t local_size,

@@ -47,6 +47,10 @@ int64_t job_rounds_max(const struct launcher *self);
  * loops as often as that takes; also of job_launch_groups. */
 MUST_CHECK enum healcl_status job_launch(struct job *job, struct healcl_error *error);
 
+/* The same in work-groups of local_size work-items. */
+MUST_CHECK enum healcl_status job_launch_of(struct job *job, size_t local_size,
+                                            struct healcl_error *error);
+
 /* The same in work-groups of one, for work-items with large private arrays: PoCL keeps those of a
  * whole group on a thread's stack. */
 MUST_CHECK enum healcl_status job_launch_alone(struct job *job, struct healcl_error *error);

@@ -72,7 +72,7 @@ static const struct {
                "masked at once\n"
                "    out [d0..d15][d0..d15] ...\n"},
     {"digits_full_q",
-     "    a   [l,k,r] -> the words of 64 values, by mixed radix, in private memory\n"
+     "    a   [l,k,r] -> the words of 64 values, by mixed radix, in private or local memory\n"
      "    out [l,i,r]: one digit of all 64 values after the other, shifted and masked\n"},
     {"gather",
      "    rows: a work-item touches a whole row of a, in order, then takes from it by indices\n"},

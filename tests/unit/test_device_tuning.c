@@ -98,7 +98,7 @@ static void shapes_emulated_gpus_as_gpus(void **state)
     assert_true(device_emulates_gpu(&info));
     struct device_tuning tuning = tuning_default(&info);
     assert_int_equal(tuning.elements_per_item, 1);
-    assert_int_equal(tuning.variants[FAMILY_elementwise], VARIANT_GENERAL);
+    assert_int_equal(tuning.variants[FAMILY_gather], VARIANT_GENERAL);
     assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_LOCAL);
     info.double_width = 8;
     assert_false(device_emulates_gpu(&info));

@@ -120,11 +120,39 @@ static void sums(void **state)
                 check_sums(dtypes[d], lengths[i], k);
 }
 
+/* Products by one factor of either sign, modulo one number, at the ends of their ranges. */
+static void one_factor(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct script script = {0};
+        const int64_t most = d == 0 ? INT32_MAX : INT64_MAX, three = 3;
+        const int64_t moduli[] = {1, 2, 97, most / 2, most - 1, most};
+        const int64_t factors[] = {-most - 1, -most, -12345, -1, 0, 1, 98, most - 1, most};
+        script_upload(&script, "ends", dtypes[d], 1, &three, VALUES(-most - 1, most, most - 1));
+        upload(&script, "a", dtypes[d], 3, VALUES(5, 7, 3));
+        upload(&script, "out", dtypes[d], 3, VALUES(7, 5, 3));
+        upload(&script, "products", dtypes[d], 1, &three);
+        call(&script, "turned", "moveaxis", "a 0 1");
+        for (size_t i = 0; i < sizeof moduli / sizeof *moduli; i++)
+            for (size_t j = 0; j < sizeof factors / sizeof *factors; j++) {
+                call(&script, NULL, "modmul_tcc", "turned %" PRId64 " %" PRId64 " out", factors[j],
+                     moduli[i]);
+                script_download(&script, "out");
+                call(&script, NULL, "modmul_tcc", "ends %" PRId64 " %" PRId64 " products",
+                     factors[j], moduli[i]);
+                script_download(&script, "products");
+            }
+        expect_same(&script, dtype_name(dtypes[d]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(components),
         cmocka_unit_test(sums),
+        cmocka_unit_test(one_factor),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
