@@ -109,7 +109,8 @@ struct self_test_counters {
 #if CHUNKS == 1
 #define BUFFER(type, name) global type *name##0
 #ifdef NARROW /* so that compilers know that offsets in bytes have 32 bits */
-#define AT(name, i) (name##0 [(uint)(i) & 0xffffffffu / (uint)sizeof(*name##0)])
+#define NARROW_MASK(size) (0xffffffffu / (uint)(size))
+#define AT(name, i) (name##0 [(uint)(i)&NARROW_MASK(sizeof(*name##0))])
 #else
 #define AT(name, i) (name##0 [i])
 #endif
@@ -209,14 +210,15 @@ static inline struct span first_span(const struct space *space)
     span.linear = first + item * (count_t)space->elements_per_item;
     span.left = span.linear < end ? min((count_t)space->elements_per_item, end - span.linear) : 0;
 #endif
-    UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+    for (uint k = 0; k < SPACE_OPERANDS; k++)
         span.position[k] = (place_t)space->operand[k].offset;
     count_t rest = span.linear;
-    UNROLL for (uint axis = RANK(*space); axis-- > 0;) {
+    UNROLL for (uint axis = RANK(*space); axis-- > 0;)
+    {
         count_t next = axis > 0 ? divide_by_axis(rest, space, axis) : 0;
         span.index[axis] = rest - next * (count_t)space->shape[axis];
         rest = next;
-        UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+        for (uint k = 0; k < SPACE_OPERANDS; k++)
             span.position[k] += (place_t)span.index[axis] * (place_t)space->operand[k].stride[axis];
     }
 #ifdef THIN
@@ -244,14 +246,15 @@ static inline void next_span(const struct space *space, struct span *span)
     uint last = RANK(*space) - 1;
     count_t back = span->index[last];
     span->index[last] = 0;
-    UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+    for (uint k = 0; k < SPACE_OPERANDS; k++)
         span->position[k] -= (place_t)back * (place_t)space->operand[k].stride[last];
-    UNROLL for (uint axis = last; axis-- > 0;) {
+    UNROLL for (uint axis = last; axis-- > 0;)
+    {
         bool carries = ++span->index[axis] == (count_t)space->shape[axis];
         place_t steps = carries ? (place_t)(1 - space->shape[axis]) : 1;
         if (carries)
             span->index[axis] = 0;
-        UNROLL for (uint k = 0; k < SPACE_OPERANDS; k++)
+        for (uint k = 0; k < SPACE_OPERANDS; k++)
             span->position[k] += steps * (place_t)space->operand[k].stride[axis];
         if (!carries)
             break;
