@@ -198,10 +198,10 @@ static inline count_t divide_by_axis(count_t a, const struct space *space, uint 
 #endif
 }
 
-static inline struct span first_span(const struct space *space)
+/* That of a work-item, or of what else the space's elements are for. */
+static inline struct span span_at(const struct space *space, count_t item)
 {
     struct span span;
-    count_t item = (count_t)get_group_id(0) * LOCAL_SIZE + (count_t)get_local_id(0);
     count_t first = (count_t)space->first, end = (count_t)space->end;
 #ifdef THIN
     span.linear = first + item;
@@ -228,6 +228,11 @@ static inline struct span first_span(const struct space *space)
     span.length = min(span.left, (count_t)space->shape[last] - span.index[last]);
 #endif
     return span;
+}
+
+static inline struct span first_span(const struct space *space)
+{
+    return span_at(space, (count_t)get_group_id(0) * LOCAL_SIZE + (count_t)get_local_id(0));
 }
 
 static inline void next_span(const struct space *space, struct span *span)

@@ -45,6 +45,9 @@ enum { SUM_COLUMNS = 64, SUM_ROWS = 64, SUM_TERMS = 1 << 30 };
 /* cl/modular/interleaved.cl: groups of one, two or four elements in a block of a work-item's. */
 enum { INTERLEAVED_GROUPS = 512 };
 
+/* cl/copy/local.cl: of a tile, less what pads its rows, which is at most half as much. */
+enum { COPY_TILE_BYTES = 8192 };
+
 /* cl/digits/digits.cl: values whose digits fit the first cache. */
 enum { DIGITS_BLOCK = 64 };
 

@@ -1,5 +1,6 @@
 /* Copies, fills and absolute values: cl/copy/general.cl, cl/modular/general.cl, cl/copy/lines.cl,
- * cl/copy/tiles.cl. */
+ * cl/copy/tiles.cl, cl/copy/local.cl. */
+#include "core/numbers.h"
 #include "kernels/kernels.h"
 
 static struct space space_of(const struct step *step)
@@ -161,6 +162,59 @@ MUST_CHECK static enum healcl_status launch_tiles(struct launcher *self, const s
     return job_launch(&job, error);
 }
 
+/* ---------------------------------------------------------------- turned in local memory */
+
+static const char *lacks_turned(const struct step *step, const struct healcl_device *device)
+{
+    struct space space = space_of(step);
+    if (space.end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
+        return "there are too many elements, or too little local memory";
+    if (!order_for_tiles(&space))
+        return "there are few elements, or they are not in order in out";
+    const int64_t *in = &space.operand[COPY_IN].stride[space.rank - 2];
+    return in[1] > 1 && in[0] > 0 && in[0] < in[1] ? NULL : "in lies in the same order as out";
+}
+
+/* The least power of two that is at least size, up to 2^most: its log2. */
+static uint32_t log2_up_to(int64_t size, uint32_t most)
+{
+    uint32_t log2 = 0;
+    while (log2 < most && size > (int64_t)1 << log2)
+        log2++;
+    return log2;
+}
+
+/* Tiles are square, or where planes are not as high or wide as that, long. */
+MUST_CHECK static enum healcl_status launch_turned(struct launcher *self, const struct step *step,
+                                                   const struct variant *variant,
+                                                   struct healcl_error *error)
+{
+    struct job job;
+    TRY(begin(&job, self, step, variant, error));
+    struct space *space = &job.space;
+    (void)order_for_tiles(space);
+    uint32_t x = space->rank - 1, y = space->rank - 2;
+    int64_t all_height = space->shape[y], all_width = space->shape[x];
+    uint64_t elements = COPY_TILE_BYTES / dtype_size(step->out->storage->dtype);
+    uint32_t log2_tile = log2_of(elements);
+    uint32_t log2_width = log2_up_to(all_width, log2_tile / 2);
+    uint32_t log2_height = log2_up_to(all_height, log2_tile - log2_width);
+    log2_width = log2_up_to(all_width, log2_tile - log2_height);
+    job_add_uint(&job, log2_height);
+    job_add_uint(&job, log2_width);
+    job_add_uint(&job, (uint32_t)all_height);
+    job_add_uint(&job, (uint32_t)all_width);
+    job_add_long(&job, space->operand[COPY_OUT].stride[y]);
+    job_add_long(&job, space->operand[COPY_IN].stride[y]);
+    job_add_long(&job, space->operand[COPY_IN].stride[x]);
+    space_divide_axis(space, y, (int64_t)1 << log2_height);
+    space_divide_axis(space, x, (int64_t)1 << log2_width);
+    space->elements_per_item = 1;
+    size_t local_size = self->device->tuning.local_size;
+    job.rounds = 2 * (elements / local_size + 1);
+    return job_launch_groups(&job, space->end, local_size, error);
+}
+
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
@@ -173,6 +227,9 @@ static const struct variant fill_variants[] = {
 static const struct variant copy_variants[] = {
     {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
+    {"turned", VARIANT_LOCAL, lacks_turned, launch_turned,
+     1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_turned",
+     "cl/copy/local.cl", "in lies in another order than out"},
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
     {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "copy",
