@@ -112,8 +112,8 @@ measure() { # [OUT]
     for file in recognizer encrypted_digits_toy encrypted_sentiment encrypted_sharpen ntt; do
         files+=("$(echo "$here/transcripts/$file".json*)")
     done
-    step compare 120 "$healcl" compare -d "$device" "${cpu[@]}" --repeat 3 --html "$out/page.html" \
-        --json "$out/compare.json" "${files[@]}"
+    step compare "$((end - SECONDS))" "$healcl" compare --no-measure -d "$device" "${cpu[@]}" \
+        --repeat 3 --html "$out/page.html" --json "$out/compare.json" "${files[@]}"
     rm -rf "$HEALCL_CACHE_DIR"
     say "all of it: $SECONDS s, in $out"
     return "$failed"
