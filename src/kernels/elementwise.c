@@ -236,7 +236,7 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
 {
     int a = is_scalar(step, 0);
     int64_t b = scalar_value(step, 1 - a);
-    uint64_t q = (uint64_t)scalar_value(step, 2);
+    uint64_t q = (uint64_t)step->in[2]->storage->scalars[step->in[2]->layout.offset];
     uint64_t factor = (b < 0 ? 0 - (uint64_t)b : (uint64_t)b) % q;
     struct job job;
     TRY(job_begin(&job, self, step, variant, 0, error));
