@@ -196,7 +196,7 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
                                     const struct variant *variant, struct healcl_error *error)
 {
     struct transform transform;
-    struct tiling tiling = {.stages = 0};
+    struct tiling tiling = {.rows = 1};
     (void)find_tiling(&tiling, step, self->device); /* there is one */
     TRY(transform_init(self, step, variant, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
