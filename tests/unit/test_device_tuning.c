@@ -14,6 +14,7 @@ static int set_up(void **state)
 {
     device_set_up(state);
     unsetenv("HEALCL_VARIANT");
+    unsetenv("HEALCL_AS");
     strcpy(directory, "/tmp/healcl_test_XXXXXX");
     if (!mkdtemp(directory))
         return -1;

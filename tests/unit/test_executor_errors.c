@@ -394,14 +394,15 @@ static void loops_end(void **state)
 {
     (void)state;
     struct script script = {0};
+    struct device_tuning tuning = device->tuning;
+    device->tuning.variants[FAMILY_digits] = VARIANT_GENERAL;
+    device->tuning.variants[FAMILY_transform] = VARIANT_GENERAL;
+    device->tuning.transform_local_size = 1;
     script_call(&script, "a", "zeros", "(2,3) :int64");
     script_call(&script, "out", "zeros", "(2,3,5000) :int64");
     script_call(&script, "out", "apply_g_decomp", "a 5000 1 out");
     expect_loops_to_end(&script, "entry 2 (apply_g_decomp): 5128 rounds of loops in one work-item, "
                                  "but on this device loops end after 5000");
-    struct device_tuning tuning = device->tuning;
-    device->tuning.variants[FAMILY_transform] = VARIANT_GENERAL;
-    device->tuning.transform_local_size = 1;
     add_transform(&script, "(1,1024,1,1) :int64", "(1,1024) :int64");
     expect_loops_to_end(&script, "entry 3 (ntt): 5140 rounds of loops in one work-item, but on "
                                  "this device loops end after 5000");

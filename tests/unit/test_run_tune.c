@@ -11,6 +11,7 @@ static struct tune_report report; /* large */
 static int set_up(void **state)
 {
     unsetenv("HEALCL_VARIANT");
+    unsetenv("HEALCL_AS");
     return device_set_up(state);
 }
 
