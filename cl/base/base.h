@@ -7,7 +7,7 @@
  *   CHUNKS        how many device buffers a storage argument is made of: 1 or 4
  *   CHUNK_SHIFT   with 4 of them, log2 of the bytes in each but the last
  *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
- *   NARROW        with AXES: every buffer ends within its first 2^32 bytes
+ *   NARROW        with AXES: every storage is one buffer of less than 2^32 bytes
  *   THIN          with AXES: a work-item takes one element
  */
 #ifndef HEALCL_CL_BASE_H

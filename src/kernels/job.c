@@ -137,13 +137,13 @@ int64_t job_rounds_max(const struct launcher *self)
     return limit > 0 ? (int64_t)(limit / 2) : INT64_MAX;
 }
 
-/* Whether every buffer ends within its first 2^32 bytes. */
+/* Whether every buffer is one chunk of less than 2^32 bytes. */
 static bool is_narrow(const struct launch *launch)
 {
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct launch_argument *argument = &launch->arguments[i];
         const struct buffer *buffer = argument->buffer ? argument->buffer : argument->table;
-        if (buffer && buffer->bytes > UINT32_MAX)
+        if (buffer && (buffer->chunk_count > 1 || buffer->bytes > UINT32_MAX))
             return false;
     }
     return true;
