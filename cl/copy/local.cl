@@ -9,9 +9,9 @@
  * all_height * all_width has along the last two axes, y and x, or what is left of it; one for a
  * work-group. out has stride 1 along x, and in lies closest along y. Operands: out, in.
  */
-KERNEL copy_turned(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in), uint log2_height,
-                   uint log2_width, uint all_height, uint all_width, long out_y, long in_y,
-                   long in_x)
+KERNEL copy_transpose(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in),
+                      uint log2_height, uint log2_width, uint all_height, uint all_width,
+                      long out_y, long in_y, long in_x)
 {
     TAKE_SPACE(space);
     enum { ELEMENTS = COPY_TILE_BYTES / sizeof(ELEMENT) };

@@ -1,7 +1,7 @@
 /*
  * Copies between views whose elements lie in different orders, for devices with caches and wide
  * vectors: in blocks that fit the first cache, so that each line of memory is read once and written
- * once, and there in tiles that are turned in registers. ELEMENT: char, int or long.
+ * once, and there in tiles that are transposed in registers. ELEMENT: char, int or long.
  */
 #ifndef ELEMENT
 #error "ELEMENT is not given"

@@ -162,9 +162,9 @@ MUST_CHECK static enum healcl_status launch_tiles(struct launcher *self, const s
     return job_launch(&job, error);
 }
 
-/* ---------------------------------------------------------------- turned in local memory */
+/* ---------------------------------------------------------------- transposed in local memory */
 
-static const char *lacks_turned(const struct step *step, const struct healcl_device *device)
+static const char *lacks_transpose(const struct step *step, const struct healcl_device *device)
 {
     struct space space = space_of(step);
     if (space.end > INT32_MAX || device->info.local_memory_bytes < COPY_TILE_BYTES * 3 / 2)
@@ -185,9 +185,10 @@ static uint32_t log2_up_to(int64_t size, uint32_t most)
 }
 
 /* Tiles are square, or where planes are not as high or wide as that, long. */
-MUST_CHECK static enum healcl_status launch_turned(struct launcher *self, const struct step *step,
-                                                   const struct variant *variant,
-                                                   struct healcl_error *error)
+MUST_CHECK static enum healcl_status launch_transpose(struct launcher *self,
+                                                      const struct step *step,
+                                                      const struct variant *variant,
+                                                      struct healcl_error *error)
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));
@@ -227,8 +228,8 @@ static const struct variant fill_variants[] = {
 static const struct variant copy_variants[] = {
     {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
-    {"turned", VARIANT_LOCAL, lacks_turned, launch_turned,
-     1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_turned",
+    {"transpose", VARIANT_LOCAL, lacks_transpose, launch_transpose,
+     1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "in lies in another order than out"},
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},

@@ -46,7 +46,7 @@ static const struct {
      "    in  [l,n,r,k]: neighbours along k   tiles: blocks of 16 KiB of both that fit the first "
      "cache\n"
      "    out [l,r,k,n]: neighbours along n   lines: whole cache lines, stored past the caches\n"
-     "                                    turned: tiles of 8 KiB through local memory\n"},
+     "                                    transpose: tiles of 8 KiB through local memory\n"},
     {"axis_modsum",
      "    a   term 0 [c0 c1 c2 ... c63]   vectors: the sums of 64 vectors of columns stay in the "
      "first\n"
