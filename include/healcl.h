@@ -37,6 +37,7 @@ enum healcl_status {
     HEALCL_REFUSED,   /* the transcript is malformed, or its data break an operation's rules */
     HEALCL_DEVICE,    /* the device or OpenCL failed */
     HEALCL_NO_MEMORY, /* the host ran out of memory */
+    HEALCL_CANCELLED, /* somebody has asked for that */
 };
 
 struct healcl_error {
@@ -82,7 +83,46 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,
                                                             struct healcl_transcript **transcript,
                                                             struct healcl_error *error);
+
+/* The same of a transcript in memory, of length bytes, packed or not. data belongs to the caller,
+ * and stays as it is until the transcript is closed. */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open_memory(
+    const void *data, size_t length, const struct healcl_limits *limits,
+    struct healcl_transcript **transcript, struct healcl_error *error);
 void healcl_transcript_close(struct healcl_transcript *transcript);
+
+/* Element types of tensors: two's complement, in the host's byte order. */
+enum healcl_dtype {
+    HEALCL_INT8,
+    HEALCL_INT32,
+    HEALCL_INT64,
+};
+
+/* A tensor that a transcript uploads or downloads. All of it belongs to the transcript. */
+struct healcl_tensor_info {
+    const char *name; /* of the device's tensor: digits, or text in double quotes */
+    size_t entry;     /* its entry of the transcript, counted from 0 */
+    size_t segment;   /* counted from 0 */
+    enum healcl_dtype dtype;
+    uint32_t rank;
+    const int64_t *shape; /* rank sizes */
+    size_t bytes;         /* of its elements, packed */
+    bool has_data;        /* an input comes with data; a result, with the expected tensor */
+};
+
+/* Inputs: the uploads of at least one element; results: all downloads. Both in the transcript's
+ * order; their numbers, from 0, are what sessions call them. *count is 0 for a transcript that is
+ * NULL. */
+const struct healcl_tensor_info *healcl_transcript_inputs(
+    const struct healcl_transcript *transcript, size_t *count);
+const struct healcl_tensor_info *healcl_transcript_results(
+    const struct healcl_transcript *transcript, size_t *count);
+
+/* The number of segments, and the name of one: "" for operations outside of any; NULL beyond the
+ * last. */
+size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript);
+const char *healcl_transcript_segment_name(const struct healcl_transcript *transcript,
+                                           size_t segment);
 
 /* ---------------------------------------------------------------- devices */
 
@@ -204,6 +244,132 @@ HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *
                                                 struct healcl_report **report,
                                                 struct healcl_error *error);
 void healcl_report_free(struct healcl_report *report);
+
+/* ---------------------------------------------------------------- sessions */
+
+/*
+ * A session is a planned transcript on a device that runs again and again, with the caller's inputs
+ * in the place of the file's:
+ *
+ *     healcl_session_open(transcript, device, NULL, &session, &error);
+ *     for (each request) {
+ *         healcl_session_bind(session, input, image, &error);
+ *         healcl_session_run(session, &error);
+ *         healcl_session_read(session, result, answer, sizeof answer, &error);
+ *     }
+ *     healcl_session_close(session);
+ *
+ * What was uploaded stays on the device from run to run: keys, tables and weights. Only inputs that
+ * are bound are uploaded again, and those that an operation writes to.
+ *
+ * Threads: one at a time for each session, but any thread may cancel; several sessions may run at
+ * the same time, on one device too. Each has queues and kernels of its own there; on devices whose
+ * queues cannot work at the same time they take turns, a segment each. A run that was started in
+ * the background goes on in a thread of the session's: until it is waited for, other functions than
+ * ..._poll, ..._wait and ..._cancel return HEALCL_USAGE.
+ */
+struct healcl_session;
+
+struct healcl_session_options {
+    bool keep_nothing; /* upload every input in every run; healcl_session_keep changes it for one */
+};
+
+/*
+ * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
+ * this returns, device belong to the caller; the transcript is closed after the session, the device
+ * may be before. options may be NULL.
+ * Errors: HEALCL_REFUSED for tensors larger than the device can hold, HEALCL_DEVICE,
+ * HEALCL_NO_MEMORY.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
+    const struct healcl_transcript *transcript, struct healcl_device *device,
+    const struct healcl_session_options *options, struct healcl_session **session,
+    struct healcl_error *error);
+/* Waits for what runs in the background. */
+void healcl_session_close(struct healcl_session *session);
+
+/*
+ * Takes an input's elements from data, as many bytes as healcl_transcript_inputs says, packed and
+ * in C order, from the next run on; NULL: from the file again. They are read in each run, and
+ * belong to the caller. Errors: HEALCL_USAGE where there is no such input.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_bind(struct healcl_session *session,
+                                                         size_t input, const void *data,
+                                                         struct healcl_error *error);
+
+/* Whether an input that is not bound stays on the device from run to run. One that an operation
+ * writes to never does. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *session,
+                                                         size_t input, bool keep,
+                                                         struct healcl_error *error);
+
+/* Runs all segments. Errors: as healcl_run, and HEALCL_CANCELLED; HEALCL_REFUSED for an input
+ * without data. After an error the next run begins with the first segment. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
+                                                        struct healcl_error *error);
+
+/*
+ * Runs count segments from number first on, on what those before them have left. Segments that ran
+ * already can run again, as long as what they read is still there: HEALCL_USAGE where a later
+ * segment has written to a tensor of an earlier one, or freed it; or where those before first have
+ * not run.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_run_segments(struct healcl_session *session,
+                                                                 size_t first, size_t count,
+                                                                 struct healcl_error *error);
+
+/* The same in the background. done, which may be NULL, is called there once the run has ended; it
+ * may read results, and calls no other function of the session. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_start(
+    struct healcl_session *session, size_t first, size_t count,
+    void (*done)(void *context, enum healcl_status status), void *context,
+    struct healcl_error *error);
+
+/* Whether nothing runs in the background. */
+bool healcl_session_poll(struct healcl_session *session);
+
+/* Waits for what was started, and returns what became of it. HEALCL_USAGE where nothing was. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
+                                                         struct healcl_error *error);
+
+/* Ends the run that goes on, before its next operation, with HEALCL_CANCELLED. Does nothing where
+ * none does. */
+void healcl_session_cancel(struct healcl_session *session);
+
+/* Writes a result to memory of the caller's, packed and in C order, as soon as it is there, in each
+ * run from the next one on; NULL: to the session's own again. memory has room for as many bytes as
+ * healcl_transcript_results says. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_receive(struct healcl_session *session,
+                                                            size_t result, void *memory,
+                                                            struct healcl_error *error);
+
+/* The elements of a result, packed and in C order: where healcl_session_receive says, or in memory
+ * of the session's, until its next run. HEALCL_USAGE where its segment has not run. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_map(struct healcl_session *session,
+                                                        size_t result, const void **data,
+                                                        struct healcl_error *error);
+
+/* Copies them. bytes: exactly those of the result. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_read(struct healcl_session *session,
+                                                         size_t result, void *memory, size_t bytes,
+                                                         struct healcl_error *error);
+
+/* Compares them with the tensor that the transcript expects: *different elements differ, of another
+ * shape all. HEALCL_USAGE where it expects none. */
+HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_session *session,
+                                                            size_t result, uint64_t *different,
+                                                            struct healcl_error *error);
+
+/* Of the last run, and of the session. */
+struct healcl_session_facts {
+    uint64_t runs;           /* that have ended well */
+    uint64_t nanoseconds;    /* of the last one, from its beginning to its last result */
+    uint64_t bytes_uploaded; /* in it, of inputs */
+    uint64_t dropped_digits; /* values with gadget digits beyond g_exp */
+    uint64_t device_bytes;   /* allocated on the device now, by this session */
+};
+
+struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,8 @@ int exit_code(enum healcl_status status)
     case HEALCL_USAGE: return EXIT_USAGE;
     case HEALCL_REFUSED: return EXIT_REFUSED;
     case HEALCL_DEVICE:
-    case HEALCL_NO_MEMORY: return EXIT_DEVICE;
+    case HEALCL_NO_MEMORY:
+    case HEALCL_CANCELLED: return EXIT_DEVICE;
     }
     return EXIT_DEVICE;
 }

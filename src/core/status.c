@@ -23,6 +23,7 @@ const char *healcl_status_name(enum healcl_status status)
     case HEALCL_REFUSED: return "refused";
     case HEALCL_DEVICE: return "device";
     case HEALCL_NO_MEMORY: return "no memory";
+    case HEALCL_CANCELLED: return "cancelled";
     }
     return "unknown";
 }

@@ -30,6 +30,13 @@ __attribute__((format(printf, 2, 3))) void error_prefix(struct healcl_error *err
 
 #define REFUSE(error, ...) FAIL(error, HEALCL_REFUSED, __VA_ARGS__)
 
+/* For arguments of the library's functions: "transcript is NULL". */
+#define NEED(pointer, error)                                   \
+    do {                                                       \
+        if (!(pointer))                                        \
+            FAIL(error, HEALCL_USAGE, "%s is NULL", #pointer); \
+    } while (0)
+
 #define NO_MEMORY(error) FAIL(error, HEALCL_NO_MEMORY, "out of memory")
 
 #define TRY(expression)                                \

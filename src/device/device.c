@@ -90,7 +90,7 @@ static cl_command_queue_properties compute_properties(const struct healcl_device
                : 0;
 }
 
-static enum healcl_status open_context(struct healcl_device *device, struct healcl_error *error)
+static enum healcl_status create_context(struct healcl_device *device, struct healcl_error *error)
 {
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->info.platform_id, 0};
@@ -100,6 +100,11 @@ static enum healcl_status open_context(struct healcl_device *device, struct heal
     if (code != CL_SUCCESS)
         device->context = NULL;
     TRY_CL(error, "clCreateContext", code);
+    return context_share(device, error);
+}
+
+enum healcl_status device_create_queues(struct healcl_device *device, struct healcl_error *error)
+{
     cl_command_queue_properties computing = compute_properties(device, false);
     TRY(create_queue(device, computing, &device->compute, error));
     device->overlaps = computing & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
@@ -124,7 +129,8 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
 {
     TRY(tuning_of_device(&device->info, &device->tuning, error));
     TRY(read_chunk_bytes(device, error));
-    TRY(open_context(device, error));
+    TRY(create_context(device, error));
+    TRY(device_create_queues(device, error));
     device->cache_directory = cache_directory();
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
     device->binary_price = keep && *keep ? 0 : BINARY_PRICE;
@@ -164,6 +170,7 @@ enum healcl_status device_open(const struct opencl *cl, const char *selector,
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
                                       struct healcl_error *error)
 {
+    NEED(device, error);
     return device_open_tested(&opencl_loader, selector, device, error);
 }
 
@@ -172,6 +179,7 @@ void healcl_device_close(struct healcl_device *device)
     if (!device)
         return;
     const struct opencl *cl = device->cl;
+    device_turn_begin(device);
     /* Nothing that fails here can be helped: what is owned is given back anyway. */
     if (device->compute)
         (void)cl->clFinish(device->compute);
@@ -195,6 +203,7 @@ void healcl_device_close(struct healcl_device *device)
         (void)cl->clReleaseCommandQueue(device->compute);
     if (device->context)
         (void)cl->clReleaseContext(device->context);
+    context_leave(device);
     free(device->cache_directory);
     free(device);
 }
@@ -239,10 +248,14 @@ static enum healcl_status renew_compute(struct healcl_device *device, bool profi
                                         struct healcl_error *error)
 {
     cl_command_queue_properties properties = compute_properties(device, profiling);
-    TRY(device_finish(device, error));
-    TRY(device_renew_queue(device, &device->compute, properties, error));
-    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    return HEALCL_OK;
+    device_turn_begin(device); /* nobody else looks at the queue */
+    enum healcl_status status = device_finish(device, error);
+    if (status == HEALCL_OK)
+        status = device_renew_queue(device, &device->compute, properties, error);
+    if (status == HEALCL_OK)
+        device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    device_turn_end(device);
+    return status;
 }
 
 enum healcl_status device_set_tuning(struct healcl_device *device,

@@ -125,8 +125,12 @@ struct command_log {
     size_t read; /* those of them whose time is known and whose event is released */
 };
 
+/* What handles on the same context share: beside.c. */
+struct device_context;
+
 struct healcl_device {
     const struct opencl *cl;
+    struct device_context *shared;
     struct device_info info;
     struct device_tuning tuning;
     cl_context context;
@@ -168,6 +172,22 @@ struct healcl_device {
 MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                           struct healcl_device **device,
                                           struct healcl_error *error);
+
+/*
+ * Opens a handle on the same context as another one, with queues, kernels and a pool of its own,
+ * for another thread; tuned as that one is now. It may live longer.
+ *
+ * Handles on one context take turns where the device's queues must not have commands at the same
+ * time (queues_overlap is 0: some drivers crash then, see docs/DRIVERS.md, and on a CPU nothing is
+ * gained). Who calls the functions below from several threads does so between device_turn_begin and
+ * device_turn_end; an executor does that for a segment. A turn that begins waits for what is
+ * enqueued on the handle that had the last one.
+ */
+MUST_CHECK enum healcl_status device_open_beside(struct healcl_device *first,
+                                                 struct healcl_device **device,
+                                                 struct healcl_error *error);
+void device_turn_begin(struct healcl_device *device);
+void device_turn_end(struct healcl_device *device);
 
 /* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. A
  * driver that takes none (rusticl's do not advance) is waited for before and after each command

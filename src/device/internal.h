@@ -29,6 +29,20 @@ MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
                                                  cl_command_queue_properties properties,
                                                  struct healcl_error *error);
 
+/* The queues of an opened context, and what goes with them. */
+MUST_CHECK enum healcl_status device_create_queues(struct healcl_device *device,
+                                                   struct healcl_error *error);
+
+/* ---------------------------------------------------------------- beside.c */
+
+/* Makes what the handles on device->context share; the first of them is device. */
+MUST_CHECK enum healcl_status context_share(struct healcl_device *device,
+                                            struct healcl_error *error);
+
+/* Ends the turn of a handle that has nothing left on the context. The last handle takes along what
+ * was shared. */
+void context_leave(struct healcl_device *device);
+
 /* Notes what the self-test has found, and shapes kernels for it. */
 MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
                                                    uint64_t loop_limit, bool launches_overlap,

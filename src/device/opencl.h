@@ -15,6 +15,7 @@
     X(clGetDeviceIDs)               \
     X(clGetDeviceInfo)              \
     X(clCreateContext)              \
+    X(clRetainContext)              \
     X(clReleaseContext)             \
     X(clCreateCommandQueue)         \
     X(clReleaseCommandQueue)        \

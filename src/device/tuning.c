@@ -112,6 +112,7 @@ static cl_device_type shape_of(const struct device_info *info)
 struct device_tuning tuning_default(const struct device_info *info)
 {
     cl_device_type shape = shape_of(info);
+    uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
     if (shape & CL_DEVICE_TYPE_CPU) {
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
@@ -121,6 +122,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .transform_radix = TRANSFORM_RADIX,
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+                                       .queues_overlap = queues_overlap,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
@@ -137,6 +139,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_tile = TRANSFORM_TILE,
                                    .transform_radix = TRANSFORM_RADIX,
                                    .launches_at_once = 1,
+                                   .queues_overlap = queues_overlap,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;

@@ -25,8 +25,14 @@ enum healcl_status infer_host_to_device(struct call *call, struct healcl_error *
     call->planner->segment->bytes_up += bytes;
     if (bytes == 0)
         return HEALCL_OK;
+    struct plan *plan = call->planner->plan;
     struct step step = planner_step(call->planner, STEP_UPLOAD, call->result);
     step.payload = copy;
+    step.tensor_name =
+        out->kind == ARGUMENT_DEVICE_TENSOR ? arena_strdup(plan->arena, out->tensor.name) : "";
+    if (!step.tensor_name)
+        NO_MEMORY(error);
+    plan->uploads++;
     return planner_add_step(call->planner, &step, error);
 }
 
@@ -40,7 +46,7 @@ enum healcl_status infer_device_to_host(struct call *call, struct healcl_error *
     if (!step.tensor_name)
         NO_MEMORY(error);
     const struct argument *out = &call->entry->out;
-    if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present) {
+    if (out->kind == ARGUMENT_HOST_TENSOR && out->host.present && out->host.payload.base64) {
         struct payload *copy = arena_alloc(plan->arena, sizeof *copy);
         if (!copy)
             NO_MEMORY(error);

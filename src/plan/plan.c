@@ -222,7 +222,10 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
         NO_MEMORY(error);
     planner->segment = &plan->segments[plan->segment_count++];
     *planner->segment =
-        (struct segment){.name = copy, .first_step = plan->step_count, .counts = counts};
+        (struct segment){.name = copy,
+                         .first_step = plan->step_count,
+                         .first_storage = plan->storage_count,
+                         .counts = counts};
     planner->segment_is_named = is_named;
     return HEALCL_OK;
 }

@@ -89,12 +89,14 @@ struct step {
     } arguments[STEP_INPUTS];
     int64_t value[2];
     const struct payload *payload;
-    const char *tensor_name; /* STEP_DOWNLOAD: as in the transcript, a string in double quotes */
+    /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */
+    const char *tensor_name;
 };
 
 struct segment {
     const char *name; /* "" outside of any segment */
     size_t first_step, step_count;
+    size_t first_storage; /* the ids of what earlier segments make are smaller */
     uint64_t *counts;    /* of operations by number, views and frees included */
     uint64_t frees;      /* FREE_DEVICE_TENSOR entries */
     uint64_t operations; /* sum of counts */
@@ -113,6 +115,7 @@ struct plan {
     size_t storage_count;
     size_t tensors; /* names bound, over the whole transcript */
     size_t entries;
+    size_t uploads;                                   /* with elements, of all segments */
     size_t results;                                   /* downloads, of all segments */
     size_t expected;                                  /* downloads with an expected tensor */
     uint64_t operations, frees, bytes_up, bytes_down; /* sums over the segments */

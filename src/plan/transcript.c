@@ -2,22 +2,101 @@
 
 #include <stdlib.h>
 
-enum healcl_status healcl_transcript_open(const char *path, const struct healcl_limits *limits,
-                                          struct healcl_transcript **result,
-                                          struct healcl_error *error)
+#include "core/arena.h"
+
+_Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT32 &&
+                   (int)HEALCL_INT64 == DTYPE_INT64,
+               "the library's dtypes are those of core");
+
+static struct healcl_tensor_info tensor_info(const struct step *step, const struct tensor *tensor,
+                                             size_t segment)
 {
-    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
-    if (!transcript)
+    return (struct healcl_tensor_info){
+        .name = step->tensor_name,
+        .entry = step->origins->of->entry,
+        .segment = segment,
+        .dtype = (enum healcl_dtype)tensor->storage->dtype,
+        .rank = tensor->layout.rank,
+        .shape = tensor->layout.shape,
+        .bytes = (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype),
+        .has_data = step->payload && step->payload->base64,
+    };
+}
+
+/* Lists what the plan uploads and downloads. */
+MUST_CHECK static enum healcl_status list_tensors(struct healcl_transcript *transcript,
+                                                  struct healcl_error *error)
+{
+    const struct plan *plan = transcript->plan;
+    struct arena *arena = plan->arena;
+    transcript->inputs = arena_alloc(arena, (plan->uploads + 1) * sizeof *transcript->inputs);
+    transcript->results = arena_alloc(arena, (plan->results + 1) * sizeof *transcript->results);
+    transcript->input_steps =
+        arena_alloc(arena, (plan->uploads + 1) * sizeof *transcript->input_steps);
+    transcript->result_steps =
+        arena_alloc(arena, (plan->results + 1) * sizeof *transcript->result_steps);
+    if (!transcript->inputs || !transcript->results || !transcript->input_steps ||
+        !transcript->result_steps)
         NO_MEMORY(error);
-    enum healcl_status status = source_open(&transcript->source, path, error);
+    size_t input = 0, result = 0;
+    for (size_t s = 0; s < plan->segment_count; s++)
+        for (size_t i = 0; i < plan->segments[s].step_count; i++) {
+            const struct step *step = &plan->steps[plan->segments[s].first_step + i];
+            if (step->kind == STEP_UPLOAD) {
+                transcript->input_steps[input] = step;
+                transcript->inputs[input++] = tensor_info(step, step->out, s);
+            } else if (step->kind == STEP_DOWNLOAD) {
+                transcript->result_steps[result] = step;
+                transcript->results[result++] = tensor_info(step, step->in[0], s);
+            }
+        }
+    return HEALCL_OK;
+}
+
+/* Plans a source that was opened with this status; it is closed in any case in the end. */
+MUST_CHECK static enum healcl_status open_source(struct healcl_transcript *transcript,
+                                                 enum healcl_status status,
+                                                 const struct healcl_limits *limits,
+                                                 struct healcl_transcript **result,
+                                                 struct healcl_error *error)
+{
     if (status == HEALCL_OK)
         status = plan_create(&transcript->source, NULL, limits, &transcript->plan, error);
+    if (status == HEALCL_OK)
+        status = list_tensors(transcript, error);
     if (status != HEALCL_OK) {
         healcl_transcript_close(transcript);
         return status;
     }
     *result = transcript;
     return HEALCL_OK;
+}
+
+enum healcl_status healcl_transcript_open(const char *path, const struct healcl_limits *limits,
+                                          struct healcl_transcript **result,
+                                          struct healcl_error *error)
+{
+    NEED(path, error);
+    NEED(result, error);
+    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
+    if (!transcript)
+        NO_MEMORY(error);
+    return open_source(transcript, source_open(&transcript->source, path, error), limits, result,
+                       error);
+}
+
+enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
+                                                 const struct healcl_limits *limits,
+                                                 struct healcl_transcript **result,
+                                                 struct healcl_error *error)
+{
+    NEED(data, error);
+    NEED(result, error);
+    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
+    if (!transcript)
+        NO_MEMORY(error);
+    return open_source(transcript, source_open_memory(&transcript->source, data, length, error),
+                       limits, result, error);
 }
 
 void healcl_transcript_close(struct healcl_transcript *transcript)
@@ -27,4 +106,33 @@ void healcl_transcript_close(struct healcl_transcript *transcript)
     plan_free(transcript->plan);
     source_close(&transcript->source);
     free(transcript);
+}
+
+const struct healcl_tensor_info *healcl_transcript_inputs(
+    const struct healcl_transcript *transcript, size_t *count)
+{
+    if (count)
+        *count = transcript ? transcript->plan->uploads : 0;
+    return transcript ? transcript->inputs : NULL;
+}
+
+const struct healcl_tensor_info *healcl_transcript_results(
+    const struct healcl_transcript *transcript, size_t *count)
+{
+    if (count)
+        *count = transcript ? transcript->plan->results : 0;
+    return transcript ? transcript->results : NULL;
+}
+
+size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript)
+{
+    return transcript ? transcript->plan->segment_count : 0;
+}
+
+const char *healcl_transcript_segment_name(const struct healcl_transcript *transcript,
+                                           size_t segment)
+{
+    return segment < healcl_transcript_segment_count(transcript)
+               ? transcript->plan->segments[segment].name
+               : NULL;
 }

@@ -45,6 +45,11 @@ void reference_lend(struct reference *reference, const struct storage *storage, 
     *memory = (struct reference_memory){.bytes = bytes, .lent = true};
 }
 
+void reference_forget(struct reference *reference, const struct storage *storage)
+{
+    memory_release(&reference->memories[storage->id]);
+}
+
 static bool is_constants(const struct reference *reference, const struct storage *storage)
 {
     return storage == reference->plan->constants.storage;

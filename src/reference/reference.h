@@ -43,6 +43,9 @@ void reference_free(struct reference *reference);
 /* Makes the caller's array the memory of a storage, until it is released or lent again. */
 void reference_lend(struct reference *reference, const struct storage *storage, void *bytes);
 
+/* Frees the memory of a storage, unless it is lent. */
+void reference_forget(struct reference *reference, const struct storage *storage);
+
 /*
  * Sets *bytes to the memory of a storage. What was never written is 0: memory is allocated here
  * at first use. The plan's constants must only be read. Errors: HEALCL_NO_MEMORY.

@@ -81,6 +81,7 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             struct healcl_error *error)
 {
     struct buffer *buffer = &self->launcher.storages[storage->id].buffer;
+    launcher_storage_release(&self->launcher, storage); /* a session has kept it until now */
     TRY(device_buffer_acquire(self->launcher.device, storage_bytes(storage), true, buffer, error));
     /* Parts can only be read in file order, which here must be C order. */
     void *whole = NULL;
@@ -323,7 +324,12 @@ MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
 MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
-    TRY(upload(self, step->out->storage, step->payload, NULL, error));
+    const struct storage *storage = step->out->storage;
+    if (executor_keeps(&self->base, storage))
+        return HEALCL_OK;
+    const void *bound = executor_bound(&self->base, storage);
+    TRY(upload(self, storage, bound ? NULL : step->payload, bound, error));
+    executor_note_upload(&self->base, storage);
     launcher_storage_written(&self->launcher, step->out->storage);
     payload_forget(step->payload, self->launcher.plan->source);
     return HEALCL_OK;
@@ -334,7 +340,8 @@ MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     (void)error;
-    launcher_storage_release(&self->launcher, step->in[0]->storage);
+    if (!executor_keeps(&self->base, step->in[0]->storage))
+        launcher_storage_release(&self->launcher, step->in[0]->storage);
     return HEALCL_OK;
 }
 
@@ -387,6 +394,7 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
 {
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->launcher.plan->steps[segment->first_step + i];
+        TRY(executor_check_cancelled(&self->base, error));
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
         struct healcl_error own = {0};
@@ -411,6 +419,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     self->result = result;
     result->sink_nanoseconds = 0;
     uint64_t start = monotonic_nanoseconds();
+    device_turn_begin(self->launcher.device);
     enum healcl_status status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
@@ -421,6 +430,7 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
             status = taken;
     }
     forget_downloads(self);
+    device_turn_end(self->launcher.device);
     return status;
 }
 
@@ -443,6 +453,18 @@ static enum healcl_status reset(struct executor *executor, struct healcl_error *
     return begin(self, error);
 }
 
+static enum healcl_status rewind_to(struct executor *executor, size_t first,
+                                    struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    const struct plan *plan = self->launcher.plan;
+    for (size_t i = first; i < plan->storage_count; i++)
+        if (!executor_keeps(executor, plan->storages[i]))
+            launcher_storage_release(&self->launcher, plan->storages[i]);
+    executor->dropped_digits = 0;
+    return clear_status(self, error);
+}
+
 static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
@@ -457,7 +479,7 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, destroy};
+    static const struct executor_class class = {run_segment, reset, rewind_to, destroy};
     struct device_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

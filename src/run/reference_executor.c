@@ -1,5 +1,6 @@
 /* The executor that needs no OpenCL: the host reference, a step at a time. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "reference/reference.h"
 #include "run/run.h"
@@ -37,6 +38,29 @@ MUST_CHECK static enum healcl_status deliver(struct reference_executor *self,
     return status;
 }
 
+/* Uploads and releases as the session wants them, if there is one. */
+MUST_CHECK static enum healcl_status run_step(struct reference_executor *self,
+                                              const struct step *step, struct healcl_error *error)
+{
+    const struct storage *storage = step->out ? step->out->storage : step->in[0]->storage;
+    if (step->kind != STEP_UPLOAD)
+        return step->kind == STEP_RELEASE && executor_keeps(&self->base, storage)
+                   ? HEALCL_OK
+                   : reference_step(self->reference, step, error);
+    if (executor_keeps(&self->base, storage))
+        return HEALCL_OK;
+    const void *bound = executor_bound(&self->base, storage);
+    void *memory;
+    if (bound) {
+        TRY(reference_memory(self->reference, storage, &memory, error));
+        memcpy(memory, bound, storage_bytes(storage));
+    } else {
+        TRY(reference_step(self->reference, step, error));
+    }
+    executor_note_upload(&self->base, storage);
+    return HEALCL_OK;
+}
+
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -45,11 +69,12 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
+        TRY(executor_check_cancelled(&self->base, error));
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         size_t span = trace_begin_step(self->base.trace, step);
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &sink_time, error)
-                                        : reference_step(self->reference, step, error);
+                                        : run_step(self, step, error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
             error_prefix_step(error, step, self->reference->refused_input);
@@ -77,6 +102,18 @@ static enum healcl_status reset(struct executor *executor, struct healcl_error *
     return reference_create(self->plan, &self->reference, error);
 }
 
+static enum healcl_status rewind_to(struct executor *executor, size_t first,
+                                    struct healcl_error *error)
+{
+    (void)error;
+    struct reference_executor *self = (struct reference_executor *)executor;
+    for (size_t i = first; i < self->plan->storage_count; i++)
+        if (!executor_keeps(executor, self->plan->storages[i]))
+            reference_forget(self->reference, self->plan->storages[i]);
+    executor->dropped_digits = self->reference->dropped_digits = 0;
+    return HEALCL_OK;
+}
+
 static void destroy(struct executor *executor)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
@@ -87,7 +124,7 @@ static void destroy(struct executor *executor)
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, destroy};
+    static const struct executor_class class = {run_segment, reset, rewind_to, destroy};
     struct reference_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

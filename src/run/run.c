@@ -174,14 +174,14 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
 
 /* ---------------------------------------------------------------- running */
 
-/* What a device can never hold is refused before anything runs. */
-MUST_CHECK static enum healcl_status check_device_holds(const struct run *run,
-                                                        struct healcl_error *error)
+enum healcl_status executor_check_device(const struct plan *plan,
+                                         const struct healcl_device *device,
+                                         struct healcl_error *error)
 {
-    uint64_t limit = device_buffer_limit(run->device);
-    for (size_t i = 0; i < run->plan->storage_count; i++) {
-        const struct storage *storage = run->plan->storages[i];
-        if (storage == run->plan->constants.storage || storage_bytes(storage) <= limit)
+    uint64_t limit = device_buffer_limit(device);
+    for (size_t i = 0; i < plan->storage_count; i++) {
+        const struct storage *storage = plan->storages[i];
+        if (storage == plan->constants.storage || storage_bytes(storage) <= limit)
             continue;
         REFUSE(error,
                "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
@@ -252,6 +252,22 @@ static void warn_of_dropped_digits(const struct run *run)
     observer->warning(observer->context, line);
 }
 
+void executor_note_upload(struct executor *executor, const struct storage *storage)
+{
+    executor->bytes_uploaded += storage_bytes(storage);
+    if (executor->uploads)
+        executor->uploads[storage->id].is_filled = executor->uploads[storage->id].is_kept;
+}
+
+enum healcl_status executor_check_cancelled(const struct executor *executor,
+                                            struct healcl_error *error)
+{
+    if (executor->is_cancelled &&
+        atomic_load_explicit(executor->is_cancelled, memory_order_relaxed))
+        FAIL(error, HEALCL_CANCELLED, "cancelled");
+    return HEALCL_OK;
+}
+
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
                                 const struct result_sink *sink, struct healcl_error *error)
 {
@@ -264,7 +280,7 @@ enum healcl_status executor_run(struct executor *executor, const struct plan *pl
 MUST_CHECK static enum healcl_status create_executor(struct run *run, struct healcl_error *error)
 {
     if (run->device) {
-        TRY(check_device_holds(run, error));
+        TRY(executor_check_device(run->plan, run->device, error));
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
@@ -362,6 +378,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
                                      struct healcl_report **report, struct healcl_error *error)
 {
     static const struct healcl_run_options defaults;
+    NEED(transcript, error);
+    NEED(report, error);
     struct run run = {.plan = transcript->plan,
                       .options = options ? options : &defaults,
                       .device = device,
@@ -377,6 +395,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     }
     owned->arena = run.arena;
     run.report = &owned->report;
+    if (device)
+        device_turn_begin(device); /* sessions wait: what is measured is this run alone */
     enum healcl_status status = report_init(&run, error);
     if (status == HEALCL_OK)
         status = results_create(run.plan, run.options, &run.results, error);
@@ -384,8 +404,10 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
         status = run_all(&run, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
-    if (device)
+    if (device) {
         device_trace_end(device);
+        device_turn_end(device);
+    }
     results_free(run.results);
     free(run.times);
     if (status != HEALCL_OK) {

@@ -7,6 +7,8 @@
 #ifndef HEALCL_RUN_RUN_H
 #define HEALCL_RUN_RUN_H
 
+#include <stdatomic.h>
+
 #include "core/clock.h"
 #include "core/status.h"
 #include "core/trace.h"
@@ -46,6 +48,14 @@ struct segment_result {
 
 struct executor;
 
+/* What a session says of an upload; by the storage that it makes. */
+struct upload {
+    const void *data; /* the caller's elements, packed, in C order and the storage's dtype; NULL:
+                         the payload's */
+    bool is_kept;     /* releases leave it: it is uploaded once */
+    bool is_filled;   /* it is kept, and has been uploaded */
+};
+
 struct executor_class {
     /* Runs the steps of one segment. Refusals name entry, operation, argument and index. */
     enum healcl_status (*run_segment)(struct executor *executor, const struct segment *segment,
@@ -53,6 +63,10 @@ struct executor_class {
                                       struct healcl_error *error);
     /* Forgets all tensors, so that the plan can run again. */
     enum healcl_status (*reset)(struct executor *executor, struct healcl_error *error);
+    /* Forgets the storages from number first on, which is not 0, but those whose upload is filled:
+     * so that segments that make them can run again. */
+    enum healcl_status (*rewind)(struct executor *executor, size_t first,
+                                 struct healcl_error *error);
     void (*destroy)(struct executor *executor);
 };
 
@@ -60,7 +74,35 @@ struct executor {
     const struct executor_class *class;
     uint64_t dropped_digits; /* since the last reset */
     struct trace *trace;     /* or NULL */
+    struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
+    uint64_t bytes_uploaded; /* so far, with payloads */
+    const atomic_bool *is_cancelled; /* looked at before each step; or NULL */
 };
+
+/* Whether the upload of a step has been done and kept; a release of its storage then leaves it. */
+static inline bool executor_keeps(const struct executor *executor, const struct storage *storage)
+{
+    return executor->uploads && executor->uploads[storage->id].is_filled;
+}
+
+/* The caller's data of an upload; NULL: its payload's. */
+static inline const void *executor_bound(const struct executor *executor,
+                                         const struct storage *storage)
+{
+    return executor->uploads ? executor->uploads[storage->id].data : NULL;
+}
+
+/* An upload was done. */
+void executor_note_upload(struct executor *executor, const struct storage *storage);
+
+/* HEALCL_CANCELLED where that was asked for. */
+MUST_CHECK enum healcl_status executor_check_cancelled(const struct executor *executor,
+                                                       struct healcl_error *error);
+
+/* What a device can never hold is refused before anything runs. */
+MUST_CHECK enum healcl_status executor_check_device(const struct plan *plan,
+                                                    const struct healcl_device *device,
+                                                    struct healcl_error *error);
 
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */

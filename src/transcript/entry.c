@@ -90,11 +90,31 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     return read_dtype(dtype, "'dtype'", true, &argument->tensor.dtype, error);
 }
 
+/* {"type": "numpy", "dtype": "int64", "shape": [2, 3]}: a tensor whose data a caller brings. */
+static enum healcl_status read_declared_tensor(const cJSON *dtype, const cJSON *shape,
+                                               struct argument *argument,
+                                               struct healcl_error *error)
+{
+    enum dtype declared;
+    int64_t sizes[MAX_RANK];
+    uint32_t rank = 0;
+    TRY(read_dtype(dtype, "'dtype'", false, &declared, error));
+    if (!cJSON_IsArray(shape))
+        REFUSE(error, "'shape' is %s, not a list", value_kind(shape));
+    for (const cJSON *size = shape->child; size; size = size->next) {
+        if (rank == MAX_RANK)
+            REFUSE(error, "a shape of rank above %d", MAX_RANK);
+        TRY(value_integer(size, "a size in 'shape'", &sizes[rank++], error));
+    }
+    argument->host.present = true;
+    return payload_declare(declared, rank, sizes, &argument->host.payload, error);
+}
+
 static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJSON *value,
                                            struct argument *argument, struct healcl_error *error)
 {
     const struct source *source = reader->scanner.source;
-    const cJSON *tensor, *type, *data;
+    const cJSON *tensor, *type, *data, *dtype, *shape;
     argument->host.present = false;
     if (value_is_nothing(value))
         return HEALCL_OK;
@@ -111,6 +131,10 @@ static enum healcl_status read_host_tensor(struct entry_reader *reader, const cJ
     size_t offset, length;
     bool escaped;
     TRY(value_member(tensor, "data", &data, error));
+    TRY(value_member(tensor, "dtype", &dtype, error));
+    TRY(value_member(tensor, "shape", &shape, error));
+    if (value_is_nothing(data) && !value_is_nothing(shape))
+        return read_declared_tensor(dtype, shape, argument, error);
     TRY(value_span(data, "'data'", &offset, &length, &escaped, error));
     argument->host.present = true;
     return payload_parse(source->text + offset, length, escaped, &argument->host.payload, error);

@@ -327,10 +327,26 @@ static enum healcl_status read_fortran_order(const struct target *target,
     return HEALCL_OK;
 }
 
+enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
+                                   struct payload *payload, struct healcl_error *error)
+{
+    *payload = (struct payload){.dtype = dtype};
+    return layout_init(&payload->layout, rank, shape, dtype_size(dtype), error);
+}
+
+MUST_CHECK static enum healcl_status need_data(const struct payload *payload,
+                                               struct healcl_error *error)
+{
+    if (!payload->base64)
+        REFUSE(error, "it has a dtype and a shape, but no data: they are to be given to the run");
+    return HEALCL_OK;
+}
+
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error)
 {
     struct target target = {.payload = payload, .dtype = dtype, .array = array};
+    TRY(need_data(payload, error));
     if (payload->fortran_order)
         return read_fortran_order(&target, error);
     return read_c_order(&target, layout_elements(&payload->layout), error);
@@ -340,6 +356,7 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
                                      int64_t count, void *array, struct healcl_error *error)
 {
     int64_t elements = layout_elements(&payload->layout);
+    TRY(need_data(payload, error));
     if (payload->fortran_order)
         REFUSE(error, "a payload in Fortran order cannot be read in parts");
     if (first < 0 || count < 0 || first > elements || count > elements - first)
@@ -351,5 +368,6 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
 
 void payload_forget(const struct payload *payload, const struct source *source)
 {
-    source_forget(source, payload->base64, payload->base64_length);
+    if (payload->base64)
+        source_forget(source, payload->base64, payload->base64_length);
 }

@@ -14,7 +14,8 @@
 #include "transcript/source.h"
 
 struct payload {
-    const char *base64;   /* in the mapped file, which must outlive the payload */
+    const char *base64;   /* in the mapped file, which must outlive the payload; NULL where only
+                             dtype and shape are known, and a caller brings the data */
     size_t base64_length; /* characters between the quotes */
     bool escaped;         /* the characters hold JSON escapes such as "\/" */
     uint32_t data_offset; /* decoded bytes before the first element: the .npy header */
@@ -32,6 +33,10 @@ struct payload {
  */
 MUST_CHECK enum healcl_status payload_parse(const char *base64, size_t length, bool escaped,
                                             struct payload *payload, struct healcl_error *error);
+
+/* Fills in a payload that is only a dtype and a shape. Refuses what layout_init does. */
+MUST_CHECK enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
+                                              struct payload *payload, struct healcl_error *error);
 
 /*
  * Reads all elements into an array in C order and native byte order, converted to dtype.

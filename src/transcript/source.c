@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -36,11 +37,10 @@ static enum healcl_status map_file(struct source *source, int file, const char *
     return HEALCL_OK;
 }
 
-enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
+/* Maps an open file, which is closed here, unpacked if need be. path: for messages. */
+MUST_CHECK static enum healcl_status open_file(struct source *source, int file, const char *path,
+                                               struct healcl_error *error)
 {
-    *source = (struct source){.text = NULL};
-    int file;
-    TRY(file_open_regular(path, &file, error));
     enum healcl_status status = HEALCL_OK;
     enum packing packing = packing_of(file);
     if (packing != PACKING_NONE) {
@@ -54,6 +54,34 @@ enum healcl_status source_open(struct source *source, const char *path, struct h
     if (file >= 0)
         close(file);
     return status;
+}
+
+enum healcl_status source_open(struct source *source, const char *path, struct healcl_error *error)
+{
+    *source = (struct source){.text = NULL};
+    int file;
+    TRY(file_open_regular(path, &file, error));
+    return open_file(source, file, path, error);
+}
+
+enum healcl_status source_open_memory(struct source *source, const void *data, size_t length,
+                                      struct healcl_error *error)
+{
+    *source = (struct source){.text = data, .length = length};
+    if (packing_of_bytes(data, length) == PACKING_NONE)
+        return HEALCL_OK;
+    *source = (struct source){.text = NULL};
+    FILE *packed = tmpfile();
+    if (!packed)
+        FAIL(error, HEALCL_USAGE, "no temporary file: %s", strerror(errno));
+    int file = -1;
+    if (fwrite(data, 1, length, packed) == length && fflush(packed) == 0)
+        file = dup(fileno(packed));
+    int code = errno;
+    fclose(packed);
+    if (file < 0)
+        FAIL(error, HEALCL_USAGE, "a temporary file of %zu bytes: %s", length, strerror(code));
+    return open_file(source, file, "(memory)", error);
 }
 
 void source_close(struct source *source)

@@ -16,16 +16,21 @@
 
 enum { BLOCK_BYTES = 256 * 1024 };
 
-enum packing packing_of(int file)
+enum packing packing_of_bytes(const void *data, size_t length)
 {
     static const unsigned char gzip[] = {0x1f, 0x8b}, zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
-    unsigned char first[4];
-    ssize_t count = pread(file, first, sizeof first, 0);
-    if (count >= 2 && memcmp(first, gzip, sizeof gzip) == 0)
+    if (length >= sizeof gzip && memcmp(data, gzip, sizeof gzip) == 0)
         return PACKING_GZIP;
-    if (count == 4 && memcmp(first, zstd, sizeof zstd) == 0)
+    if (length >= sizeof zstd && memcmp(data, zstd, sizeof zstd) == 0)
         return PACKING_ZSTD;
     return PACKING_NONE;
+}
+
+enum packing packing_of(int file)
+{
+    unsigned char first[4];
+    ssize_t count = pread(file, first, sizeof first, 0);
+    return count > 0 ? packing_of_bytes(first, (size_t)count) : PACKING_NONE;
 }
 
 /* ---------------------------------------------------------------- the temporary file */

@@ -6,6 +6,8 @@
 
 enum packing { PACKING_NONE, PACKING_GZIP, PACKING_ZSTD };
 
+enum packing packing_of_bytes(const void *data, size_t length);
+
 /* How an open file is packed. The file's offset does not move. */
 enum packing packing_of(int file);
 

@@ -1,5 +1,6 @@
 #include "transcript/writer.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,6 +194,20 @@ void writer_upload_values(struct writer *writer, const char *out, enum dtype dty
 {
     begin_operation(writer, "host_to_device");
     put_payload(writer, dtype, shape, false, DTYPE_INT64, values);
+    end_operation(writer, out);
+}
+
+void writer_declare(struct writer *writer, const char *out, enum dtype dtype,
+                    const struct layout *shape)
+{
+    begin_operation(writer, "host_to_device");
+    writer_put(writer,
+               "{\"arg_type\":\"HOST_TENSOR\",\"value\":{\"tensor_base64\":"
+               "{\"type\":\"numpy\",\"dtype\":\"%s\",\"shape\":[",
+               dtype_name(dtype));
+    for (uint32_t axis = 0; axis < shape->rank; axis++)
+        writer_put(writer, "%s%" PRId64, axis > 0 ? "," : "", shape->shape[axis]);
+    writer_put(writer, "]}}}");
     end_operation(writer, out);
 }
 

@@ -202,6 +202,14 @@ static cl_int CL_API_CALL helper_clRetainEvent(cl_event event)
     return clRetainEvent(event);
 }
 
+static cl_int CL_API_CALL helper_clRetainContext(cl_context context)
+{
+    if (fails(CALL_clRetainContext, "clRetainContext"))
+        return helper.fail_code;
+    helper.contexts++;
+    return clRetainContext(context);
+}
+
 /* ---- functions that return an object ---- */
 
 #define OBJECT(function, type, alive, parameters, arguments) \

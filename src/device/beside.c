@@ -1,0 +1,135 @@
+/* Several handles on one context, and the turns that they take. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+struct device_context {
+    pthread_mutex_t
+        turn; /* recursive: what opens and closes a handle has one, and so may callers */
+    pthread_mutex_t lock; /* of what follows */
+    uint32_t handles;
+    struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
+};
+
+static bool takes_turns(const struct healcl_device *device)
+{
+    return device->shared && !device->tuning.queues_overlap;
+}
+
+enum healcl_status context_share(struct healcl_device *device, struct healcl_error *error)
+{
+    struct device_context *shared = calloc(1, sizeof *shared);
+    if (!shared)
+        NO_MEMORY(error);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&shared->turn, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_mutex_init(&shared->lock, NULL);
+    shared->handles = 1;
+    device->shared = shared;
+    return HEALCL_OK;
+}
+
+static void context_enter(struct healcl_device *device, struct device_context *shared)
+{
+    pthread_mutex_lock(&shared->lock);
+    shared->handles++;
+    pthread_mutex_unlock(&shared->lock);
+    device->shared = shared;
+}
+
+void context_leave(struct healcl_device *device)
+{
+    struct device_context *shared = device->shared;
+    if (!shared)
+        return;
+    if (shared->latest == device)
+        shared->latest = NULL;
+    device_turn_end(device);
+    pthread_mutex_lock(&shared->lock);
+    bool is_last = --shared->handles == 0;
+    pthread_mutex_unlock(&shared->lock);
+    if (!is_last)
+        return;
+    pthread_mutex_destroy(&shared->turn);
+    pthread_mutex_destroy(&shared->lock);
+    free(shared);
+}
+
+/* ---------------------------------------------------------------- turns */
+
+void device_turn_begin(struct healcl_device *device)
+{
+    struct device_context *shared = device->shared;
+    if (!takes_turns(device))
+        return;
+    pthread_mutex_lock(&shared->turn);
+    struct healcl_device *latest = shared->latest;
+    /* An error of these commands is one of the handle that they are of: it meets it again. */
+    if (latest && latest != device) {
+        (void)latest->cl->clFinish(latest->transfer);
+        (void)latest->cl->clFinish(latest->compute);
+    }
+    shared->latest = device;
+}
+
+void device_turn_end(struct healcl_device *device)
+{
+    if (takes_turns(device))
+        pthread_mutex_unlock(&device->shared->turn);
+}
+
+/* ---------------------------------------------------------------- opening */
+
+static enum healcl_status add_sources(struct healcl_device *device,
+                                      const struct program_source *source,
+                                      struct healcl_error *error)
+{
+    if (!source)
+        return HEALCL_OK;
+    TRY(add_sources(device, source->next, error)); /* the last one that is added goes first */
+    return device_add_program(device, source->name, source->text, error);
+}
+
+static enum healcl_status open_beside(struct healcl_device *device, struct healcl_device *first,
+                                      struct healcl_error *error)
+{
+    TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
+    device->context = first->context;
+    TRY(device_create_queues(device, error));
+    TRY(add_sources(device, first->added, error));
+    if (!first->cache_directory)
+        return HEALCL_OK;
+    device->cache_directory = strdup(first->cache_directory);
+    if (!device->cache_directory)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
+                                      struct healcl_error *error)
+{
+    struct healcl_device *opened = calloc(1, sizeof *opened);
+    if (!opened)
+        NO_MEMORY(error);
+    opened->cl = first->cl;
+    opened->info = first->info;
+    opened->tuning = first->tuning;
+    opened->chunk_bytes = first->chunk_bytes;
+    opened->binary_price = first->binary_price;
+    opened->distrusted = first->distrusted;
+    context_enter(opened, first->shared);
+    device_turn_begin(opened);
+    enum healcl_status status = open_beside(opened, first, error);
+    device_turn_end(opened);
+    if (status != HEALCL_OK) {
+        healcl_device_close(opened);
+        return status;
+    }
+    *device = opened;
+    return HEALCL_OK;
+}

@@ -1,0 +1,515 @@
+/* Sessions: a plan that runs again and again on an executor which keeps what was uploaded. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "plan/transcript.h"
+#include "run/compare.h"
+#include "run/run.h"
+
+struct session_result {
+    void *memory;   /* the session's own, allocated when first needed */
+    void *received; /* the caller's, or NULL */
+    bool is_there;  /* its segment has run */
+};
+
+/* What a segment does to tensors of segments before it; UINT32_MAX: nothing. */
+struct segment_effect {
+    uint32_t lowest_written;  /* storage */
+    uint32_t lowest_released; /* of those that are not kept */
+};
+
+enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
+
+struct healcl_session {
+    const struct healcl_transcript *transcript;
+    const struct plan *plan;
+    struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
+    struct executor *executor;
+    struct upload *uploads;         /* by storage */
+    bool *is_written;               /* by storage: an operation writes to what was uploaded */
+    struct segment_effect *effects; /* by segment */
+    struct session_result *results; /* by number */
+    size_t next_result;             /* that the segment in hand hands out */
+    size_t *first_results;          /* by segment */
+    size_t done;                    /* segments that have run, from the first on */
+    bool effects_are_stale;         /* what is kept has changed */
+    atomic_bool is_cancelled;
+    struct healcl_session_facts facts;
+
+    pthread_t thread; /* joined once background is ENDED */
+    pthread_mutex_t lock;
+    enum background background; /* behind lock */
+    struct {
+        size_t first, count;
+        void (*done)(void *context, enum healcl_status status);
+        void *context;
+        enum healcl_status status;
+        struct healcl_error error;
+    } task; /* of the background's thread while that runs */
+};
+
+/* ---------------------------------------------------------------- what segments do */
+
+static bool writes(const struct step *step)
+{
+    return step->out && step->kind != STEP_UPLOAD;
+}
+
+static void note_lowest(uint32_t *lowest, const struct storage *storage)
+{
+    if (storage->id < *lowest)
+        *lowest = storage->id;
+}
+
+/* Finds what each segment does to tensors that others have made, with what is kept now. */
+static void find_effects(struct healcl_session *session)
+{
+    const struct plan *plan = session->plan;
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct segment *segment = &plan->segments[s];
+        struct segment_effect *effect = &session->effects[s];
+        *effect = (struct segment_effect){UINT32_MAX, UINT32_MAX};
+        for (size_t i = 0; i < segment->step_count; i++) {
+            const struct step *step = &plan->steps[segment->first_step + i];
+            if (writes(step))
+                note_lowest(&effect->lowest_written, step->out->storage);
+            if (step->kind == STEP_RELEASE && !session->uploads[step->in[0]->storage->id].is_kept)
+                note_lowest(&effect->lowest_released, step->in[0]->storage);
+        }
+    }
+    session->effects_are_stale = false;
+}
+
+/* Whether segments from first on can run on what those before them have left. */
+MUST_CHECK static enum healcl_status check_order(struct healcl_session *session, size_t first,
+                                                 struct healcl_error *error)
+{
+    const struct plan *plan = session->plan;
+    if (first > session->done)
+        FAIL(error, HEALCL_USAGE, "segment %zu cannot run before segment %zu", first,
+             session->done);
+    if (session->effects_are_stale)
+        find_effects(session);
+    for (size_t s = first; first > 0 && s < session->done; s++) {
+        const struct segment_effect *effect = &session->effects[s];
+        size_t made_before = plan->segments[first].first_storage;
+        if (effect->lowest_written < made_before || effect->lowest_released < made_before)
+            FAIL(error, HEALCL_USAGE,
+                 "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
+                 "earlier one",
+                 first, s, effect->lowest_written < made_before ? "written to" : "freed");
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- results */
+
+static enum healcl_status take_result(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    (void)step;
+    struct healcl_session *session = context;
+    size_t number = session->next_result++;
+    struct session_result *result = &session->results[number];
+    size_t bytes = session->transcript->results[number].bytes;
+    if (!result->received && !result->memory) {
+        result->memory = malloc(bytes + 1);
+        if (!result->memory)
+            NO_MEMORY(error);
+    }
+    memcpy(result->received ? result->received : result->memory, data, bytes);
+    result->is_there = true;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- running */
+
+static void turn_begin(struct healcl_session *session)
+{
+    if (session->device)
+        device_turn_begin(session->device);
+}
+
+static void turn_end(struct healcl_session *session)
+{
+    if (session->device)
+        device_turn_end(session->device);
+}
+
+MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session, size_t first,
+                                                  size_t count, struct healcl_error *error)
+{
+    struct executor *executor = session->executor;
+    struct result_sink sink = {.context = session, .take = take_result};
+    /* Number 0 is the scalars' storage. */
+    size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
+    turn_begin(session);
+    enum healcl_status status = executor->class->rewind(executor, storage, error);
+    turn_end(session);
+    TRY(status);
+    for (size_t s = first; s < first + count; s++) {
+        struct segment_result taken = {0};
+        session->next_result = session->first_results[s];
+        TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink, &taken,
+                                         error));
+    }
+    return HEALCL_OK;
+}
+
+/* Results of segments that run again are out of date, and of those behind them. */
+static void forget_results(struct healcl_session *session, size_t first)
+{
+    for (size_t i = session->first_results[first]; i < session->plan->results; i++)
+        session->results[i].is_there = false;
+}
+
+/* After an error nobody knows what is where. */
+static void start_over(struct healcl_session *session)
+{
+    for (size_t i = 0; i < session->plan->storage_count; i++)
+        session->uploads[i].is_filled = false;
+    session->done = 0;
+    turn_begin(session);
+    (void)!session->executor->class->reset(session->executor, NULL);
+    turn_end(session);
+}
+
+MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t first, size_t count,
+                                         struct healcl_error *error)
+{
+    size_t segments = session->plan->segment_count;
+    if (first > segments || count > segments - first)
+        FAIL(error, HEALCL_USAGE, "%zu segments from number %zu on are not all among %zu", count,
+             first, segments);
+    TRY(check_order(session, first, error));
+    if (count == 0)
+        return HEALCL_OK;
+    uint64_t start = monotonic_nanoseconds();
+    session->executor->bytes_uploaded = 0;
+    forget_results(session, first);
+    session->done = first;
+    enum healcl_status status = run_segments(session, first, count, error);
+    if (status != HEALCL_OK) {
+        start_over(session);
+        return status;
+    }
+    session->done = first + count;
+    session->facts.runs++;
+    session->facts.nanoseconds = monotonic_nanoseconds() - start;
+    session->facts.bytes_uploaded = session->executor->bytes_uploaded;
+    session->facts.dropped_digits = session->executor->dropped_digits;
+    session->facts.device_bytes = session->device ? session->device->bytes_live : 0;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- the background */
+
+static enum background background(struct healcl_session *session)
+{
+    pthread_mutex_lock(&session->lock);
+    enum background state = session->background;
+    pthread_mutex_unlock(&session->lock);
+    return state;
+}
+
+/* Most functions want a session that does nothing. */
+#define NEED_IDLE(session, error)                                                         \
+    do {                                                                                  \
+        NEED(session, error);                                                             \
+        if (background(session) == BACKGROUND_RUNS)                                       \
+            FAIL(error, HEALCL_USAGE, "the session runs in the background: wait for it"); \
+    } while (0)
+
+static void *run_in_background(void *context)
+{
+    struct healcl_session *session = context;
+    session->task.status =
+        run(session, session->task.first, session->task.count, &session->task.error);
+    void (*done)(void *, enum healcl_status) = session->task.done;
+    void *argument = session->task.context;
+    enum healcl_status status = session->task.status;
+    pthread_mutex_lock(&session->lock);
+    session->background = BACKGROUND_ENDED;
+    pthread_mutex_unlock(&session->lock);
+    if (done)
+        done(argument, status);
+    return NULL;
+}
+
+/* Joins the thread of a run that has been started, once it has ended. */
+static void join(struct healcl_session *session)
+{
+    (void)pthread_join(session->thread, NULL);
+    session->background = BACKGROUND_NONE;
+}
+
+enum healcl_status healcl_session_start(struct healcl_session *session, size_t first, size_t count,
+                                        void (*done)(void *context, enum healcl_status status),
+                                        void *context, struct healcl_error *error)
+{
+    NEED(session, error);
+    if (background(session) != BACKGROUND_NONE)
+        FAIL(error, HEALCL_USAGE, "what was started before has not been waited for");
+    healcl_error_clear(&session->task.error);
+    session->task.first = first;
+    session->task.count = count;
+    session->task.done = done;
+    session->task.context = context;
+    atomic_store(&session->is_cancelled, false);
+    session->background = BACKGROUND_RUNS;
+    if (pthread_create(&session->thread, NULL, run_in_background, session) != 0) {
+        session->background = BACKGROUND_NONE;
+        FAIL(error, HEALCL_NO_MEMORY, "no thread can be made");
+    }
+    return HEALCL_OK;
+}
+
+bool healcl_session_poll(struct healcl_session *session)
+{
+    return !session || background(session) != BACKGROUND_RUNS;
+}
+
+enum healcl_status healcl_session_wait(struct healcl_session *session, struct healcl_error *error)
+{
+    NEED(session, error);
+    if (background(session) == BACKGROUND_NONE)
+        FAIL(error, HEALCL_USAGE, "nothing was started");
+    join(session);
+    if (error) {
+        healcl_error_clear(error);
+        *error = session->task.error;
+        session->task.error = (struct healcl_error){.detail = NULL};
+    }
+    return session->task.status;
+}
+
+void healcl_session_cancel(struct healcl_session *session)
+{
+    if (session)
+        atomic_store(&session->is_cancelled, true);
+}
+
+enum healcl_status healcl_session_run_segments(struct healcl_session *session, size_t first,
+                                               size_t count, struct healcl_error *error)
+{
+    NEED_IDLE(session, error);
+    atomic_store(&session->is_cancelled, false);
+    return run(session, first, count, error);
+}
+
+enum healcl_status healcl_session_run(struct healcl_session *session, struct healcl_error *error)
+{
+    NEED(session, error);
+    return healcl_session_run_segments(session, 0, session->plan->segment_count, error);
+}
+
+/* ---------------------------------------------------------------- inputs */
+
+/* The upload of an input; NULL where there is none of that number. */
+static struct upload *upload_of(struct healcl_session *session, size_t input)
+{
+    if (input >= session->plan->uploads)
+        return NULL;
+    return &session->uploads[session->transcript->input_steps[input]->out->storage->id];
+}
+
+static bool can_keep(const struct healcl_session *session, size_t input)
+{
+    return !session->is_written[session->transcript->input_steps[input]->out->storage->id];
+}
+
+static enum healcl_status no_such(struct healcl_error *error, const char *what, size_t number,
+                                  size_t count)
+{
+    FAIL(error, HEALCL_USAGE, "there is no %s %zu, but %zu of them", what, number, count);
+}
+
+enum healcl_status healcl_session_bind(struct healcl_session *session, size_t input,
+                                       const void *data, struct healcl_error *error)
+{
+    NEED_IDLE(session, error);
+    struct upload *upload = upload_of(session, input);
+    if (!upload)
+        return no_such(error, "input", input, session->plan->uploads);
+    if (!data && !upload->data)
+        return HEALCL_OK;
+    bool keeps = !data && can_keep(session, input);
+    session->effects_are_stale |= keeps != upload->is_kept;
+    *upload = (struct upload){.data = data, .is_kept = keeps};
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_session_keep(struct healcl_session *session, size_t input, bool keep,
+                                       struct healcl_error *error)
+{
+    NEED_IDLE(session, error);
+    struct upload *upload = upload_of(session, input);
+    if (!upload)
+        return no_such(error, "input", input, session->plan->uploads);
+    keep = keep && !upload->data && can_keep(session, input);
+    session->effects_are_stale |= keep != upload->is_kept;
+    upload->is_kept = keep;
+    upload->is_filled = upload->is_filled && keep;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- results that callers see */
+
+MUST_CHECK static enum healcl_status find_result(struct healcl_session *session, size_t number,
+                                                 const void **data, struct healcl_error *error)
+{
+    NEED_IDLE(session, error);
+    if (number >= session->plan->results)
+        return no_such(error, "result", number, session->plan->results);
+    const struct session_result *result = &session->results[number];
+    if (!result->is_there)
+        FAIL(error, HEALCL_USAGE, "result %zu is not there: its segment has not run", number);
+    *data = result->received ? result->received : result->memory;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_session_receive(struct healcl_session *session, size_t result,
+                                          void *memory, struct healcl_error *error)
+{
+    NEED_IDLE(session, error);
+    if (result >= session->plan->results)
+        return no_such(error, "result", result, session->plan->results);
+    session->results[result].received = memory;
+    session->results[result].is_there = false;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_session_map(struct healcl_session *session, size_t result,
+                                      const void **data, struct healcl_error *error)
+{
+    NEED(data, error);
+    return find_result(session, result, data, error);
+}
+
+enum healcl_status healcl_session_read(struct healcl_session *session, size_t result, void *memory,
+                                       size_t bytes, struct healcl_error *error)
+{
+    const void *data = NULL;
+    TRY(find_result(session, result, &data, error));
+    size_t wanted = session->transcript->results[result].bytes;
+    if (bytes != wanted)
+        FAIL(error, HEALCL_USAGE, "result %zu has %zu bytes, not %zu", result, wanted, bytes);
+    if (bytes == 0)
+        return HEALCL_OK;
+    NEED(memory, error);
+    memcpy(memory, data, bytes);
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_session_compare(struct healcl_session *session, size_t result,
+                                          uint64_t *different, struct healcl_error *error)
+{
+    const void *data = NULL;
+    NEED(different, error);
+    TRY(find_result(session, result, &data, error));
+    const struct step *step = session->transcript->result_steps[result];
+    if (!step->payload)
+        FAIL(error, HEALCL_USAGE, "the transcript expects nothing of result %zu", result);
+    struct comparison comparison;
+    const struct layout *layout = &step->in[0]->layout;
+    TRY(compare_result(layout, step->in[0]->storage->dtype, data, step->payload, &comparison,
+                       error));
+    *different = comparison.same_shape ? comparison.different : (uint64_t)layout_elements(layout);
+    return HEALCL_OK;
+}
+
+struct healcl_session_facts healcl_session_facts(const struct healcl_session *session)
+{
+    return session ? session->facts : (struct healcl_session_facts){.runs = 0};
+}
+
+/* ---------------------------------------------------------------- opening and closing */
+
+MUST_CHECK static enum healcl_status init_tables(struct healcl_session *session, bool keeps,
+                                                 struct healcl_error *error)
+{
+    const struct plan *plan = session->plan;
+    session->uploads = calloc(plan->storage_count + 1, sizeof *session->uploads);
+    session->is_written = calloc(plan->storage_count + 1, sizeof *session->is_written);
+    session->effects = calloc(plan->segment_count + 1, sizeof *session->effects);
+    session->results = calloc(plan->results + 1, sizeof *session->results);
+    session->first_results = calloc(plan->segment_count + 1, sizeof *session->first_results);
+    if (!session->uploads || !session->is_written || !session->effects || !session->results ||
+        !session->first_results)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < plan->step_count; i++)
+        if (writes(&plan->steps[i]))
+            session->is_written[plan->steps[i].out->storage->id] = true;
+    for (size_t i = 0; i < plan->uploads; i++)
+        upload_of(session, i)->is_kept = keeps && can_keep(session, i);
+    for (size_t s = 0; s < plan->segment_count; s++)
+        session->first_results[s + 1] = session->first_results[s] + plan->segments[s].results;
+    find_effects(session);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status make_executor(struct healcl_session *session,
+                                                   struct healcl_device *device,
+                                                   struct healcl_error *error)
+{
+    if (!device)
+        return reference_executor_create(session->plan, &session->executor, error);
+    TRY(executor_check_device(session->plan, device, error));
+    TRY(device_open_beside(device, &session->device, error));
+    turn_begin(session);
+    enum healcl_status status =
+        device_executor_create(session->device, session->plan, false, &session->executor, error);
+    turn_end(session);
+    return status;
+}
+
+enum healcl_status healcl_session_open(const struct healcl_transcript *transcript,
+                                       struct healcl_device *device,
+                                       const struct healcl_session_options *options,
+                                       struct healcl_session **result, struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(result, error);
+    struct healcl_session *session = calloc(1, sizeof *session);
+    if (!session)
+        NO_MEMORY(error);
+    session->transcript = transcript;
+    session->plan = transcript->plan;
+    pthread_mutex_init(&session->lock, NULL);
+    enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
+    if (status == HEALCL_OK)
+        status = make_executor(session, device, error);
+    if (status != HEALCL_OK) {
+        healcl_session_close(session);
+        return status;
+    }
+    session->executor->uploads = session->uploads;
+    session->executor->is_cancelled = &session->is_cancelled;
+    *result = session;
+    return HEALCL_OK;
+}
+
+void healcl_session_close(struct healcl_session *session)
+{
+    if (!session)
+        return;
+    if (background(session) != BACKGROUND_NONE)
+        join(session);
+    turn_begin(session);
+    if (session->executor)
+        session->executor->class->destroy(session->executor);
+    turn_end(session);
+    healcl_device_close(session->device);
+    for (size_t i = 0; session->results && i < session->plan->results; i++)
+        free(session->results[i].memory);
+    healcl_error_clear(&session->task.error);
+    pthread_mutex_destroy(&session->lock);
+    free(session->first_results);
+    free(session->results);
+    free(session->effects);
+    free(session->is_written);
+    free(session->uploads);
+    free(session);
+}

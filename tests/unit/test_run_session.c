@@ -1,0 +1,526 @@
+/* Sessions: live inputs, what stays on the device, segments on their own, the background, several
+ * threads. Each on the device and on the host reference. */
+#include "helper_one_device.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "helper_script.h"
+#include "plan/transcript.h"
+
+enum { ROWS = 64, ELEMENTS = 2 * ROWS };
+
+static const int64_t moduli[2] = {97, INT64_C(4611686018427387847)};
+
+static struct healcl_transcript *open_script(struct script *script)
+{
+    struct healcl_transcript *transcript = NULL;
+    script_finish(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, NULL, &transcript,
+                                     &error));
+    return transcript;
+}
+
+static void fill(int64_t seed, int64_t values[ELEMENTS])
+{
+    for (int i = 0; i < ELEMENTS; i++)
+        values[i] = (int64_t)(UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(seed * ELEMENTS + i + 1));
+}
+
+static int64_t modmul(int64_t a, int64_t b, int64_t q)
+{
+    __extension__ typedef __int128 wide;
+    return (int64_t)((wide)a * b % q); /* as C does it */
+}
+
+/* keys: q and w. model: out = x * w mod q, x without data. after: w is written to. */
+static struct healcl_transcript *open_model(struct script *script)
+{
+    int64_t w[ELEMENTS];
+    fill(1, w);
+    script_segment_start(script, "keys");
+    script_upload(script, "q", DTYPE_INT64, 1, (int64_t[]){2}, moduli);
+    script_upload(script, "w", DTYPE_INT64, 2, (int64_t[]){ROWS, 2}, w);
+    script_segment_end(script);
+    script_segment_start(script, "model");
+    const struct layout shape = layout_of_shape(2, (int64_t[]){ROWS, 2});
+    writer_declare(&script->writer, "x", DTYPE_INT64, &shape);
+    script_call(script, "out", "empty", "(64,2) :int64");
+    script_call(script, "out", "_modmul_ttt", "x w q out");
+    script_free(script, "x");
+    script_download(script, "out");
+    script_segment_end(script);
+    script_segment_start(script, "after");
+    script_call(script, "out", "_modsum_ttt", "out out q out");
+    script_download(script, "out");
+    script_segment_end(script);
+    return open_script(script);
+}
+
+static void expect_product(struct healcl_session *session, size_t result, const int64_t *x)
+{
+    int64_t w[ELEMENTS], got[ELEMENTS];
+    fill(1, w);
+    OK(healcl_session_read(session, result, got, sizeof got, &error));
+    for (int i = 0; i < ELEMENTS; i++) {
+        int64_t product = modmul(x[i], w[i], moduli[i % 2]);
+        int64_t expected = result == 0 ? product : modmul(product, 2, moduli[i % 2]);
+        assert_int_equal(got[i], expected);
+    }
+}
+
+/* Calls a function with a device, and with none. */
+#define ON_BOTH(function)              \
+    static void function(void **state) \
+    {                                  \
+        (void)state;                   \
+        function##_on(device);         \
+        function##_on(NULL);           \
+    }
+
+static void lists_tensors(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    size_t inputs = 9, results = 9;
+    const struct healcl_tensor_info *input = healcl_transcript_inputs(transcript, &inputs);
+    const struct healcl_tensor_info *result = healcl_transcript_results(transcript, &results);
+    assert_int_equal(inputs, 3);
+    assert_int_equal(results, 2);
+    assert_string_equal(input[2].name, "\"x\"");
+    assert_int_equal(input[2].segment, 1);
+    assert_int_equal(input[2].entry, 5);
+    assert_int_equal(input[2].dtype, HEALCL_INT64);
+    assert_int_equal(input[2].rank, 2);
+    assert_int_equal(input[2].shape[0], ROWS);
+    assert_int_equal(input[2].bytes, ELEMENTS * 8);
+    assert_true(input[0].has_data && input[1].has_data && !input[2].has_data);
+    assert_string_equal(result[1].name, "\"out\"");
+    assert_int_equal(result[1].segment, 2);
+    assert_int_equal(healcl_transcript_segment_count(transcript), 3);
+    assert_string_equal(healcl_transcript_segment_name(transcript, 1), "model");
+    assert_null(healcl_transcript_segment_name(transcript, 3));
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+static void binds_inputs_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS];
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    assert_int_equal(healcl_session_run(session, &error), HEALCL_REFUSED);
+    assert_string_equal(error.message,
+                        "entry 5 (host_to_device): it has a dtype and a shape, but no data: they "
+                        "are to be given to the run");
+    OK(healcl_session_bind(session, 2, x, &error));
+    for (int64_t seed = 2; seed < 6; seed++) {
+        fill(seed, x);
+        OK(healcl_session_run(session, &error));
+        expect_product(session, 0, x);
+        expect_product(session, 1, x);
+        /* Keys go up once. */
+        uint64_t keys = seed == 2 ? sizeof moduli + sizeof x : 0;
+        assert_int_equal(healcl_session_facts(session).bytes_uploaded, sizeof x + keys);
+        assert_int_equal(healcl_session_facts(session).runs, seed - 1);
+    }
+    OK(healcl_session_bind(session, 2, NULL, &error));
+    assert_int_equal(healcl_session_run(session, &error), HEALCL_REFUSED);
+    OK(healcl_session_bind(session, 2, x, &error)); /* after an error all is uploaded again */
+    OK(healcl_session_run(session, &error));
+    expect_product(session, 1, x);
+    assert_int_equal(healcl_session_facts(session).bytes_uploaded, sizeof moduli + 2 * sizeof x);
+    /* Other weights, and those of the file again. */
+    int64_t w[ELEMENTS], ones[ELEMENTS], got[ELEMENTS];
+    fill(1, w);
+    for (int i = 0; i < ELEMENTS; i++)
+        ones[i] = 1;
+    OK(healcl_session_bind(session, 1, ones, &error));
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_read(session, 0, got, sizeof got, &error));
+    for (int i = 0; i < ELEMENTS; i++)
+        assert_int_equal(got[i], modmul(x[i], 1, moduli[i % 2]));
+    OK(healcl_session_bind(session, 1, NULL, &error));
+    OK(healcl_session_keep(session, 1, false, &error));
+    for (int i = 0; i < 2; i++) {
+        OK(healcl_session_run(session, &error));
+        expect_product(session, 1, x);
+        assert_int_equal(healcl_session_facts(session).bytes_uploaded, 2 * sizeof x);
+    }
+    OK(healcl_session_keep(session, 1, true, &error));
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_run(session, &error));
+    expect_product(session, 1, x);
+    assert_int_equal(healcl_session_facts(session).bytes_uploaded, sizeof x);
+    healcl_session_close(session);
+    OK(healcl_session_open(transcript, on, &(struct healcl_session_options){.keep_nothing = true},
+                           &session, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    for (int i = 0; i < 2; i++) {
+        OK(healcl_session_run(session, &error));
+        assert_int_equal(healcl_session_facts(session).bytes_uploaded,
+                         sizeof moduli + 2 * sizeof x);
+    }
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(binds_inputs)
+
+static void runs_segments_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS], got[ELEMENTS];
+    const void *mapped = NULL;
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    assert_int_equal(healcl_session_run_segments(session, 1, 1, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "segment 1 cannot run before segment 0");
+    assert_int_equal(healcl_session_run_segments(session, 0, 4, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_session_run_segments(session, 4, 0, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_session_run_segments(session, 1, SIZE_MAX, &error), HEALCL_USAGE);
+    OK(healcl_session_run_segments(session, 0, 1, &error));
+    assert_int_equal(healcl_session_map(session, 0, &mapped, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "result 0 is not there: its segment has not run");
+    for (int64_t seed = 2; seed < 5; seed++) { /* the same two segments, with keys kept */
+        fill(seed, x);
+        OK(healcl_session_run_segments(session, 1, 1, &error));
+        expect_product(session, 0, x);
+        assert_int_equal(healcl_session_facts(session).bytes_uploaded, sizeof x);
+        assert_int_equal(healcl_session_map(session, 1, &mapped, &error), HEALCL_USAGE);
+    }
+    OK(healcl_session_run_segments(session, 2, 1, &error));
+    expect_product(session, 0, x);
+    expect_product(session, 1, x);
+    /* The last segment has written to what the one before it has made. */
+    assert_int_equal(healcl_session_run_segments(session, 2, 1, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "segment 2 cannot run again on its own: segment 2 has "
+                                       "written to a tensor of an earlier one");
+    OK(healcl_session_receive(session, 1, got, &error));
+    fill(7, x);
+    OK(healcl_session_run_segments(session, 1, 2, &error));
+    expect_product(session, 1, x);
+    OK(healcl_session_map(session, 1, &mapped, &error));
+    assert_ptr_equal(mapped, got);
+    OK(healcl_session_receive(session, 1, NULL, &error));
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_map(session, 1, &mapped, &error));
+    assert_ptr_not_equal(mapped, got);
+    assert_memory_equal(mapped, got, sizeof got);
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(runs_segments)
+
+/* What is uploaded and then written to is uploaded again, and an upload that is freed is there in
+ * the next run. */
+static void uploads_what_is_written_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS], got[ELEMENTS];
+    fill(3, x);
+    script_upload(&script, "q", DTYPE_INT64, 1, (int64_t[]){2}, moduli);
+    script_upload(&script, "x", DTYPE_INT64, 2, (int64_t[]){ROWS, 2}, x);
+    script_call(&script, "x", "_modmul_ttt", "x x q x");
+    script_free(&script, "q");
+    script_download(&script, "x");
+    struct healcl_transcript *transcript = open_script(&script);
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    OK(healcl_session_keep(session, 1, true, &error));
+    for (int i = 0; i < 3; i++) {
+        OK(healcl_session_run(session, &error));
+        OK(healcl_session_read(session, 0, got, sizeof got, &error));
+        for (int e = 0; e < ELEMENTS; e++)
+            assert_int_equal(got[e], modmul(x[e], x[e], moduli[e % 2]));
+        assert_int_equal(healcl_session_facts(session).bytes_uploaded,
+                         sizeof x + (i == 0 ? sizeof moduli : 0));
+    }
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(uploads_what_is_written)
+
+/* Every bundled transcript, twice: what is kept does not change results. */
+static void repeats_transcripts_on(struct healcl_device *on)
+{
+    DIR *folder = opendir(TRANSCRIPTS);
+    int files = 0;
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[1024];
+        size_t length = strlen(entry->d_name);
+        if (length < 5 || strcmp(entry->d_name + length - 5, ".json") != 0)
+            continue;
+        struct healcl_transcript *transcript = NULL;
+        struct healcl_session *session = NULL;
+        snprintf(path, sizeof path, "%s/%s", TRANSCRIPTS, entry->d_name);
+        OK(healcl_transcript_open(path, NULL, &transcript, &error));
+        OK(healcl_session_open(transcript, on, NULL, &session, &error));
+        size_t results = 0;
+        const struct healcl_tensor_info *info = healcl_transcript_results(transcript, &results);
+        for (int run = 0; run < 2; run++) {
+            OK(healcl_session_run(session, &error));
+            for (size_t i = 0; i < results; i++) {
+                uint64_t different = 1;
+                if (!info[i].has_data)
+                    continue;
+                OK(healcl_session_compare(session, i, &different, &error));
+                assert_int_equal(different, 0);
+            }
+        }
+        files++;
+        healcl_session_close(session);
+        healcl_transcript_close(transcript);
+    }
+    closedir(folder);
+    assert_true(files > 10);
+}
+ON_BOTH(repeats_transcripts)
+
+/* ---------------------------------------------------------------- the background */
+
+struct heard {
+    struct healcl_session *session;
+    enum healcl_status status;
+    int64_t first;
+    int calls;
+};
+
+static void hear(void *context, enum healcl_status status)
+{
+    struct heard *heard = context;
+    const void *data = NULL;
+    heard->calls++;
+    heard->status = status;
+    if (status == HEALCL_OK && healcl_session_map(heard->session, 0, &data, NULL) == HEALCL_OK)
+        memcpy(&heard->first, data, sizeof heard->first);
+}
+
+static void runs_in_background_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS], w[ELEMENTS];
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    fill(1, w);
+    assert_true(healcl_session_poll(session));
+    assert_int_equal(healcl_session_wait(session, &error), HEALCL_USAGE);
+    OK(healcl_session_bind(session, 2, x, &error));
+    for (int64_t seed = 2; seed < 5; seed++) {
+        struct heard heard = {.session = session};
+        fill(seed, x);
+        OK(healcl_session_start(session, 0, 3, hear, &heard, &error));
+        assert_int_equal(healcl_session_start(session, 0, 3, NULL, NULL, &error), HEALCL_USAGE);
+        while (!healcl_session_poll(session))
+            ;
+        OK(healcl_session_wait(session, &error));
+        assert_int_equal(heard.calls, 1);
+        assert_int_equal(heard.status, HEALCL_OK);
+        assert_int_equal(heard.first, modmul(x[0], w[0], moduli[0]));
+        expect_product(session, 1, x);
+    }
+    OK(healcl_session_bind(session, 2, NULL, &error));
+    OK(healcl_session_start(session, 0, 3, NULL, NULL, &error));
+    assert_int_equal(healcl_session_wait(session, &error), HEALCL_REFUSED);
+    assert_non_null(strstr(error.message, "no data"));
+    OK(healcl_session_start(session, 0, 1, NULL, NULL, &error));
+    healcl_session_close(session); /* waits */
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(runs_in_background)
+
+static void cancels_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_session *session = NULL;
+    int64_t x[ELEMENTS];
+    fill(3, x);
+    script_upload(&script, "x", DTYPE_INT64, 2, (int64_t[]){ROWS, 2}, x);
+    for (int i = 0; i < 3000; i++)
+        script_call(&script, "x", "_modmul_ttc", "x x 97 x");
+    script_download(&script, "x");
+    struct healcl_transcript *transcript = open_script(&script);
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    healcl_session_cancel(session); /* nothing runs */
+    OK(healcl_session_run(session, &error));
+    bool cancelled = false;
+    for (int i = 0; i < 100 && !cancelled; i++) {
+        OK(healcl_session_start(session, 0, 1, NULL, NULL, &error));
+        healcl_session_cancel(session);
+        enum healcl_status status = healcl_session_wait(session, &error);
+        cancelled = status == HEALCL_CANCELLED;
+        assert_true(cancelled || status == HEALCL_OK);
+    }
+    assert_true(cancelled);
+    assert_string_equal(error.message, "cancelled");
+    OK(healcl_session_run(session, &error));
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(cancels)
+
+/* ---------------------------------------------------------------- threads */
+
+enum { THREADS = 4, SESSIONS = 2, REQUESTS = 12 };
+
+struct client {
+    const struct healcl_transcript *transcript;
+    struct healcl_device *on;
+    int number;
+    int wrong;
+};
+
+static void *send_requests(void *context)
+{
+    struct client *client = context;
+    struct healcl_session *sessions[SESSIONS] = {NULL};
+    struct healcl_error failure = {0};
+    int64_t x[ELEMENTS], w[ELEMENTS], got[ELEMENTS];
+    fill(1, w);
+    for (int s = 0; s < SESSIONS; s++)
+        client->wrong += healcl_session_open(client->transcript, client->on, NULL, &sessions[s],
+                                             &failure) != HEALCL_OK ||
+                         healcl_session_bind(sessions[s], 2, x, &failure) != HEALCL_OK;
+    for (int i = 0; i < REQUESTS && client->wrong == 0; i++) {
+        struct healcl_session *session = sessions[i % SESSIONS];
+        fill(client->number * REQUESTS + i, x);
+        client->wrong += healcl_session_run(session, &failure) != HEALCL_OK;
+        client->wrong += healcl_session_read(session, 0, got, sizeof got, &failure) != HEALCL_OK;
+        for (int e = 0; e < ELEMENTS; e++)
+            client->wrong += got[e] != modmul(x[e], w[e], moduli[e % 2]);
+    }
+    for (int s = 0; s < SESSIONS; s++)
+        healcl_session_close(sessions[s]);
+    if (client->wrong > 0)
+        print_error("%s\n", failure.message);
+    healcl_error_clear(&failure);
+    return NULL;
+}
+
+static void serves_threads_on(struct healcl_device *on)
+{
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct client clients[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        clients[i] = (struct client){transcript, on, i, 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, send_requests, &clients[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(clients[i].wrong, 0);
+    }
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(serves_threads)
+
+/* A session goes on where the device's handle was closed. */
+static void outlives_the_device(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    struct healcl_device *other = NULL;
+    int64_t x[ELEMENTS];
+    fill(5, x);
+    OK(healcl_device_open(NULL, &other, &error));
+    OK(healcl_session_open(transcript, other, NULL, &session, &error));
+    healcl_device_close(other);
+    OK(healcl_session_bind(session, 2, x, &error));
+    OK(healcl_session_run(session, &error));
+    expect_product(session, 1, x);
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+/* ---------------------------------------------------------------- wrong arguments */
+
+static void refuses_wrong_arguments(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_model(&script);
+    struct healcl_session *session = NULL;
+    const void *data = NULL;
+    uint64_t different = 0;
+    int64_t x[ELEMENTS];
+#define USAGE(call) assert_int_equal(call, HEALCL_USAGE)
+    USAGE(healcl_transcript_open(NULL, NULL, &transcript, NULL));
+    USAGE(healcl_transcript_open_memory(NULL, 1, NULL, &transcript, &error));
+    assert_string_equal(error.message, "data is NULL");
+    USAGE(healcl_transcript_open_memory("[]", 2, NULL, NULL, &error));
+    USAGE(healcl_session_open(NULL, NULL, NULL, &session, &error));
+    USAGE(healcl_session_open(transcript, NULL, NULL, NULL, &error));
+    USAGE(healcl_run(NULL, NULL, NULL, NULL, &error));
+    USAGE(healcl_device_open(NULL, NULL, &error));
+    USAGE(healcl_session_bind(NULL, 0, x, &error));
+    USAGE(healcl_session_keep(NULL, 0, true, &error));
+    USAGE(healcl_session_run(NULL, &error));
+    USAGE(healcl_session_run_segments(NULL, 0, 1, &error));
+    USAGE(healcl_session_start(NULL, 0, 1, NULL, NULL, &error));
+    USAGE(healcl_session_wait(NULL, &error));
+    USAGE(healcl_session_receive(NULL, 0, x, &error));
+    USAGE(healcl_session_map(NULL, 0, &data, &error));
+    USAGE(healcl_session_read(NULL, 0, x, sizeof x, &error));
+    USAGE(healcl_session_compare(NULL, 0, &different, &error));
+    assert_true(healcl_session_poll(NULL));
+    healcl_session_cancel(NULL);
+    healcl_session_close(NULL);
+    assert_int_equal(healcl_session_facts(NULL).runs, 0);
+    assert_null(healcl_transcript_inputs(NULL, NULL));
+    assert_int_equal(healcl_transcript_segment_count(NULL), 0);
+    OK(healcl_session_open(transcript, NULL, NULL, &session, &error));
+    USAGE(healcl_session_bind(session, 3, x, &error));
+    assert_string_equal(error.message, "there is no input 3, but 3 of them");
+    USAGE(healcl_session_keep(session, 3, true, &error));
+    USAGE(healcl_session_receive(session, 2, x, &error));
+    USAGE(healcl_session_map(session, 2, &data, &error));
+    USAGE(healcl_session_map(session, 0, NULL, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    fill(2, x);
+    OK(healcl_session_run(session, &error));
+    USAGE(healcl_session_read(session, 0, x, sizeof x - 1, &error));
+    assert_string_equal(error.message, "result 0 has 1024 bytes, not 1023");
+    USAGE(healcl_session_read(session, 0, NULL, sizeof x, &error));
+    USAGE(healcl_session_compare(session, 0, &different, &error));
+    assert_string_equal(error.message, "the transcript expects nothing of result 0");
+    USAGE(healcl_session_compare(session, 0, NULL, &error));
+#undef USAGE
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_tensors),
+        cmocka_unit_test(binds_inputs),
+        cmocka_unit_test(runs_segments),
+        cmocka_unit_test(uploads_what_is_written),
+        cmocka_unit_test(repeats_transcripts),
+        cmocka_unit_test(runs_in_background),
+        cmocka_unit_test(cancels),
+        cmocka_unit_test(serves_threads),
+        cmocka_unit_test(outlives_the_device),
+        cmocka_unit_test(refuses_wrong_arguments),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
