@@ -165,14 +165,22 @@ struct healcl_observer {
                      size_t step, size_t step_count);
 };
 
+/* The caller's elements in the place of an input's of the file: see healcl_session_bind. */
+struct healcl_input {
+    size_t input; /* its number */
+    const void *data;
+};
+
 struct healcl_run_options {
     bool no_verify; /* run, download, compare nothing */
     bool profile;   /* take the times of operations, on a device in further repetitions */
     /* Count the first repetition, also where kernels ran in it for the first time. Otherwise such a
      * one warms up the device, and its times are not among those of the report. */
     bool no_warm_up;
-    uint32_t repeat;      /* 0 and 1: once */
-    const char *dump_dir; /* write results as .npy files there, or NULL */
+    uint32_t repeat;                   /* 0 and 1: once */
+    const char *dump_dir;              /* write results as .npy files there, or NULL */
+    const struct healcl_input *inputs; /* input_count of them, read in each repetition */
+    size_t input_count;
     struct healcl_observer observer;
 };
 

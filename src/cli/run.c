@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
+#include "cli/requests.h"
 #include "plan/transcript.h"
 #include "report/junit.h"
 #include "report/text.h"
@@ -24,7 +25,9 @@ struct session {
     const char *selector, *trace_path, *dump_dir;
     struct report_file json, junit;
     bool reference, no_warm_up, quiet, verbose;
-    uint32_t repeat;
+    uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
+    struct live_inputs live;
+    struct request_facts served;
     struct healcl_limits limits; /* memory_bytes 0: by the device */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path */
@@ -220,6 +223,22 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
     return status == HEALCL_OK ? open_device(session, error) : status;
 }
 
+static void on_request(void *context, uint32_t number)
+{
+    struct session *session = context;
+    progress_say(&session->progress, "request %" PRIu32 " of %" PRIu32, number, session->requests);
+}
+
+MUST_CHECK static enum healcl_status serve(struct session *session, struct healcl_error *error)
+{
+    session->served = (struct request_facts){.file = session->facts.file,
+                                             .device = session->reference ? NULL : &session->info,
+                                             .no_verify = session->facts.no_verify,
+                                             .count = session->requests};
+    return requests_run(session->transcript, session->device, &session->live, on_request, session,
+                        &session->served, error);
+}
+
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
@@ -232,7 +251,12 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
             NO_MEMORY(error);
     }
     TRY(open_all(session, error));
+    TRY(live_inputs_read(&session->live, session->transcript, error));
+    if (session->requests > 0)
+        return serve(session, error);
     struct healcl_run_options options = {
+        .inputs = session->live.inputs,
+        .input_count = session->live.count,
         .no_verify = session->facts.no_verify,
         .no_warm_up = session->no_warm_up || !shows_times(session),
         .profile = session->json.path || session->trace_path || session->verbose,
@@ -334,6 +358,24 @@ static int finish_run(struct session *session)
     return EXIT_DIFFERENT;
 }
 
+static int finish_requests(struct session *session)
+{
+    struct style style = style_of(text_stream(session));
+    int printing = EXIT_VERIFIED, code = EXIT_VERIFIED;
+    if (!session->quiet && text_stream(session) == stdout)
+        printing = printed(report_requests(&session->served, &style));
+    FILE *stream = report_file_stream(&session->json);
+    if (stream)
+        code = report_file_end(&session->json, report_requests_json(&session->served, stream),
+                               session->verbose);
+    printing = finish_output(printing == EXIT_VERIFIED ? code : printing);
+    if (session->served.different == 0)
+        return printing;
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", session->facts.file,
+                 session->served.different, session->served.compared);
+    return EXIT_DIFFERENT;
+}
+
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
 static void close_device(struct session *session)
 {
@@ -353,8 +395,12 @@ static int run_and_finish(struct session *session)
     enum healcl_status status = run_session(session, &error);
     close_device(session);
     progress_end(&session->progress);
-    int code = status == HEALCL_OK ? finish_run(session) : finish_failed(session, &error);
+    int code = status != HEALCL_OK     ? finish_failed(session, &error)
+               : session->requests > 0 ? finish_requests(session)
+                                       : finish_run(session);
     healcl_error_clear(&error);
+    live_inputs_free(&session->live);
+    free(session->served.nanoseconds);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
     report_file_discard(&session->json);
@@ -369,12 +415,29 @@ static int run_and_finish(struct session *session)
 
 /* ---------------------------------------------------------------- options */
 
+static int take_input(const struct command *command, const struct command_option *option,
+                      void *session, const char *text)
+{
+    (void)option;
+    return live_inputs_add(command, &((struct session *)session)->live, text);
+}
+
+static int take_segment(const struct command *command, const struct command_option *option,
+                        void *session, const char *text)
+{
+    (void)option;
+    return live_inputs_keep(command, &((struct session *)session)->live, text);
+}
+
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
+    {"input", 'i', OPTION_WORD, .take = take_input},
+    {"requests", 0, OPTION_COUNT, KEPT_IN(requests), .most = REPEAT_MAX},
+    {"keep", 0, OPTION_WORD, .take = take_segment},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
     {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
@@ -396,6 +459,14 @@ static int run(const struct command *command, int argc, char **argv)
         return usage_error(command, "--reference runs without a device, --device names one");
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
+    if (session.requests == 0 && session.live.segment_count > 0)
+        return usage_error(command,
+                           "--keep says what requests do not upload: --requests is missing");
+    if (session.requests > 0 &&
+        (session.repeat > 1 || session.junit.path || session.trace_path || session.dump_dir))
+        return usage_error(command,
+                           "--requests goes without --repeat, --junit, --trace and --dump");
+    session.facts.no_verify |= session.live.count > 0; /* results are those of other inputs */
     session.facts.file = argv[optind];
     return run_and_finish(&session);
 }
@@ -414,6 +485,14 @@ const struct command command_run = {
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
+        "  -i, --input ENTRY=FILE   take the data of an upload, named by its entry's number or "
+        "its\n"
+        "                           tensor's name, from a .npy file; nothing is compared then;\n"
+        "                           repeatable\n"
+        "      --requests N         run as a service does, N times in one session: uploads stay\n"
+        "                           on the device, but those of --input; prints latencies\n"
+        "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
+        "                           others are done again by each request; repeatable\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"

@@ -52,9 +52,10 @@ struct run {
     struct executor *executor;
     struct results *results;
     struct healcl_report *report;
-    struct arena *arena; /* the report's */
-    uint32_t repeat;     /* repetitions whose times are those of the segments */
-    uint32_t profiled;   /* behind them: those whose times are the operations'. 0: there are none */
+    struct arena *arena;    /* the report's */
+    struct upload *uploads; /* by storage; NULL: no input is the caller's */
+    uint32_t repeat;        /* repetitions whose times are those of the segments */
+    uint32_t profiled; /* behind them: those whose times are the operations'. 0: there are none */
     /* Times: SEGMENT_ROWS rows for each segment, behind them one for each profile of the segment; a
      * row has a column for each repetition, the profiled ones last. */
     uint64_t *times;
@@ -288,6 +289,28 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
     run->executor->trace = run->trace;
+    run->executor->uploads = run->uploads;
+    return HEALCL_OK;
+}
+
+/* What the caller brings for inputs. */
+MUST_CHECK static enum healcl_status bind_inputs(struct run *run,
+                                                 const struct healcl_transcript *transcript,
+                                                 struct healcl_error *error)
+{
+    if (run->options->input_count == 0)
+        return HEALCL_OK;
+    run->uploads = arena_alloc(run->arena, run->plan->storage_count * sizeof *run->uploads);
+    if (!run->uploads)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < run->options->input_count; i++) {
+        const struct healcl_input *input = &run->options->inputs[i];
+        if (input->input >= run->plan->uploads)
+            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", input->input,
+                 run->plan->uploads);
+        const struct step *step = transcript->input_steps[input->input];
+        run->uploads[step->out->storage->id].data = input->data;
+    }
     return HEALCL_OK;
 }
 
@@ -398,6 +421,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     if (device)
         device_turn_begin(device); /* sessions wait: what is measured is this run alone */
     enum healcl_status status = report_init(&run, error);
+    if (status == HEALCL_OK)
+        status = bind_inputs(&run, transcript, error);
     if (status == HEALCL_OK)
         status = results_create(run.plan, run.options, &run.results, error);
     if (status == HEALCL_OK)

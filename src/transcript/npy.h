@@ -37,6 +37,16 @@ MUST_CHECK enum healcl_status npy_read_header(const char *text, size_t length,
                                               struct npy_header *header,
                                               struct healcl_error *error);
 
+/*
+ * Reads a .npy file whole into an array of dtype, in C order, with room for layout's elements; its
+ * shape must be layout's, its values must fit dtype.
+ * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED for what is in it,
+ * HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status npy_read_file(const char *path, enum dtype dtype,
+                                            const struct layout *layout, void *array,
+                                            struct healcl_error *error);
+
 /* Writes all that stands before the elements of a file of version 1.0, little-endian, padded as
  * NumPy does. Returns its length. */
 size_t npy_write_header(enum dtype dtype, const struct layout *shape, bool fortran_order,

@@ -50,7 +50,7 @@ def check_bash(completion, folder):
         told |= set(re.findall(r"^      --k K, (--r) R", text, re.M))
         offered = completion.of(command, "--")
         assert told == set(offered) and len(offered) == len(told), (command, told, offered)
-    assert completion.of("run", "--re") == ["--reference", "--repeat"]
+    assert completion.of("run", "--re") == ["--reference", "--repeat", "--requests"]
     assert completion.of("compare", "-d", "re") == ["reference"]
     assert "gpu" in completion.of("run", "--device", "") and not completion.of("run", "-d", "re")
     assert completion.of("bench", "--layout", "") == ["contiguous", "heal"]

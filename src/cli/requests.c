@@ -1,0 +1,202 @@
+#include "cli/requests.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "core/clock.h"
+#include "plan/transcript.h"
+#include "transcript/npy.h"
+
+/* ---------------------------------------------------------------- options */
+
+static int add(const struct command *command, char ***texts, size_t *count, size_t *capacity,
+               const char *text)
+{
+    char **grown = array_with_room(*texts, *count, capacity, sizeof *grown);
+    char *copy = strdup(text);
+    if (grown)
+        *texts = grown;
+    if (!grown || !copy) {
+        free(copy);
+        return usage_error(command, "out of memory");
+    }
+    grown[(*count)++] = copy;
+    return EXIT_VERIFIED;
+}
+
+int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return usage_error(command, "--input takes ENTRY=FILE.npy, not '%.200s'", text);
+    return add(command, &live->texts, &live->count, &live->capacity, text);
+}
+
+int live_inputs_keep(const struct command *command, struct live_inputs *live, const char *segment)
+{
+    return add(command, &live->segments, &live->segment_count, &live->segment_capacity, segment);
+}
+
+void live_inputs_free(struct live_inputs *live)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        free(live->texts[i]);
+        if (live->inputs)
+            free((void *)(uintptr_t)live->inputs[i].data);
+    }
+    for (size_t i = 0; i < live->segment_count; i++)
+        free(live->segments[i]);
+    free(live->texts);
+    free(live->inputs);
+    free(live->segments);
+}
+
+/* ---------------------------------------------------------------- inputs */
+
+static bool is_named(const struct healcl_tensor_info *info, const char *name, size_t length)
+{
+    const char *own = info->name;
+    size_t own_length = strlen(own);
+    if (own_length >= 2 && *own == '"') {
+        own++;
+        own_length -= 2;
+    }
+    return own_length == length && strncmp(own, name, length) == 0;
+}
+
+/* The number of the input that text, of so many characters, names; the number of them: none. */
+static size_t find_input(const struct healcl_transcript *transcript, const char *text,
+                         size_t length)
+{
+    size_t count = 0, entry = 0;
+    const struct healcl_tensor_info *inputs = healcl_transcript_inputs(transcript, &count);
+    bool is_number = length < 19 && strspn(text, "0123456789") == length;
+    for (size_t i = 0; is_number && i < length; i++)
+        entry = entry * 10 + (size_t)(text[i] - '0');
+    for (size_t i = 0; i < count; i++)
+        if (is_number ? inputs[i].entry == entry : is_named(&inputs[i], text, length))
+            return i;
+    return count;
+}
+
+enum healcl_status live_inputs_read(struct live_inputs *live,
+                                    const struct healcl_transcript *transcript,
+                                    struct healcl_error *error)
+{
+    live->inputs = calloc(live->count + 1, sizeof *live->inputs);
+    if (!live->inputs)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < live->count; i++) {
+        const char *text = live->texts[i];
+        int length = (int)strcspn(text, "=");
+        size_t input = find_input(transcript, text, (size_t)length);
+        if (input == transcript->plan->uploads)
+            FAIL(error, HEALCL_USAGE,
+                 "--input: no host_to_device is entry %.*s, or makes a tensor "
+                 "of that name",
+                 length < 100 ? length : 100, text);
+        const struct tensor *tensor = transcript->input_steps[input]->out;
+        void *data = malloc(transcript->inputs[input].bytes);
+        live->inputs[i] = (struct healcl_input){input, data};
+        if (!data)
+            NO_MEMORY(error);
+        TRY_PREFIX(
+            npy_read_file(text + length + 1, tensor->storage->dtype, &tensor->layout, data, error),
+            "--input %.*s: ", length < 100 ? length : 100, text);
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- requests */
+
+static bool is_kept_segment(const struct live_inputs *live, const char *name)
+{
+    for (size_t i = 0; i < live->segment_count; i++)
+        if (strcmp(live->segments[i], name) == 0)
+            return true;
+    return false;
+}
+
+MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
+                                             const struct healcl_transcript *transcript,
+                                             const struct live_inputs *live,
+                                             struct healcl_error *error)
+{
+    for (size_t i = 0; i < live->segment_count; i++) {
+        size_t s = 0;
+        while (s < transcript->plan->segment_count &&
+               strcmp(transcript->plan->segments[s].name, live->segments[i]) != 0)
+            s++;
+        if (s == transcript->plan->segment_count)
+            FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments[i]);
+    }
+    for (size_t i = 0; live->segment_count > 0 && i < transcript->plan->uploads; i++) {
+        size_t segment = transcript->inputs[i].segment;
+        bool keep = is_kept_segment(live, transcript->plan->segments[segment].name);
+        TRY(healcl_session_keep(session, i, keep, error));
+    }
+    for (size_t i = 0; i < live->count; i++)
+        TRY(healcl_session_bind(session, live->inputs[i].input, live->inputs[i].data, error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status compare(struct healcl_session *session,
+                                             const struct healcl_transcript *transcript,
+                                             struct request_facts *facts,
+                                             struct healcl_error *error)
+{
+    for (size_t i = 0; i < transcript->plan->results; i++) {
+        uint64_t different = 0;
+        if (!transcript->results[i].has_data)
+            continue;
+        TRY(healcl_session_compare(session, i, &different, error));
+        facts->compared++;
+        facts->different += different > 0;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
+                                             const struct healcl_transcript *transcript,
+                                             void (*began)(void *context, uint32_t number),
+                                             void *context, struct request_facts *facts,
+                                             struct healcl_error *error)
+{
+    for (uint32_t i = 0; i <= facts->count; i++) {
+        uint64_t start = monotonic_nanoseconds();
+        if (began)
+            began(context, i);
+        TRY(healcl_session_run(session, error));
+        uint64_t spent = monotonic_nanoseconds() - start;
+        struct healcl_session_facts of_session = healcl_session_facts(session);
+        if (i == 0) {
+            facts->first_nanoseconds = spent;
+            facts->first_bytes_uploaded = of_session.bytes_uploaded;
+        } else {
+            facts->nanoseconds[i - 1] = spent;
+            facts->bytes_uploaded = of_session.bytes_uploaded;
+        }
+        facts->device_bytes = of_session.device_bytes;
+        if (!facts->no_verify)
+            TRY(compare(session, transcript, facts, error));
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status requests_run(const struct healcl_transcript *transcript,
+                                struct healcl_device *device, const struct live_inputs *live,
+                                void (*began)(void *context, uint32_t number), void *context,
+                                struct request_facts *facts, struct healcl_error *error)
+{
+    struct healcl_session *session = NULL;
+    facts->nanoseconds = calloc(facts->count + (size_t)1, sizeof *facts->nanoseconds);
+    if (!facts->nanoseconds)
+        NO_MEMORY(error);
+    TRY(healcl_session_open(transcript, device, NULL, &session, error));
+    enum healcl_status status = prepare(session, transcript, live, error);
+    if (status == HEALCL_OK)
+        status = run_all(session, transcript, began, context, facts, error);
+    healcl_session_close(session);
+    return status;
+}

@@ -1,0 +1,37 @@
+/* healcl run --input, --requests and --keep: a transcript as a service runs it. */
+#ifndef HEALCL_CLI_REQUESTS_H
+#define HEALCL_CLI_REQUESTS_H
+
+#include "cli/cli.h"
+#include "report/requests.h"
+
+/* What the options name, before the transcript is known. Freed with live_inputs_free. */
+struct live_inputs {
+    char **texts; /* "ENTRY=FILE.npy" */
+    size_t count, capacity;
+    struct healcl_input *inputs; /* count of them, once they are read */
+    char **segments;             /* of --keep */
+    size_t segment_count, segment_capacity;
+};
+
+/* For the options --input and --keep. Returns EXIT_VERIFIED or a usage error. */
+int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text);
+int live_inputs_keep(const struct command *command, struct live_inputs *live, const char *segment);
+
+/* Reads the files. ENTRY is the number of an upload's entry, or the name of its tensor. Errors:
+ * HEALCL_USAGE where the transcript has no such upload, and those of npy_read_file. */
+MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,
+                                               const struct healcl_transcript *transcript,
+                                               struct healcl_error *error);
+void live_inputs_free(struct live_inputs *live);
+
+/* Runs facts->count requests in one session; began, which may be NULL, is told of each. device:
+ * NULL for the host reference. */
+MUST_CHECK enum healcl_status requests_run(const struct healcl_transcript *transcript,
+                                           struct healcl_device *device,
+                                           const struct live_inputs *live,
+                                           void (*began)(void *context, uint32_t number),
+                                           void *context, struct request_facts *facts,
+                                           struct healcl_error *error);
+
+#endif

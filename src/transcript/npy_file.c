@@ -1,0 +1,70 @@
+/* A whole .npy file. It is read as transcripts' payloads are: in base64, so that there is one way
+ * in which elements are converted and checked. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "transcript/base64.h"
+#include "transcript/payload.h"
+
+/* The bytes of an open file, freed with free(). */
+MUST_CHECK static enum healcl_status read_all(int file, const char *path, unsigned char **bytes,
+                                              size_t *length, struct healcl_error *error)
+{
+    struct stat about;
+    if (fstat(file, &about) != 0 || about.st_size < 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+    *length = (size_t)about.st_size;
+    *bytes = malloc(*length + 1);
+    if (!*bytes)
+        NO_MEMORY(error);
+    for (size_t done = 0; done < *length;) {
+        ssize_t count = read(file, *bytes + done, *length - done);
+        if (count <= 0) {
+            int code = count < 0 ? errno : EIO;
+            free(*bytes);
+            FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(code));
+        }
+        done += (size_t)count;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_elements(const char *text, size_t length,
+                                                   enum dtype dtype, const struct layout *layout,
+                                                   void *array, struct healcl_error *error)
+{
+    struct payload payload;
+    char has[SHAPE_TEXT_SIZE], wanted[SHAPE_TEXT_SIZE];
+    TRY(payload_parse(text, length, false, &payload, error));
+    if (!layout_same_shape(&payload.layout, layout))
+        REFUSE(error, "its shape is %s, not %s", layout_shape_text(&payload.layout, has),
+               layout_shape_text(layout, wanted));
+    return payload_read(&payload, dtype, array, error);
+}
+
+enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struct layout *layout,
+                                 void *array, struct healcl_error *error)
+{
+    int file;
+    unsigned char *bytes = NULL;
+    size_t length = 0;
+    TRY(file_open_regular(path, &file, error));
+    enum healcl_status status = read_all(file, path, &bytes, &length, error);
+    close(file);
+    TRY(status);
+    char *text = length < SIZE_MAX / 2 ? malloc(base64_length(length) + 1) : NULL;
+    if (text)
+        base64_encode(bytes, length, text);
+    status = text ? read_elements(text, base64_length(length), dtype, layout, array, error)
+                  : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_REFUSED)
+        error_prefix(error, PATH_FORMAT ": ", path);
+    free(bytes);
+    free(text);
+    return status;
+}
