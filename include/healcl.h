@@ -379,6 +379,164 @@ struct healcl_session_facts {
 
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
 
+/* ---------------------------------------------------------------- operations by call */
+
+/*
+ * What other runtimes bind to: tensors on a device, and every operation of docs/OPS.md on them.
+ *
+ *     healcl_queue_open(device, NULL, &queue, &error);
+ *     healcl_tensor_create(queue, HEALCL_INT64, 2, shape, a_data, &a, &error);
+ *     healcl_tensor_create(queue, HEALCL_INT64, 2, shape, NULL, &out, &error);
+ *     healcl_call(queue, "modmul", 4, (struct healcl_argument[]){healcl_tensor_argument(a),
+ *                 healcl_tensor_argument(a), healcl_int_argument(97),
+ *                 healcl_tensor_argument(out)}, NULL, &error);
+ *     healcl_tensor_read(out, answer, sizeof answer, &error);
+ *
+ * A call is checked as an entry of a transcript is, by the same code, and enqueued without waiting.
+ * What only data reveal (an index out of range) is an error of the next function that waits, and
+ * names the call: "call 17 (take_along_axis): argument 'idx': ...". Calls of a queue are counted
+ * from 0.
+ *
+ * Threads: one at a time for a queue and its tensors; several queues as several sessions.
+ */
+struct healcl_queue;
+struct healcl_tensor;
+
+/* device: NULL for the host reference; the caller's until this returns. limits may be NULL.
+ * Errors: HEALCL_DEVICE, HEALCL_NO_MEMORY. */
+HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *device,
+                                                       const struct healcl_limits *limits,
+                                                       struct healcl_queue **queue,
+                                                       struct healcl_error *error);
+/* Waits, and frees what tensors are left: their handles must not be used any more. */
+void healcl_queue_close(struct healcl_queue *queue);
+
+/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE. After an error
+ * the contents of tensors that the call and later ones write are undefined. */
+HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
+                                                       struct healcl_error *error);
+
+/* A tensor in C order, with a copy of data, or with zeros where data is NULL. The caller releases
+ * it. Errors: HEALCL_REFUSED for a bad shape or beyond the limits, HEALCL_NO_MEMORY, HEALCL_DEVICE.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_create(struct healcl_queue *queue,
+                                                          enum healcl_dtype dtype, uint32_t rank,
+                                                          const int64_t *shape, const void *data,
+                                                          struct healcl_tensor **tensor,
+                                                          struct healcl_error *error);
+
+/* Gives up a handle, which NULL may be. Memory that no handle views is used again; calls that were
+ * enqueued have it still. */
+void healcl_tensor_release(struct healcl_tensor *tensor);
+
+/* entry, segment and has_data are 0, name is ""; shape lives as long as the handle. */
+struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor);
+
+/* Waits, and copies the elements, packed and in C order; bytes: exactly those. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
+                                                        size_t bytes, struct healcl_error *error);
+
+/* An item of the index of get_slice, as Python's: an integer, a slice, or "...". */
+struct healcl_index {
+    enum { HEALCL_INDEX_INT, HEALCL_INDEX_SLICE, HEALCL_INDEX_ELLIPSIS } kind;
+    int64_t value; /* of an integer */
+    bool has_start, has_stop, has_step;
+    int64_t start, stop, step;
+};
+
+/* Room for what argument of an operation: docs/OPS.md has the kinds. */
+struct healcl_argument {
+    enum {
+        HEALCL_ARGUMENT_TENSOR,
+        HEALCL_ARGUMENT_INT, /* integers, axes, moduli, flags */
+        HEALCL_ARGUMENT_NONE,
+        HEALCL_ARGUMENT_SHAPE,
+        HEALCL_ARGUMENT_INDEX,
+        HEALCL_ARGUMENT_DTYPE,
+    } kind;
+    union {
+        const struct healcl_tensor *tensor;
+        int64_t integer;
+        struct {
+            uint32_t rank;
+            const int64_t *sizes;
+        } shape;
+        struct {
+            uint32_t count;
+            const struct healcl_index *items;
+        } index;
+        enum healcl_dtype dtype;
+    } as;
+};
+
+static inline struct healcl_argument healcl_tensor_argument(const struct healcl_tensor *tensor)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_TENSOR, {0}};
+    argument.as.tensor = tensor;
+    return argument;
+}
+
+static inline struct healcl_argument healcl_int_argument(int64_t integer)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_INT, {0}};
+    argument.as.integer = integer;
+    return argument;
+}
+
+static inline struct healcl_argument healcl_no_argument(void)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_NONE, {0}};
+    return argument;
+}
+
+static inline struct healcl_argument healcl_shape_argument(uint32_t rank, const int64_t *sizes)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_SHAPE, {0}};
+    argument.as.shape.rank = rank;
+    argument.as.shape.sizes = sizes;
+    return argument;
+}
+
+static inline struct healcl_argument healcl_index_argument(uint32_t count,
+                                                           const struct healcl_index *items)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_INDEX, {0}};
+    argument.as.index.count = count;
+    argument.as.index.items = items;
+    return argument;
+}
+
+static inline struct healcl_argument healcl_dtype_argument(enum healcl_dtype dtype)
+{
+    struct healcl_argument argument = {HEALCL_ARGUMENT_DTYPE, {0}};
+    argument.as.dtype = dtype;
+    return argument;
+}
+
+/*
+ * Calls an operation by any of its names in docs/OPS.md. *result becomes a handle of the tensor
+ * that it makes or views, which the caller releases, or NULL where there is none; an operation with
+ * an `out` views that. result may be NULL. host_to_device, device_to_host and free_device_tensor
+ * are functions of their own: they are refused here. Errors: HEALCL_REFUSED for arguments that
+ * break the operation's rules, then nothing has been enqueued; HEALCL_USAGE for a tensor of another
+ * queue; HEALCL_DEVICE, HEALCL_NO_MEMORY.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation,
+                                                 size_t count,
+                                                 const struct healcl_argument *arguments,
+                                                 struct healcl_tensor **result,
+                                                 struct healcl_error *error);
+
+/* The operations that there are: their names, by number; NULL beyond the last. */
+const char *healcl_operation_name(size_t number);
+
+/* healcl_call by an operation's number. */
+HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
+                                                        size_t count,
+                                                        const struct healcl_argument *arguments,
+                                                        struct healcl_tensor **result,
+                                                        struct healcl_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -34,6 +34,20 @@ void arena_free(struct arena *arena)
     free(arena);
 }
 
+void arena_clear(struct arena *arena)
+{
+    struct block *kept = arena->newest;
+    if (!kept)
+        return;
+    while (kept->next) {
+        struct block *next = kept->next;
+        kept->next = next->next;
+        free(next);
+    }
+    memset(kept->bytes, 0, kept->used);
+    kept->used = 0;
+}
+
 void *arena_alloc(struct arena *arena, size_t size)
 {
     if (size > (size_t)-1 / 2)

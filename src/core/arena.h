@@ -10,6 +10,9 @@ struct arena;
 struct arena *arena_create(void);
 void arena_free(struct arena *arena);
 
+/* Frees what was allocated, for new allocations. */
+void arena_clear(struct arena *arena);
+
 /* Zeroed memory for size bytes, aligned for any type; NULL when out of memory. */
 void *arena_alloc(struct arena *arena, size_t size);
 

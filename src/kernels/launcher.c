@@ -74,6 +74,7 @@ void launcher_storage_written(struct launcher *self, const struct storage *stora
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
+    memory->generation++; /* of the next one with that id, if there is one */
     derived_forget(self, memory);
     device_buffer_release(self->device, &memory->buffer);
 }

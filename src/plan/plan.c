@@ -27,9 +27,6 @@ uint64_t storage_bytes(const struct storage *storage)
 
 /* ---------------------------------------------------------------- growing the plan */
 
-/* Elements that an operation may visit where nothing else is said: hours of a fast device. */
-static const uint64_t WORK_LIMIT = (uint64_t)1 << 42;
-
 MUST_CHECK static enum healcl_status count_work(struct planner *planner, const struct step *step,
                                                 struct healcl_error *error)
 {
@@ -101,6 +98,17 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
                                                  struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
+    if (planner->live) {
+        struct storage *storage = live_storage(planner->live);
+        if (!storage)
+            REFUSE(error, "too many tensors are in use");
+        *storage = (struct storage){.id = storage->id,
+                                    .dtype = dtype,
+                                    .elements = elements,
+                                    .origin = planner->origins ? planner->origins->of : NULL};
+        *result = storage;
+        return HEALCL_OK;
+    }
     struct storage **storages = array_with_room(plan->storages, plan->storage_count,
                                                 &planner->storage_capacity, sizeof *storages);
     if (!storages)
@@ -161,6 +169,8 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
     *tensor = names_find(&planner->constants, text);
     if (*tensor)
         return HEALCL_OK;
+    if (planner->live && plan->constants.count == planner->constant_capacity)
+        REFUSE(error, "more than %zu different integers", planner->constant_capacity);
     int64_t *values = array_with_room(plan->constants.values, plan->constants.count,
                                       &planner->constant_capacity, sizeof *values);
     if (!values)
@@ -168,8 +178,12 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
     plan->constants.values = values;
     struct layout layout = {.offset = (int64_t)plan->constants.count};
     plan->constants.values[plan->constants.count++] = value;
-    plan->constants.storage->elements++;
-    TRY(planner_view(planner, plan->constants.storage, &layout, tensor, error));
+    plan->constants.storage->elements += !planner->live; /* there it has all its room already */
+    struct tensor *constant = arena_alloc(plan->constants.arena, sizeof *constant);
+    if (!constant)
+        NO_MEMORY(error);
+    *constant = (struct tensor){plan->constants.storage, layout};
+    *tensor = constant;
     struct tensor *previous;
     return names_bind(&planner->constants, text, *tensor, &previous, error);
 }
@@ -221,11 +235,10 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
     if (!copy || !counts)
         NO_MEMORY(error);
     planner->segment = &plan->segments[plan->segment_count++];
-    *planner->segment =
-        (struct segment){.name = copy,
-                         .first_step = plan->step_count,
-                         .first_storage = plan->storage_count,
-                         .counts = counts};
+    *planner->segment = (struct segment){.name = copy,
+                                         .first_step = plan->step_count,
+                                         .first_storage = plan->storage_count,
+                                         .counts = counts};
     planner->segment_is_named = is_named;
     return HEALCL_OK;
 }
@@ -256,7 +269,9 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
     const struct argument *argument = &call->entry->arguments[i];
     enum parameter_kind kind = call->form->parameters[i].kind;
     if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
-        struct tensor *tensor = names_find(&call->planner->names, argument->tensor.name);
+        struct tensor *tensor = argument->tensor.bound;
+        if (!tensor)
+            tensor = names_find(&call->planner->names, argument->tensor.name);
         if (!tensor)
             REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
         TRY(check_named_dtype(argument, tensor, error));
@@ -307,10 +322,28 @@ MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const 
     } *one = arena_alloc(planner->plan->arena, sizeof *one);
     if (!one)
         NO_MEMORY(error);
-    one->origin = (struct origin){.entry = entry->index, .name = name, .form = form};
+    one->origin = (struct origin){
+        .entry = entry->index, .is_call = planner->live, .name = name, .form = form};
     one->origins = (struct origins){1, &one->origin};
     planner->origins = &one->origins;
     return HEALCL_OK;
+}
+
+enum healcl_status planner_operation(struct call *call, struct healcl_error *error)
+{
+    struct planner *planner = call->planner;
+    const struct entry *entry = call->entry;
+    planner->visits = 0;
+    TRY(form_of_entry(planner->plan->table, entry, &call->form, error));
+    TRY(set_origins(planner, entry,
+                    entry->name[0] == '_' ? call->form->underscore_name : call->form->name,
+                    call->form, error));
+    for (uint32_t i = 0; i < call->form->parameter_count; i++)
+        TRY_PREFIX(resolve_argument(call, i, error),
+                   "argument '%s': ", call->form->parameters[i].name);
+    planner->segment->counts[call->form->operation->number]++;
+    planner->segment->operations++;
+    return infer(call, error);
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
@@ -318,17 +351,7 @@ MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
                                                     struct healcl_error *error)
 {
     struct call call = {.planner = planner, .entry = entry};
-    planner->visits = 0;
-    TRY(form_of_entry(planner->plan->table, entry, &call.form, error));
-    TRY(set_origins(planner, entry,
-                    entry->name[0] == '_' ? call.form->underscore_name : call.form->name, call.form,
-                    error));
-    for (uint32_t i = 0; i < call.form->parameter_count; i++)
-        TRY_PREFIX(resolve_argument(&call, i, error),
-                   "argument '%s': ", call.form->parameters[i].name);
-    planner->segment->counts[call.form->operation->number]++;
-    planner->segment->operations++;
-    TRY(infer(&call, error));
+    TRY(planner_operation(&call, error));
     return bind_result(&call, error);
 }
 
@@ -397,7 +420,7 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
                                                  const struct source *source,
                                                  struct healcl_error *error)
 {
-    planner->plan->arena = arena_create();
+    planner->plan->arena = planner->plan->constants.arena = arena_create();
     if (!planner->plan->arena)
         NO_MEMORY(error);
     TRY(add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
@@ -414,7 +437,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
 {
     struct planner planner = {
         .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-        .work_limit = limits && limits->work ? limits->work : WORK_LIMIT,
+        .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
     };
     planner.plan = calloc(1, sizeof *planner.plan);
     if (!planner.plan)

@@ -24,7 +24,8 @@
 
 /* An entry that a step or a storage comes from. */
 struct origin {
-    size_t entry;            /* in the transcript */
+    size_t entry; /* in the transcript; of a call its number */
+    bool is_call;
     const char *name;        /* of the operation as written there */
     const struct form *form; /* NULL for a FREE_DEVICE_TENSOR entry */
     uint64_t visits;         /* elements that a step of several origins visits for this one */
@@ -97,9 +98,9 @@ struct segment {
     const char *name; /* "" outside of any segment */
     size_t first_step, step_count;
     size_t first_storage; /* the ids of what earlier segments make are smaller */
-    uint64_t *counts;    /* of operations by number, views and frees included */
-    uint64_t frees;      /* FREE_DEVICE_TENSOR entries */
-    uint64_t operations; /* sum of counts */
+    uint64_t *counts;     /* of operations by number, views and frees included */
+    uint64_t frees;       /* FREE_DEVICE_TENSOR entries */
+    uint64_t operations;  /* sum of counts */
     uint64_t bytes_up, bytes_down;
     size_t results; /* downloads */
 };
@@ -127,6 +128,7 @@ struct plan {
         struct storage *storage;
         int64_t *values;
         size_t count;
+        struct arena *arena; /* of the tensors that read them */
     } constants;
     struct arena *arena; /* owns everything above */
 };

@@ -6,6 +6,9 @@
 #include "plan/names.h"
 #include "plan/plan.h"
 
+/* Elements that an operation may visit where nothing else is said: hours of a fast device. */
+#define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
+
 struct planner {
     struct plan *plan;
     struct names names;
@@ -17,6 +20,8 @@ struct planner {
     struct segment *segment;       /* the open one, or NULL */
     const struct origins *origins; /* the entry in hand, if it is an operation or a free */
     bool segment_is_named;
+    struct live_storages
+        *live; /* of operations by call (live.c); NULL: the plan is a transcript's */
 };
 
 /* One operation entry while it is planned. */
@@ -53,6 +58,13 @@ struct step planner_step(const struct planner *planner, enum step_kind kind,
 /* Refuses a step that goes beyond the limits, with the first argument named. */
 MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
                                                struct healcl_error *error);
+
+/* Plans an operation up to its result, which is not bound to a name: sets call->form and the
+ * members behind it. call->planner and call->entry are given. */
+MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
+
+/* A storage for an operation by call; NULL where there are too many. */
+struct storage *live_storage(struct live_storages *live);
 
 /* Drops a name, and with the last one its storage. Refuses a name that is not bound. */
 MUST_CHECK enum healcl_status planner_free_name(struct planner *planner, const char *name,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/array.h"
+#include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "transcript/payload.h"
 
@@ -22,7 +23,8 @@ struct device_executor {
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
-    struct segment_result *result; /* of the segment in hand */
+    struct segment_result *result;  /* of the segment in hand */
+    struct segment_result of_calls; /* in the place of a segment's, for operations by call */
     const struct result_sink *sink;
 };
 
@@ -388,12 +390,11 @@ MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
     return earlier == HEALCL_OK ? status : earlier;
 }
 
-MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
-                                               const struct segment *segment,
-                                               struct healcl_error *error)
+MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self, size_t first,
+                                                   size_t count, struct healcl_error *error)
 {
-    for (size_t i = 0; i < segment->step_count; i++) {
-        const struct step *step = &self->launcher.plan->steps[segment->first_step + i];
+    for (size_t i = 0; i < count; i++) {
+        const struct step *step = &self->launcher.plan->steps[first + i];
         TRY(executor_check_cancelled(&self->base, error));
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
@@ -407,6 +408,14 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
             return first_error(self, &own, error);
         }
     }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
+                                               const struct segment *segment,
+                                               struct healcl_error *error)
+{
+    TRY(enqueue_steps(self, segment->first_step, segment->step_count, error));
     return drain(self, error);
 }
 
@@ -432,6 +441,49 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     forget_downloads(self);
     device_turn_end(self->launcher.device);
     return status;
+}
+
+/* ---------------------------------------------------------------- operations by call */
+
+static void take_sink(struct device_executor *self, const struct result_sink *sink)
+{
+    self->sink = sink;
+    self->result = &self->of_calls;
+}
+
+static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
+                                  const struct result_sink *sink, struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    take_sink(self, sink);
+    return enqueue_steps(self, first, count, error);
+}
+
+static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
+                               struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    take_sink(self, sink);
+    enum healcl_status status = drain(self, error);
+    /* What was checked counts as right from then on, but for what has failed. */
+    for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
+        derived_forget(&self->launcher, &self->launcher.storages[i]);
+    return status;
+}
+
+static enum healcl_status add_constants(struct executor *executor, size_t first,
+                                        struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    struct launcher *launcher = &self->launcher;
+    const struct plan *plan = launcher->plan;
+    const struct buffer *buffer;
+    TRY(launcher_buffer(launcher, plan->constants.storage, &buffer, error));
+    derived_forget_scalars(launcher);
+    launcher_storage_written(launcher, plan->constants.storage);
+    return device_write(launcher->device, buffer, first * sizeof *plan->constants.values,
+                        (plan->constants.count - first) * sizeof *plan->constants.values,
+                        plan->constants.values + first, error);
 }
 
 /* ---------------------------------------------------------------- life */
@@ -479,7 +531,8 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, rewind_to, destroy};
+    static const struct executor_class class = {run_segment, reset, rewind_to,    destroy,
+                                                enqueue,     wait,  add_constants};
     struct device_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

@@ -93,6 +93,44 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- operations by call */
+
+static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
+                                  const struct result_sink *sink, struct healcl_error *error)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    uint64_t spent = 0;
+    for (size_t i = first; i < first + count; i++) {
+        const struct step *step = &self->plan->steps[i];
+        enum healcl_status status = step->kind == STEP_DOWNLOAD
+                                        ? deliver(self, step, sink, &spent, error)
+                                        : run_step(self, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix_step(error, step, self->reference->refused_input);
+            return status;
+        }
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
+                               struct healcl_error *error)
+{
+    (void)executor;
+    (void)sink;
+    (void)error;
+    return HEALCL_OK;
+}
+
+static enum healcl_status add_constants(struct executor *executor, size_t first,
+                                        struct healcl_error *error)
+{
+    (void)executor;
+    (void)first;
+    (void)error;
+    return HEALCL_OK;
+}
+
 static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
@@ -124,7 +162,8 @@ static void destroy(struct executor *executor)
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, rewind_to, destroy};
+    static const struct executor_class class = {run_segment, reset, rewind_to,    destroy,
+                                                enqueue,     wait,  add_constants};
     struct reference_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

@@ -15,7 +15,8 @@
 void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
 {
     const struct origin *origin = step_origin(step, input);
-    error_prefix(error, "entry %zu (%s): ", origin->entry, origin->name);
+    error_prefix(error, "%s %zu (%s): ", origin->is_call ? "call" : "entry", origin->entry,
+                 origin->name);
 }
 
 size_t trace_begin_step(struct trace *trace, const struct step *step)

@@ -68,6 +68,15 @@ struct executor_class {
     enum healcl_status (*rewind)(struct executor *executor, size_t first,
                                  struct healcl_error *error);
     void (*destroy)(struct executor *executor);
+    /* Operations by call: executes some steps of the plan without waiting for the device, or for
+     * all of them so far, with the results that they hand out. */
+    enum healcl_status (*enqueue)(struct executor *executor, size_t first, size_t count,
+                                  const struct result_sink *sink, struct healcl_error *error);
+    enum healcl_status (*wait)(struct executor *executor, const struct result_sink *sink,
+                               struct healcl_error *error);
+    /* Constants of the plan from number first on are new. */
+    enum healcl_status (*add_constants)(struct executor *executor, size_t first,
+                                        struct healcl_error *error);
 };
 
 struct executor {

@@ -84,6 +84,7 @@ static enum healcl_status read_device_tensor(struct entry_reader *reader, const 
     TRY(value_member(value, "inf_name", &name, error));
     TRY(value_member(value, "dtype", &dtype, error));
     TRY(read_name(reader, name, "'inf_name'", &argument->tensor.name, error));
+    argument->tensor.bound = NULL;
     argument->tensor.has_dtype = !value_is_nothing(dtype);
     if (!argument->tensor.has_dtype)
         return HEALCL_OK;

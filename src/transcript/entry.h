@@ -11,6 +11,8 @@
 #include "transcript/payload.h"
 #include "transcript/source.h"
 
+struct tensor;
+
 enum argument_kind {
     ARGUMENT_DEVICE_TENSOR,
     ARGUMENT_HOST_TENSOR,
@@ -37,6 +39,7 @@ struct argument {
             /* The inf_name: digits for an integer name, text in double quotes for a string name,
              * so that 5 and "5" are different names. Lives as long as the entry. */
             const char *name;
+            struct tensor *bound; /* of a call, which has no names: the tensor itself; else NULL */
             bool has_dtype;
             enum dtype dtype;
         } tensor;

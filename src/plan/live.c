@@ -1,0 +1,152 @@
+#include "plan/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct storage *live_storage(struct live_storages *live)
+{
+    return live->free_count > 0 ? live->by_id[live->free_ids[--live->free_count]] : NULL;
+}
+
+MUST_CHECK static enum healcl_status init_storages(struct live_storages *live,
+                                                   struct healcl_error *error)
+{
+    live->storages = calloc(LIVE_STORAGES_MAX, sizeof *live->storages);
+    live->by_id = calloc(LIVE_STORAGES_MAX, sizeof *live->by_id);
+    live->free_ids = calloc(LIVE_STORAGES_MAX, sizeof *live->free_ids);
+    if (!live->storages || !live->by_id || !live->free_ids)
+        NO_MEMORY(error);
+    for (uint32_t id = 0; id < LIVE_STORAGES_MAX; id++) {
+        live->storages[id].id = id;
+        live->by_id[id] = &live->storages[id];
+        live->free_ids[id] = LIVE_STORAGES_MAX - 1 - id; /* number 0 is taken first */
+    }
+    live->free_count = LIVE_STORAGES_MAX;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status init(struct live_plan *live, struct healcl_error *error)
+{
+    struct plan *plan = &live->plan;
+    TRY(init_storages(&live->storages, error));
+    plan->arena = arena_create();
+    plan->constants.arena = arena_create();
+    plan->steps = calloc(LIVE_STEPS_MAX, sizeof *plan->steps);
+    plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
+    live->segment.counts = calloc(operation_count(NULL), sizeof *live->segment.counts);
+    if (!plan->arena || !plan->constants.arena || !plan->steps || !plan->constants.values ||
+        !live->segment.counts)
+        NO_MEMORY(error);
+    live->planner.step_capacity = LIVE_STEPS_MAX;
+    live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
+    plan->storages = live->storages.by_id;
+    plan->storage_count = LIVE_STORAGES_MAX;
+    plan->segments = &live->segment;
+    plan->segment_count = 1;
+    plan->constants.storage = live_storage(&live->storages);
+    *plan->constants.storage = (struct storage){.id = plan->constants.storage->id,
+                                                .dtype = DTYPE_INT64,
+                                                .elements = LIVE_CONSTANTS_MAX,
+                                                .scalars = plan->constants.values};
+    return HEALCL_OK;
+}
+
+enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_limits *limits,
+                                  struct healcl_error *error)
+{
+    *live = (struct live_plan){
+        .planner = {.memory_limit =
+                        limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
+                    .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT}};
+    live->segment.name = "";
+    live->planner.plan = &live->plan;
+    live->planner.live = &live->storages;
+    live->planner.segment = &live->segment;
+    live->plan.memory_limit = live->planner.memory_limit;
+    enum healcl_status status = init(live, error);
+    if (status != HEALCL_OK)
+        live_plan_release(live);
+    return status;
+}
+
+void live_plan_release(struct live_plan *live)
+{
+    names_clear(&live->planner.constants);
+    arena_free(live->plan.arena);
+    arena_free(live->plan.constants.arena);
+    free(live->plan.steps);
+    free(live->plan.constants.values);
+    free(live->segment.counts);
+    free(live->storages.storages);
+    free(live->storages.by_id);
+    free(live->storages.free_ids);
+}
+
+bool live_plan_is_full(const struct live_plan *live)
+{
+    return live->plan.step_count + CALL_STEPS_MAX > LIVE_STEPS_MAX ||
+           live->plan.constants.count + ENTRY_ARGUMENTS_MAX > LIVE_CONSTANTS_MAX;
+}
+
+enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
+                                  struct tensor **result, struct healcl_error *error)
+{
+    struct planner *planner = &live->planner;
+    const size_t free_count = live->storages.free_count, steps = live->plan.step_count;
+    const uint64_t bytes_live = planner->bytes_live;
+    struct call call = {.planner = planner, .entry = entry};
+    enum healcl_status status = planner_operation(&call, error);
+    if (status != HEALCL_OK) {
+        error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
+        live->storages.free_count = free_count; /* the ids that it took still stand there */
+        live->plan.step_count = steps;
+        planner->bytes_live = bytes_live;
+        return status;
+    }
+    live->calls++;
+    *first = steps;
+    *result =
+        call.form->operation->result == RESULT_NEW || call.form->operation->result == RESULT_ALIAS
+            ? call.result
+            : NULL;
+    return HEALCL_OK;
+}
+
+void live_plan_hold(struct tensor *tensor)
+{
+    tensor->storage->references++;
+}
+
+enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *tensor,
+                                  struct healcl_error *error)
+{
+    static const struct origin release = {.is_call = true, .name = "release"};
+    static const struct origins origins = {1, &release};
+    if (--tensor->storage->references > 0)
+        return HEALCL_OK;
+    struct tensor *kept = NULL; /* the caller's goes */
+    live->planner.origins = &origins;
+    TRY(planner_view(&live->planner, tensor->storage, &tensor->layout, &kept, error));
+    return planner_release(&live->planner, kept, error);
+}
+
+void live_plan_executed(struct live_plan *live, size_t first)
+{
+    for (size_t i = first; i < live->plan.step_count; i++)
+        if (live->plan.steps[i].kind == STEP_RELEASE)
+            live->storages.free_ids[live->storages.free_count++] =
+                live->plan.steps[i].in[0]->storage->id;
+}
+
+bool live_plan_forget(struct live_plan *live)
+{
+    struct plan *plan = &live->plan;
+    plan->step_count = live->segment.step_count = 0;
+    arena_clear(plan->arena);
+    if (plan->constants.count < LIVE_CONSTANTS_MAX / 2)
+        return false;
+    names_clear(&live->planner.constants);
+    arena_clear(plan->constants.arena);
+    plan->constants.count = 0;
+    return true;
+}

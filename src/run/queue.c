@@ -1,0 +1,447 @@
+/* Operations by call: each is planned, and its steps are executed at once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "plan/live.h"
+#include "run/run.h"
+
+struct healcl_tensor {
+    struct healcl_queue *queue;
+    struct healcl_tensor *next, *previous; /* of the queue's */
+    struct tensor view;
+};
+
+struct healcl_queue {
+    struct live_plan live;
+    struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
+    struct executor *executor;
+    struct upload *uploads; /* by storage */
+    struct healcl_tensor *tensors;
+    size_t constants;           /* of the plan, that the executor knows */
+    struct entry entry;         /* of the call in hand; large */
+    void *read;                 /* where a result is to be copied to */
+    struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
+};
+
+/* ---------------------------------------------------------------- executing */
+
+static enum healcl_status take_result(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    (void)error;
+    struct healcl_queue *queue = context;
+    const struct tensor *tensor = step->in[0];
+    memcpy(queue->read, data,
+           (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
+    return HEALCL_OK;
+}
+
+static struct result_sink sink_of(struct healcl_queue *queue)
+{
+    return (struct result_sink){.context = queue, .take = take_result};
+}
+
+static void turn_begin(struct healcl_queue *queue)
+{
+    if (queue->device)
+        device_turn_begin(queue->device);
+}
+
+static void turn_end(struct healcl_queue *queue)
+{
+    if (queue->device)
+        device_turn_end(queue->device);
+}
+
+/* Steps are forgotten also where that fails: what was enqueued has ended or never will. */
+MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
+                                                 struct healcl_error *error)
+{
+    struct result_sink sink = sink_of(queue);
+    const struct executor_class *class = queue->executor->class;
+    turn_begin(queue);
+    enum healcl_status status = class->wait(queue->executor, &sink, error);
+    if (status != HEALCL_OK) /* what kernels have noted is told once; all tensors stay */
+        (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
+    turn_end(queue);
+    if (live_plan_forget(&queue->live))
+        queue->constants = 0;
+    return status;
+}
+
+MUST_CHECK static enum healcl_status wait(struct healcl_queue *queue, struct healcl_error *error)
+{
+    struct healcl_error own = {.status = HEALCL_OK};
+    enum healcl_status status = wait_anyhow(queue, &own);
+    if (queue->missed.status != HEALCL_OK) { /* it came first */
+        healcl_error_clear(&own);
+        own = queue->missed;
+        status = own.status;
+        queue->missed = (struct healcl_error){.status = HEALCL_OK};
+    }
+    if (status == HEALCL_OK || !error) {
+        healcl_error_clear(&own);
+        return status;
+    }
+    healcl_error_clear(error);
+    *error = own;
+    return status;
+}
+
+/* Executes the plan's steps from first on, without waiting. */
+MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t first,
+                                             struct healcl_error *error)
+{
+    const struct plan *plan = &queue->live.plan;
+    const struct executor_class *class = queue->executor->class;
+    struct result_sink sink = sink_of(queue);
+    enum healcl_status status = HEALCL_OK;
+    if (first == plan->step_count)
+        return HEALCL_OK;
+    turn_begin(queue);
+    if (queue->constants < plan->constants.count)
+        status = class->add_constants(queue->executor, queue->constants, error);
+    if (status == HEALCL_OK) {
+        queue->constants = plan->constants.count;
+        status = class->enqueue(queue->executor, first, plan->step_count - first, &sink, error);
+    }
+    turn_end(queue);
+    live_plan_executed(&queue->live, first);
+    return status;
+}
+
+/* ---------------------------------------------------------------- tensors */
+
+/* A handle for a view, which is held already. */
+static struct healcl_tensor *add_handle(struct healcl_queue *queue, const struct tensor *view)
+{
+    struct healcl_tensor *tensor = malloc(sizeof *tensor);
+    if (!tensor)
+        return NULL;
+    *tensor = (struct healcl_tensor){.queue = queue, .next = queue->tensors, .view = *view};
+    if (queue->tensors)
+        queue->tensors->previous = tensor;
+    queue->tensors = tensor;
+    return tensor;
+}
+
+static void drop(struct healcl_queue *queue, const struct tensor *view)
+{
+    const struct tensor copy = *view; /* which may go with the steps */
+    size_t first = queue->live.plan.step_count;
+    struct healcl_error *missed = queue->missed.status == HEALCL_OK ? &queue->missed : NULL;
+    enum healcl_status status = HEALCL_OK;
+    if (live_plan_is_full(&queue->live)) {
+        status = wait_anyhow(queue, missed);
+        first = 0;
+    }
+    missed = status == HEALCL_OK ? missed : NULL;
+    if (live_plan_drop(&queue->live, &copy, missed) == HEALCL_OK)
+        (void)!execute(queue, first, missed);
+}
+
+void healcl_tensor_release(struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    struct healcl_queue *queue = tensor->queue;
+    if (tensor->next)
+        tensor->next->previous = tensor->previous;
+    if (tensor->previous)
+        tensor->previous->next = tensor->next;
+    else
+        queue->tensors = tensor->next;
+    drop(queue, &tensor->view);
+    free(tensor);
+}
+
+/* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
+ * of an upload, else NULL. */
+MUST_CHECK static enum healcl_status run_entry(struct healcl_queue *queue, const void *data,
+                                               struct healcl_tensor **result,
+                                               struct healcl_error *error)
+{
+    size_t first = 0;
+    struct tensor *made = NULL;
+    if (result)
+        *result = NULL;
+    queue->entry.index = queue->live.calls;
+    TRY(live_plan_call(&queue->live, &queue->entry, &first, &made, error));
+    if (made)
+        live_plan_hold(made);
+    if (data)
+        queue->uploads[made->storage->id].data = data;
+    enum healcl_status status = execute(queue, first, error);
+    if (data)
+        queue->uploads[made->storage->id].data = NULL;
+    if (status == HEALCL_OK && made && result) {
+        *result = add_handle(queue, made);
+        if (*result)
+            return HEALCL_OK;
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    }
+    if (made)
+        drop(queue, made);
+    return status;
+}
+
+/* What the steps so far take is there again before the arguments of another call are set. */
+MUST_CHECK static enum healcl_status begin_entry(struct healcl_queue *queue, const char *operation,
+                                                 uint32_t count, struct healcl_error *error)
+{
+    if (live_plan_is_full(&queue->live))
+        TRY(wait(queue, error));
+    queue->entry.kind = ENTRY_OPERATION;
+    queue->entry.name = operation;
+    queue->entry.argument_count = count;
+    queue->entry.out.kind = ARGUMENT_NONE;
+    return HEALCL_OK;
+}
+
+static bool is_dtype(enum healcl_dtype dtype)
+{
+    return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
+}
+
+enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_dtype dtype,
+                                        uint32_t rank, const int64_t *shape, const void *data,
+                                        struct healcl_tensor **tensor, struct healcl_error *error)
+{
+    NEED(queue, error);
+    NEED(tensor, error);
+    NEED(shape || rank == 0, error);
+    *tensor = NULL;
+    if (!is_dtype(dtype))
+        FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)dtype);
+    if (!data)
+        return healcl_call(queue, "zeros", 2,
+                           (struct healcl_argument[]){healcl_shape_argument(rank, shape),
+                                                      healcl_dtype_argument(dtype)},
+                           tensor, error);
+    TRY(begin_entry(queue, "host_to_device", 1, error));
+    struct argument *host = &queue->entry.arguments[0];
+    host->kind = ARGUMENT_HOST_TENSOR;
+    host->host.present = true;
+    TRY(payload_declare((enum dtype)dtype, rank, shape, &host->host.payload, error));
+    return run_entry(queue, data, tensor, error);
+}
+
+struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return (struct healcl_tensor_info){.name = ""};
+    const struct tensor *view = &tensor->view;
+    return (struct healcl_tensor_info){.name = "",
+                                       .dtype = (enum healcl_dtype)view->storage->dtype,
+                                       .rank = view->layout.rank,
+                                       .shape = view->layout.shape,
+                                       .bytes = (size_t)layout_elements(&view->layout) *
+                                                dtype_size(view->storage->dtype)};
+}
+
+/* Steps have a view of their own, for the handle may be gone before they are. */
+MUST_CHECK static enum healcl_status set_tensor(struct healcl_queue *queue,
+                                                struct argument *argument,
+                                                const struct healcl_tensor *tensor,
+                                                struct healcl_error *error)
+{
+    argument->kind = ARGUMENT_DEVICE_TENSOR;
+    argument->tensor.name = "";
+    argument->tensor.has_dtype = false;
+    return planner_view(&queue->live.planner, tensor->view.storage, &tensor->view.layout,
+                        &argument->tensor.bound, error);
+}
+
+enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
+                                      struct healcl_error *error)
+{
+    NEED(tensor, error);
+    struct healcl_queue *queue = tensor->queue;
+    size_t has = healcl_tensor_describe(tensor).bytes;
+    if (bytes != has)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
+    NEED(memory || bytes == 0, error);
+    queue->read = memory;
+    TRY(begin_entry(queue, "device_to_host", 1, error));
+    TRY(set_tensor(queue, &queue->entry.arguments[0], tensor, error));
+    TRY(run_entry(queue, NULL, NULL, error));
+    return wait(queue, error);
+}
+
+/* ---------------------------------------------------------------- calls */
+
+MUST_CHECK static enum healcl_status set_shape(struct argument *argument, uint32_t count,
+                                               const int64_t *sizes, struct healcl_error *error)
+{
+    argument->kind = ARGUMENT_SHAPE;
+    argument->shape.count = count;
+    if (count > INDEX_ITEMS_MAX)
+        FAIL(error, HEALCL_REFUSED, "a shape of more than %d items", INDEX_ITEMS_MAX);
+    NEED(sizes || count == 0, error);
+    for (uint32_t i = 0; i < count; i++)
+        argument->shape.items[i] = (struct index_item){.kind = INDEX_INT, .value = sizes[i]};
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32_t count,
+                                               const struct healcl_index *items,
+                                               struct healcl_error *error)
+{
+    argument->kind = ARGUMENT_SHAPE;
+    argument->shape.count = count;
+    if (count > INDEX_ITEMS_MAX)
+        FAIL(error, HEALCL_REFUSED, "an index of more than %d items", INDEX_ITEMS_MAX);
+    NEED(items || count == 0, error);
+    for (uint32_t i = 0; i < count; i++)
+        argument->shape.items[i] =
+            (struct index_item){.kind = items[i].kind == HEALCL_INDEX_INT     ? INDEX_INT
+                                        : items[i].kind == HEALCL_INDEX_SLICE ? INDEX_SLICE
+                                                                              : INDEX_ELLIPSIS,
+                                .value = items[i].value,
+                                .has_start = items[i].has_start,
+                                .has_stop = items[i].has_stop,
+                                .has_step = items[i].has_step,
+                                .start = items[i].start,
+                                .stop = items[i].stop,
+                                .step = items[i].step};
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status set_argument(struct healcl_queue *queue,
+                                                  struct argument *argument,
+                                                  const struct healcl_argument *given,
+                                                  struct healcl_error *error)
+{
+    switch (given->kind) {
+    case HEALCL_ARGUMENT_TENSOR:
+        NEED(given->as.tensor, error);
+        if (given->as.tensor->queue != queue)
+            FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
+        return set_tensor(queue, argument, given->as.tensor, error);
+    case HEALCL_ARGUMENT_INT:
+        argument->kind = ARGUMENT_INT;
+        argument->integer = given->as.integer;
+        return HEALCL_OK;
+    case HEALCL_ARGUMENT_NONE: argument->kind = ARGUMENT_NONE; return HEALCL_OK;
+    case HEALCL_ARGUMENT_SHAPE:
+        return set_shape(argument, given->as.shape.rank, given->as.shape.sizes, error);
+    case HEALCL_ARGUMENT_INDEX:
+        return set_index(argument, given->as.index.count, given->as.index.items, error);
+    case HEALCL_ARGUMENT_DTYPE:
+        if (!is_dtype(given->as.dtype))
+            FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)given->as.dtype);
+        argument->kind = ARGUMENT_TENSOR_TYPE;
+        argument->dtype = (enum dtype)given->as.dtype;
+        return HEALCL_OK;
+    }
+    FAIL(error, HEALCL_USAGE, "there is no kind %d of arguments", (int)given->kind);
+}
+
+/* Whether an operation is one of the library's functions instead. */
+static bool is_function(const char *operation)
+{
+    const char *name = operation + (operation[0] == '_');
+    return strcmp(name, "host_to_device") == 0 || strcmp(name, "device_to_host") == 0 ||
+           strcmp(name, "free_device_tensor") == 0;
+}
+
+enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation, size_t count,
+                               const struct healcl_argument *arguments,
+                               struct healcl_tensor **result, struct healcl_error *error)
+{
+    NEED(queue, error);
+    NEED(operation, error);
+    NEED(arguments || count == 0, error);
+    if (is_function(operation))
+        FAIL(error, HEALCL_USAGE, "%s is a function of its own, not a call", operation);
+    if (count > ENTRY_ARGUMENTS_MAX)
+        FAIL(error, HEALCL_REFUSED, "%zu arguments are more than any operation takes", count);
+    TRY(begin_entry(queue, operation, (uint32_t)count, error));
+    for (size_t i = 0; i < count; i++)
+        TRY_PREFIX(set_argument(queue, &queue->entry.arguments[i], &arguments[i], error),
+                   "call %zu (%.80s): argument %zu: ", queue->live.calls, operation, i + 1);
+    return run_entry(queue, NULL, result, error);
+}
+
+const char *healcl_operation_name(size_t number)
+{
+    return number < OPERATION_COUNT ? operations[number].name : NULL;
+}
+
+enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number, size_t count,
+                                      const struct healcl_argument *arguments,
+                                      struct healcl_tensor **result, struct healcl_error *error)
+{
+    const char *name = healcl_operation_name(number);
+    if (!name)
+        FAIL(error, HEALCL_USAGE, "there is no operation %zu", number);
+    return healcl_call(queue, name, count, arguments, result, error);
+}
+
+/* ---------------------------------------------------------------- opening and closing */
+
+MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
+                                                   struct healcl_device *device,
+                                                   struct healcl_error *error)
+{
+    if (!device)
+        return reference_executor_create(&queue->live.plan, &queue->executor, error);
+    TRY(device_open_beside(device, &queue->device, error));
+    turn_begin(queue);
+    enum healcl_status status =
+        device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
+    turn_end(queue);
+    return status;
+}
+
+enum healcl_status healcl_queue_open(struct healcl_device *device,
+                                     const struct healcl_limits *limits,
+                                     struct healcl_queue **result, struct healcl_error *error)
+{
+    NEED(result, error);
+    struct healcl_queue *queue = calloc(1, sizeof *queue);
+    if (!queue)
+        NO_MEMORY(error);
+    enum healcl_status status = live_plan_init(&queue->live, limits, error);
+    if (status != HEALCL_OK) {
+        free(queue);
+        return status;
+    }
+    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
+    status = queue->uploads ? make_executor(queue, device, error)
+                            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status != HEALCL_OK) {
+        healcl_queue_close(queue);
+        return status;
+    }
+    queue->executor->uploads = queue->uploads;
+    *result = queue;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_error *error)
+{
+    NEED(queue, error);
+    return wait(queue, error);
+}
+
+void healcl_queue_close(struct healcl_queue *queue)
+{
+    if (!queue)
+        return;
+    turn_begin(queue);
+    if (queue->executor)
+        queue->executor->class->destroy(queue->executor);
+    turn_end(queue);
+    healcl_device_close(queue->device);
+    while (queue->tensors) {
+        struct healcl_tensor *tensor = queue->tensors;
+        queue->tensors = tensor->next;
+        free(tensor);
+    }
+    live_plan_release(&queue->live);
+    healcl_error_clear(&queue->missed);
+    free(queue->uploads);
+    free(queue);
+}

@@ -1,0 +1,350 @@
+/* Operations by call, on the device and on the host reference. */
+#include "helper_one_device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/live.h"
+
+#define TENSOR(tensor) healcl_tensor_argument(tensor)
+#define INT(value) healcl_int_argument(value)
+#define CALL(queue, name, result, ...)                                                            \
+    healcl_call(queue, name,                                                                      \
+                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
+                (struct healcl_argument[]){__VA_ARGS__}, result, &error)
+
+/* Calls a function with a device, and with none. */
+#define ON_BOTH(function)              \
+    static void function(void **state) \
+    {                                  \
+        (void)state;                   \
+        function##_on(device);         \
+        function##_on(NULL);           \
+    }
+
+static const int64_t shape[2] = {3, 4};
+static const int64_t values[12] = {5, -6, INT64_MAX, 8, 9, 10, 11, -12, 13, 14, 15, INT64_MIN};
+
+static struct healcl_queue *open_queue(struct healcl_device *on)
+{
+    struct healcl_queue *queue = NULL;
+    OK(healcl_queue_open(on, NULL, &queue, &error));
+    return queue;
+}
+
+static struct healcl_tensor *create(struct healcl_queue *queue, uint32_t rank, const int64_t *sizes,
+                                    const void *data)
+{
+    struct healcl_tensor *tensor = NULL;
+    OK(healcl_tensor_create(queue, HEALCL_INT64, rank, sizes, data, &tensor, &error));
+    assert_non_null(tensor);
+    return tensor;
+}
+
+static void calls_operations_on(struct healcl_device *on)
+{
+    struct healcl_queue *queue = open_queue(on);
+    const int64_t q = INT64_C(4611686018427387847);
+    int64_t got[12];
+    struct healcl_tensor *a = create(queue, 2, shape, values);
+    struct healcl_tensor *out = create(queue, 2, shape, NULL), *view = NULL;
+    OK(healcl_tensor_read(a, got, sizeof got, &error));
+    assert_memory_equal(got, values, sizeof got);
+    OK(healcl_tensor_read(out, got, sizeof got, &error));
+    for (int i = 0; i < 12; i++)
+        assert_int_equal(got[i], 0);
+    OK(CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(q), TENSOR(out)));
+    OK(CALL(queue, "_modsum_ttc", &view, TENSOR(out), TENSOR(a), INT(97), TENSOR(out)));
+    OK(healcl_tensor_read(view, got, sizeof got, &error));
+    for (int i = 0; i < 12; i++) {
+        __extension__ typedef __int128 wide;
+        wide square = (wide)values[i] * values[i] % q;
+        assert_int_equal(got[i], (int64_t)((square + values[i]) % 97));
+    }
+    healcl_tensor_release(view);
+    /* Views share memory, and outlive what they view. */
+    struct healcl_index index[2] = {
+        {.kind = HEALCL_INDEX_ELLIPSIS},
+        {.kind = HEALCL_INDEX_SLICE, .has_start = true, .start = 1, .has_step = true, .step = 2}};
+    struct healcl_tensor *columns = NULL, *transposed = NULL;
+    OK(CALL(queue, "get_slice", &columns, TENSOR(a), healcl_index_argument(2, index)));
+    OK(CALL(queue, "moveaxis", &transposed, TENSOR(columns), INT(0), INT(1)));
+    healcl_tensor_release(a);
+    healcl_tensor_release(columns);
+    struct healcl_tensor_info info = healcl_tensor_describe(transposed);
+    assert_int_equal(info.rank, 2);
+    assert_int_equal(info.shape[0], 2);
+    assert_int_equal(info.shape[1], 3);
+    assert_int_equal(info.bytes, 48);
+    OK(healcl_tensor_read(transposed, got, 48, &error));
+    const int64_t expected[6] = {-6, 10, 14, 8, -12, INT64_MIN};
+    assert_memory_equal(got, expected, sizeof expected);
+    healcl_tensor_release(transposed);
+    healcl_tensor_release(out);
+    healcl_queue_close(queue);
+}
+ON_BOTH(calls_operations)
+
+static void refuses_wrong_calls_on(struct healcl_device *on)
+{
+    struct healcl_queue *queue = open_queue(on), *other = open_queue(on);
+    int64_t got[12];
+    struct healcl_tensor *a = create(queue, 2, shape, values);
+    struct healcl_tensor *foreign = create(other, 2, shape, values), *made = a;
+#define REFUSED(text, call)                       \
+    do {                                          \
+        assert_int_equal(call, HEALCL_REFUSED);   \
+        assert_string_equal(error.message, text); \
+    } while (0)
+    REFUSED("call 1 (nonsense): unknown operation", CALL(queue, "nonsense", &made, TENSOR(a)));
+    assert_null(made);
+    REFUSED("call 1 (modmul): takes 4 arguments, not 1", CALL(queue, "modmul", NULL, TENSOR(a)));
+    REFUSED("call 1 (moveaxis): argument 'from': axis 2 is outside of rank 2",
+            CALL(queue, "moveaxis", NULL, TENSOR(a), INT(2), INT(0)));
+    REFUSED("call 1 (modmul): argument 'p': modulus 0 is not positive",
+            CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(0), TENSOR(a)));
+    assert_int_equal(CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)),
+                     HEALCL_USAGE);
+    assert_string_equal(error.message,
+                        "call 1 (modmul): argument 2: the tensor is one of another queue");
+    assert_int_equal(CALL(queue, "free_device_tensor", NULL, TENSOR(a)), HEALCL_USAGE);
+    assert_int_equal(CALL(queue, "modmul", NULL, TENSOR(NULL), INT(1)), HEALCL_USAGE);
+    assert_int_equal(
+        healcl_call(queue, "modmul", 999, (struct healcl_argument[]){INT(1)}, NULL, &error),
+        HEALCL_REFUSED);
+    assert_int_equal(healcl_tensor_read(a, got, 8, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_read(a, NULL, sizeof got, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_create(queue, HEALCL_INT64, 2, (int64_t[]){INT64_MAX, 2}, values,
+                                          &made, &error),
+                     HEALCL_REFUSED);
+    assert_int_equal(
+        healcl_tensor_create(queue, HEALCL_INT64, 1, (int64_t[]){-1}, NULL, &made, &error),
+        HEALCL_REFUSED);
+    assert_int_equal(
+        healcl_tensor_create(queue, HEALCL_INT64, 99, (int64_t[99]){1}, NULL, &made, &error),
+        HEALCL_REFUSED);
+    assert_int_equal(
+        healcl_tensor_create(queue, (enum healcl_dtype)9, 2, shape, values, &made, &error),
+        HEALCL_USAGE);
+    OK(healcl_tensor_read(a, got, sizeof got, &error)); /* nothing has happened to it */
+    assert_memory_equal(got, values, sizeof got);
+    healcl_queue_close(queue); /* with a tensor left */
+    healcl_tensor_release(foreign);
+    healcl_queue_close(other);
+}
+ON_BOTH(refuses_wrong_calls)
+
+/* What data reveal is an error of the next wait, or on the reference of the call, once. */
+static void names_the_call_on(struct healcl_device *on)
+{
+    struct healcl_queue *queue = open_queue(on);
+    const int64_t sizes[1] = {4};
+    int64_t got[4];
+    struct healcl_tensor *a = create(queue, 1, sizes, (int64_t[]){1, 2, 3, 4});
+    struct healcl_tensor *good = create(queue, 1, sizes, (int64_t[]){3, 2, 1, 0});
+    struct healcl_tensor *bad = create(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
+    struct healcl_tensor *out = create(queue, 1, sizes, NULL);
+    for (int i = 0; i < 2; i++) {
+        OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(good), INT(0), TENSOR(out)));
+        enum healcl_status status =
+            CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(bad), INT(0), TENSOR(out));
+        if (status == HEALCL_OK)
+            status = healcl_queue_wait(queue, &error);
+        assert_int_equal(status, HEALCL_REFUSED);
+        char text[120];
+        snprintf(text, sizeof text,
+                 "call %d (take_along_axis): argument 'idx': 4 at [2] is outside of axis 0 of "
+                 "size 4",
+                 i == 0 ? 5 : 8);
+        assert_string_equal(error.message, text);
+        OK(healcl_queue_wait(queue, &error));
+        OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(good), INT(0), TENSOR(out)));
+        OK(healcl_queue_wait(queue, &error));
+    }
+    OK(healcl_tensor_read(out, got, sizeof got, &error));
+    assert_memory_equal(got, ((int64_t[]){4, 3, 2, 1}), sizeof got);
+    if (!on)
+        goto end;
+    /* Told by the next wait, where a release was what had to wait. */
+    struct healcl_tensor *tensors[LIVE_STEPS_MAX];
+    for (int i = 0; i < LIVE_STEPS_MAX; i++)
+        tensors[i] = create(queue, 0, NULL, NULL);
+    OK(healcl_queue_wait(queue, &error));
+    OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(bad), INT(0), TENSOR(out)));
+    for (int i = 0; i < LIVE_STEPS_MAX; i++)
+        healcl_tensor_release(tensors[i]);
+    assert_int_equal(healcl_queue_wait(queue, &error), HEALCL_REFUSED);
+    assert_non_null(strstr(error.message, "(take_along_axis): argument 'idx': 4 at [2]"));
+    OK(healcl_queue_wait(queue, &error));
+end:
+    healcl_queue_close(queue);
+}
+ON_BOTH(names_the_call)
+
+/* More steps, different integers and tensors than there is room for at one time. */
+static void goes_on_for_long_on(struct healcl_device *on)
+{
+    enum { CALLS = 3 * LIVE_STEPS_MAX };
+    struct healcl_queue *queue = open_queue(on);
+    int64_t got[12], expected[12];
+    struct healcl_tensor *a = create(queue, 2, shape, values), *kept = NULL;
+    memcpy(expected, values, sizeof expected);
+    for (int i = 0; i < CALLS; i++) {
+        struct healcl_tensor *made = NULL;
+        const int64_t q = 1000003 + i;
+        OK(CALL(queue, "zeros", &made, healcl_shape_argument(2, shape),
+                healcl_dtype_argument(HEALCL_INT64)));
+        OK(CALL(queue, "modsum", NULL, TENSOR(a), INT(i), INT(q), TENSOR(made)));
+        healcl_tensor_release(a);
+        a = made;
+        for (int e = 0; e < 12; e++) {
+            __extension__ typedef __int128 wide;
+            expected[e] = (int64_t)(((wide)expected[e] + i) % q);
+        }
+        if (i == CALLS / 2)
+            OK(CALL(queue, "contiguous", &kept, TENSOR(a)));
+    }
+    OK(healcl_tensor_read(a, got, sizeof got, &error));
+    assert_memory_equal(got, expected, sizeof got);
+    healcl_tensor_release(kept);
+    healcl_tensor_release(a);
+    healcl_queue_close(queue);
+}
+ON_BOTH(goes_on_for_long)
+
+static void refuses_too_many_tensors(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(NULL);
+    struct healcl_tensor *tensor = NULL;
+    const int64_t sizes[1] = {1};
+    enum healcl_status status = HEALCL_OK;
+    int made = 0;
+    for (; status == HEALCL_OK; made++)
+        status = healcl_tensor_create(queue, HEALCL_INT8, 1, sizes, NULL, &tensor, &error);
+    assert_int_equal(status, HEALCL_REFUSED);
+    assert_int_equal(made, LIVE_STORAGES_MAX); /* the integers have one */
+    assert_non_null(strstr(error.message, "too many tensors are in use"));
+    healcl_queue_close(queue);
+    OK(healcl_queue_open(NULL, &(struct healcl_limits){.memory_bytes = 1000}, &queue, &error));
+    OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &tensor, &error));
+    struct healcl_tensor *second = NULL;
+    assert_int_equal(
+        healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &second, &error),
+        HEALCL_REFUSED);
+    healcl_tensor_release(tensor);
+    OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &second, &error));
+    healcl_queue_close(queue);
+}
+
+/* Every kind of argument, and all operations by number. */
+static void numbers_operations(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = create(queue, 2, shape, values), *made = NULL;
+    while (healcl_operation_name(count))
+        count++;
+    assert_int_equal(count, OPERATION_COUNT);
+    OK(healcl_call_number(
+        queue, OPERATION_RESHAPE, 2,
+        (struct healcl_argument[]){TENSOR(a), healcl_shape_argument(1, (int64_t[]){-1})}, &made,
+        &error));
+    assert_int_equal(healcl_tensor_describe(made).shape[0], 12);
+    assert_int_equal(healcl_call_number(queue, count, 0, NULL, NULL, &error), HEALCL_USAGE);
+    healcl_queue_close(queue);
+}
+
+static void takes_null(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(NULL);
+    struct healcl_tensor *tensor = NULL;
+    int64_t memory[12];
+    assert_int_equal(healcl_queue_open(NULL, NULL, NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_queue_wait(NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_call(NULL, "zeros", 0, NULL, NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_call(queue, NULL, 0, NULL, NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_call(queue, "zeros", 2, NULL, NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_create(NULL, HEALCL_INT8, 0, NULL, NULL, &tensor, &error),
+                     HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_create(queue, HEALCL_INT8, 1, NULL, NULL, &tensor, &error),
+                     HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_create(queue, HEALCL_INT8, 0, NULL, NULL, NULL, &error),
+                     HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_read(NULL, memory, sizeof memory, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_tensor_describe(NULL).bytes, 0);
+    OK(healcl_tensor_create(queue, HEALCL_INT8, 0, NULL, NULL, &tensor, &error));
+    healcl_tensor_release(NULL);
+    healcl_queue_close(NULL);
+    healcl_queue_close(queue);
+}
+
+/* ---------------------------------------------------------------- threads */
+
+enum { THREADS = 4, ROUNDS = 40 };
+
+struct worker {
+    struct healcl_device *on;
+    int number;
+    bool right;
+};
+
+static void *work(void *context)
+{
+    struct worker *worker = context;
+    struct healcl_queue *queue = NULL;
+    struct healcl_tensor *a = NULL;
+    struct healcl_error failure = {0};
+    int64_t got[12];
+    const int64_t q = 1009 + worker->number;
+    enum healcl_status status = healcl_queue_open(worker->on, NULL, &queue, &failure);
+    if (status == HEALCL_OK)
+        status = healcl_tensor_create(queue, HEALCL_INT64, 2, shape, values, &a, &failure);
+    int64_t expected[12];
+    memcpy(expected, values, sizeof expected);
+    for (int i = 0; i < ROUNDS && status == HEALCL_OK; i++) {
+        struct healcl_argument arguments[] = {TENSOR(a), INT(3), INT(q), TENSOR(a)};
+        status = healcl_call(queue, "modmul", 4, arguments, NULL, &failure);
+        for (int e = 0; e < 12; e++) {
+            __extension__ typedef __int128 wide;
+            expected[e] = (int64_t)((wide)expected[e] * 3 % q);
+        }
+    }
+    if (status == HEALCL_OK)
+        status = healcl_tensor_read(a, got, sizeof got, &failure);
+    worker->right = status == HEALCL_OK && memcmp(got, expected, sizeof got) == 0;
+    if (status != HEALCL_OK)
+        print_error("%s\n", failure.message);
+    healcl_error_clear(&failure);
+    healcl_queue_close(queue);
+    return NULL;
+}
+
+static void serves_threads_on(struct healcl_device *on)
+{
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){on, i, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(workers[i].right);
+    }
+}
+ON_BOTH(serves_threads)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_operations),   cmocka_unit_test(refuses_wrong_calls),
+        cmocka_unit_test(names_the_call),     cmocka_unit_test(goes_on_for_long),
+        cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
+        cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
