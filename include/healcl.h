@@ -143,6 +143,60 @@ HEALCL_MUST_CHECK enum healcl_status healcl_device_open(const char *selector,
                                                         struct healcl_error *error);
 void healcl_device_close(struct healcl_device *device);
 
+/* What a caller may bring along, all of it or any; the rest is NULL. */
+struct healcl_device_options {
+    const char *selector; /* as healcl_device_open; with a context, where device is NULL */
+    /* The caller's context and a device in it, and a command queue of both, on which healcl_run,
+     * sessions and queues of this device then enqueue, in its order with the caller's own commands;
+     * they are retained. Commands of several threads in that queue take turns. Times of operations
+     * are taken by the host's clock where it is without CL_QUEUE_PROFILING_ENABLE. */
+    struct _cl_context *context;
+    struct _cl_device_id *device;
+    struct _cl_command_queue *queue;
+    /* Called with one line about what the library does: programs built, or memory given back
+     * because there was too little. From any thread that uses the device; line lives only during
+     * the call. */
+    void (*log)(void *context, const char *line);
+    void *log_context;
+    /* Where device memory is from: a buffer of at least bytes (CL_MEM_READ_WRITE), NULL where there
+     * is no room; and back again. NULL, both: clCreateBuffer and clReleaseMemObject. From any
+     * thread that uses the device. */
+    struct _cl_mem *(*allocate)(void *context, size_t bytes);
+    void (*release)(void *context, struct _cl_mem *memory);
+    void *memory_context;
+};
+
+/* As healcl_device_open. options may be NULL. */
+HEALCL_MUST_CHECK enum healcl_status healcl_device_open_with(
+    const struct healcl_device_options *options, struct healcl_device **device,
+    struct healcl_error *error);
+
+/* One of the devices that there are. */
+struct healcl_device_info {
+    char selector[24]; /* "0:1", for healcl_device_open */
+    char name[256], vendor[128], platform[128], driver[128], version[128];
+    enum {
+        HEALCL_DEVICE_OTHER,
+        HEALCL_DEVICE_CPU,
+        HEALCL_DEVICE_GPU,
+        HEALCL_DEVICE_ACCELERATOR
+    } type;
+    uint32_t compute_units;
+    uint64_t memory_bytes; /* a hint: drivers report what they like */
+    bool shares_memory;    /* with the host */
+    char unusable[160];    /* why it cannot be used: "it has no compiler"; "" where it can */
+};
+
+/* Lists all devices of all platforms, usable or not. *list is freed with healcl_device_list_free.
+ * No device at all is no error. Errors: HEALCL_DEVICE where no platform can list its own,
+ * HEALCL_NO_MEMORY. */
+HEALCL_MUST_CHECK enum healcl_status healcl_device_list(struct healcl_device_info **list,
+                                                        size_t *count, struct healcl_error *error);
+void healcl_device_list_free(struct healcl_device_info *list);
+
+/* What an opened device is. */
+struct healcl_device_info healcl_device_describe(const struct healcl_device *device);
+
 /* ---------------------------------------------------------------- runs */
 
 /* What a repetition of a run is for. */

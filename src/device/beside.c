@@ -15,7 +15,7 @@ struct device_context {
 
 static bool takes_turns(const struct healcl_device *device)
 {
-    return device->shared && !device->tuning.queues_overlap;
+    return device->shared && (device->brought.queue || !device->tuning.queues_overlap);
 }
 
 enum healcl_status context_share(struct healcl_device *device, struct healcl_error *error)
@@ -101,6 +101,8 @@ static enum healcl_status open_beside(struct healcl_device *device, struct healc
     TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
     device->context = first->context;
     TRY(device_create_queues(device, error));
+    if (first->brought.queue)
+        TRY(device_take_queue(device, first->brought.queue, error));
     TRY(add_sources(device, first->added, error));
     if (!first->cache_directory)
         return HEALCL_OK;
@@ -122,6 +124,8 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     opened->chunk_bytes = first->chunk_bytes;
     opened->binary_price = first->binary_price;
     opened->distrusted = first->distrusted;
+    opened->brought = first->brought;
+    opened->brought.queue = NULL; /* until it is taken */
     context_enter(opened, first->shared);
     device_turn_begin(opened);
     enum healcl_status status = open_beside(opened, first, error);

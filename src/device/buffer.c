@@ -47,7 +47,10 @@ static uint64_t round_bytes(uint64_t bytes)
 
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    (void)device->cl->clReleaseMemObject(memory);
+    if (device->brought.release)
+        device->brought.release(device->brought.memory_context, memory);
+    else
+        (void)device->cl->clReleaseMemObject(memory);
     device->bytes_live -= bytes;
 }
 
@@ -149,6 +152,17 @@ static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint
     (void)cl->clFinish(device->transfer);
 }
 
+/* From the caller's allocator if there is one. */
+static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, cl_int *code)
+{
+    if (!device->brought.allocate)
+        return device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL,
+                                          code);
+    cl_mem memory = device->brought.allocate(device->brought.memory_context, (size_t)bytes);
+    *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    return memory;
+}
+
 static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, cl_mem *memory,
                                        struct healcl_error *error)
 {
@@ -156,8 +170,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
     trim_pool(device, target > bytes ? target - bytes : 0);
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
-        *memory = device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes,
-                                             NULL, &code);
+        *memory = create_buffer(device, bytes, &code);
         if (code == CL_SUCCESS) {
             device->bytes_live += bytes;
             ask_for_huge_pages(device, *memory, bytes);
@@ -189,8 +202,11 @@ bool device_recovers(struct healcl_device *device, cl_int code)
 {
     if (code == CL_SUCCESS)
         return false;
-    if (is_out_of_memory(code))
+    if (is_out_of_memory(code)) {
+        device_log(device, "no room: %llu pooled bytes are given back",
+                   (unsigned long long)device->bytes_pooled);
         device_pool_empty(device);
+    }
     return device_finish_compute(device) == CL_SUCCESS && is_out_of_memory(code);
 }
 

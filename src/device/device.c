@@ -1,5 +1,7 @@
 /* Opening and closing a device, and what it is tuned to. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,6 +97,11 @@ static enum healcl_status create_context(struct healcl_device *device, struct he
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)device->info.platform_id, 0};
     cl_int code = CL_SUCCESS;
+    if (device->brought.context) {
+        TRY_CL(error, "clRetainContext", device->cl->clRetainContext(device->brought.context));
+        device->context = device->brought.context;
+        return context_share(device, error);
+    }
     device->context =
         device->cl->clCreateContext(properties, 1, &device->info.device_id, NULL, NULL, &code);
     if (code != CL_SUCCESS)
@@ -112,13 +119,30 @@ enum healcl_status device_create_queues(struct healcl_device *device, struct hea
     return overlap_init(device, error);
 }
 
-static enum healcl_status choose(const struct opencl *cl, const char *selector,
+/* The index of the device that the caller names by its id. */
+static enum healcl_status find_device(const struct device_info *list, size_t count, cl_device_id id,
+                                      size_t *index, struct healcl_error *error)
+{
+    for (*index = 0; *index < count; (*index)++)
+        if (list[*index].device_id == id) {
+            const char *fault = device_unusable(&list[*index]);
+            if (fault)
+                FAIL(error, HEALCL_USAGE, "%s cannot be used: %s", list[*index].name, fault);
+            return HEALCL_OK;
+        }
+    FAIL(error, HEALCL_USAGE, "no platform lists that device");
+}
+
+static enum healcl_status choose(const struct opencl *cl,
+                                 const struct healcl_device_options *options,
                                  struct device_info *info, struct healcl_error *error)
 {
     struct device_info *list = NULL;
     size_t count = 0, index = 0;
     TRY(device_list(cl, &list, &count, error));
-    enum healcl_status status = device_select(list, count, selector, &index, error);
+    enum healcl_status status = options->device
+                                    ? find_device(list, count, options->device, &index, error)
+                                    : device_select(list, count, options->selector, &index, error);
     if (status == HEALCL_OK)
         *info = list[index];
     free(list);
@@ -137,17 +161,20 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     return HEALCL_OK;
 }
 
-static enum healcl_status choose_and_open(const struct opencl *cl, const char *selector,
+static enum healcl_status choose_and_open(const struct opencl *cl,
+                                          const struct healcl_device_options *options,
                                           struct healcl_device **device, struct healcl_error *error)
 {
     *device = NULL;
     struct device_info info;
-    TRY(choose(cl, selector, &info, error));
+    TRY(choose(cl, options, &info, error));
     struct healcl_device *opened = calloc(1, sizeof *opened);
     if (!opened)
         NO_MEMORY(error);
     opened->cl = cl;
     opened->info = info;
+    opened->brought = *options;
+    opened->brought.queue = NULL; /* until it is taken */
     enum healcl_status status = open_chosen(opened, error);
     if (status != HEALCL_OK) {
         error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index, info.name);
@@ -158,13 +185,38 @@ static enum healcl_status choose_and_open(const struct opencl *cl, const char *s
     return HEALCL_OK;
 }
 
+enum healcl_status device_open_with(const struct opencl *cl,
+                                    const struct healcl_device_options *options,
+                                    struct healcl_device **device, struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = choose_and_open(cl, options, device, error);
+    opening_end();
+    return status;
+}
+
 enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                struct healcl_device **device, struct healcl_error *error)
 {
-    opening_begin();
-    enum healcl_status status = choose_and_open(cl, selector, device, error);
-    opening_end();
-    return status;
+    return device_open_with(cl, &(struct healcl_device_options){.selector = selector}, device,
+                            error);
+}
+
+enum healcl_status healcl_device_open_with(const struct healcl_device_options *options,
+                                           struct healcl_device **device,
+                                           struct healcl_error *error)
+{
+    static const struct healcl_device_options none;
+    NEED(device, error);
+    if (!options)
+        options = &none;
+    if (options->queue && !options->context)
+        FAIL(error, HEALCL_USAGE, "a queue comes with its context");
+    if (options->context && !options->device && !options->selector)
+        FAIL(error, HEALCL_USAGE, "a context comes with a device of its own");
+    if (!options->allocate != !options->release)
+        FAIL(error, HEALCL_USAGE, "allocate and release come together");
+    return device_open_tested_with(&opencl_loader, options, device, error);
 }
 
 enum healcl_status healcl_device_open(const char *selector, struct healcl_device **device,
@@ -247,6 +299,8 @@ enum healcl_status device_renew_queue(struct healcl_device *device, cl_command_q
 static enum healcl_status renew_compute(struct healcl_device *device, bool profiling,
                                         struct healcl_error *error)
 {
+    if (device->brought.queue) /* it stays as it is */
+        return device_finish(device, error);
     cl_command_queue_properties properties = compute_properties(device, profiling);
     device_turn_begin(device); /* nobody else looks at the queue */
     enum healcl_status status = device_finish(device, error);
@@ -273,8 +327,96 @@ enum healcl_status device_set_profiling(struct healcl_device *device, bool profi
     if (profiling == device->profiling)
         return HEALCL_OK;
     TRY(renew_compute(device, profiling, error));
-    if (profiling)
+    device->event_times = false;
+    if (profiling && !(device->brought.queue && !device->queue_takes_times))
         TRY(device_takes_event_times(device, &device->event_times, error));
     device->profiling = profiling;
     return HEALCL_OK;
+}
+
+enum healcl_status device_take_queue(struct healcl_device *device, cl_command_queue queue,
+                                     struct healcl_error *error)
+{
+    cl_context context = NULL;
+    cl_device_id id = NULL;
+    cl_command_queue_properties properties = 0;
+    const struct opencl *cl = device->cl;
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL));
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof id, &id, NULL));
+    TRY_CL(error, "clGetCommandQueueInfo",
+           cl->clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties,
+                                     NULL));
+    if (context != device->context || id != device->info.device_id)
+        FAIL(error, HEALCL_USAGE, "the queue is of another %s",
+             context != device->context ? "context" : "device");
+    TRY(device_finish(device, error));
+    TRY_CL(error, "clRetainCommandQueue", cl->clRetainCommandQueue(queue));
+    (void)cl->clReleaseCommandQueue(device->compute);
+    device->compute = device->brought.queue = queue;
+    device->queue_takes_times = properties & CL_QUEUE_PROFILING_ENABLE;
+    device->overlaps = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    return HEALCL_OK;
+}
+
+void device_log(const struct healcl_device *device, const char *format, ...)
+{
+    char line[512];
+    if (!device->brought.log)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    device->brought.log(device->brought.log_context, line);
+}
+
+/* ---------------------------------------------------------------- what there is, for callers */
+
+static struct healcl_device_info public_info(const struct device_info *info)
+{
+    struct healcl_device_info public = {.compute_units = info->compute_units,
+                                        .memory_bytes = info->global_memory_bytes,
+                                        .shares_memory = info->unified_memory};
+    const char *unusable = device_unusable(info);
+    snprintf(public.selector, sizeof public.selector, "%u:%u", info->platform_index,
+             info->device_index);
+    memcpy(public.name, info->name, sizeof public.name);
+    memcpy(public.vendor, info->vendor, sizeof public.vendor);
+    memcpy(public.platform, info->platform, sizeof public.platform);
+    memcpy(public.driver, info->driver, sizeof public.driver);
+    memcpy(public.version, info->version, sizeof public.version);
+    snprintf(public.unusable, sizeof public.unusable, "%s", unusable ? unusable : "");
+    public.type = info->type & CL_DEVICE_TYPE_CPU           ? HEALCL_DEVICE_CPU
+                  : info->type & CL_DEVICE_TYPE_GPU         ? HEALCL_DEVICE_GPU
+                  : info->type & CL_DEVICE_TYPE_ACCELERATOR ? HEALCL_DEVICE_ACCELERATOR
+                                                            : HEALCL_DEVICE_OTHER;
+    return public;
+}
+
+enum healcl_status healcl_device_list(struct healcl_device_info **list, size_t *count,
+                                      struct healcl_error *error)
+{
+    NEED(list, error);
+    NEED(count, error);
+    struct device_info *infos = NULL;
+    TRY(device_list(&opencl_loader, &infos, count, error));
+    *list = calloc(*count + 1, sizeof **list);
+    for (size_t i = 0; *list && i < *count; i++)
+        (*list)[i] = public_info(&infos[i]);
+    free(infos);
+    if (!*list)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+void healcl_device_list_free(struct healcl_device_info *list)
+{
+    free(list);
+}
+
+struct healcl_device_info healcl_device_describe(const struct healcl_device *device)
+{
+    return device ? public_info(&device->info) : (struct healcl_device_info){.selector = ""};
 }

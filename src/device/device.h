@@ -131,11 +131,13 @@ struct device_context;
 struct healcl_device {
     const struct opencl *cl;
     struct device_context *shared;
+    struct healcl_device_options brought; /* by the caller: log, memory, and the queue or NULL */
     struct device_info info;
     struct device_tuning tuning;
     cl_context context;
     cl_command_queue compute, transfer;
-    bool overlaps; /* the compute queue is out of order: overlap.c */
+    bool queue_takes_times; /* that the caller has brought */
+    bool overlaps;          /* the compute queue is out of order: overlap.c */
     struct recent_commands *recent;
     bool profiling;       /* the compute queue takes times */
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
@@ -172,6 +174,20 @@ struct healcl_device {
 MUST_CHECK enum healcl_status device_open(const struct opencl *cl, const char *selector,
                                           struct healcl_device **device,
                                           struct healcl_error *error);
+/* The same with all that a caller may bring, but for the queue: device_take_queue. */
+MUST_CHECK enum healcl_status device_open_with(const struct opencl *cl,
+                                               const struct healcl_device_options *options,
+                                               struct healcl_device **device,
+                                               struct healcl_error *error);
+
+/* Enqueues on a caller's queue from now on, which is retained. Errors: HEALCL_USAGE where it is of
+ * another context or device. */
+MUST_CHECK enum healcl_status device_take_queue(struct healcl_device *device,
+                                                cl_command_queue queue, struct healcl_error *error);
+
+/* Tells the caller's log, if there is one, a line. */
+__attribute__((format(printf, 2, 3))) void device_log(const struct healcl_device *device,
+                                                      const char *format, ...);
 
 /*
  * Opens a handle on the same context as another one, with queues, kernels and a pool of its own,

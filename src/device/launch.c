@@ -124,7 +124,12 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
+    code = CL_SUCCESS;
+    if (device->profiling &&
+        device->overlaps) /* a queue of the caller's: the event has two owners */
+        code = device->cl->clRetainEvent(command.event);
     overlap_end(device, command.event);
+    TRY_CL(error, "clRetainEvent", code);
     device->first_launches += !kernel->launched;
     kernel->launched = true;
     return device->profiling ? command_log_add(device, &device->launches, &command, error)

@@ -18,7 +18,9 @@
     X(clRetainContext)              \
     X(clReleaseContext)             \
     X(clCreateCommandQueue)         \
+    X(clRetainCommandQueue)         \
     X(clReleaseCommandQueue)        \
+    X(clGetCommandQueueInfo)        \
     X(clCreateProgramWithSource)    \
     X(clCreateProgramWithBinary)    \
     X(clBuildProgram)               \

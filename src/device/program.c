@@ -282,6 +282,7 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->options = strdup(launch->options);
     program->chunks = chunks;
     program->local_size = launch->local_size;
+    uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = program->name && program->options
                                     ? build(device, program, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
@@ -289,6 +290,9 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
         program_free(device, program);
         return status;
     }
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built",
+               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
     program->next = device->programs;
     device->programs = program;
     return HEALCL_OK;

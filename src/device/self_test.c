@@ -533,14 +533,19 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     return status;
 }
 
-static enum healcl_status open_and_test(const struct opencl *cl, const char *selector,
+static enum healcl_status open_and_test(const struct opencl *cl,
+                                        const struct healcl_device_options *options,
                                         struct healcl_device **device, struct healcl_error *error)
 {
     char reason[SELF_TEST_REASON_SIZE];
-    TRY(device_open(cl, selector, device, error));
-    if (self_test_read_kept(&(*device)->info, reason) == SELF_TEST_PASSED)
-        return HEALCL_OK;
-    enum healcl_status status = run_and_keep(*device, error);
+    enum healcl_status status = HEALCL_OK;
+    TRY(device_open_with(cl, options, device, error));
+    if (self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
+        device_log(*device, "%s is tested, as it has not been before", (*device)->info.name);
+        status = run_and_keep(*device, error);
+    }
+    if (status == HEALCL_OK && options->queue)
+        status = device_take_queue(*device, options->queue, error);
     if (status != HEALCL_OK) {
         healcl_device_close(*device);
         *device = NULL;
@@ -551,11 +556,20 @@ static enum healcl_status open_and_test(const struct opencl *cl, const char *sel
 }
 
 /* Locked as a whole: threads that open a device which has not been tested yet test it once. */
+enum healcl_status device_open_tested_with(const struct opencl *cl,
+                                           const struct healcl_device_options *options,
+                                           struct healcl_device **device,
+                                           struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = open_and_test(cl, options, device, error);
+    opening_end();
+    return status;
+}
+
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,
                                       struct healcl_device **device, struct healcl_error *error)
 {
-    opening_begin();
-    enum healcl_status status = open_and_test(cl, selector, device, error);
-    opening_end();
-    return status;
+    return device_open_tested_with(cl, &(struct healcl_device_options){.selector = selector},
+                                   device, error);
 }

@@ -21,6 +21,11 @@ MUST_CHECK enum healcl_status device_open_tested(const struct opencl *cl, const 
                                                  struct healcl_device **device,
                                                  struct healcl_error *error);
 
+MUST_CHECK enum healcl_status device_open_tested_with(const struct opencl *cl,
+                                                      const struct healcl_device_options *options,
+                                                      struct healcl_device **device,
+                                                      struct healcl_error *error);
+
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
 /* "not run", "passed", "failed" */

@@ -166,6 +166,9 @@ CODE(clEnqueueBarrierWithWaitList,
 CODE(clFlush, (cl_command_queue queue), (queue), NULL)
 CODE(clFinish, (cl_command_queue queue), (queue), NULL)
 CODE(clWaitForEvents, (cl_uint count, const cl_event *list), (count, list), NULL)
+CODE(clGetCommandQueueInfo,
+     (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *needed),
+     (queue, what, size, value, needed), NULL)
 CODE(clGetEventInfo, (cl_event id, cl_event_info what, size_t size, void *value, size_t *needed),
      (id, what, size, value, needed), NULL)
 CODE(clGetEventProfilingInfo,
@@ -208,6 +211,14 @@ static cl_int CL_API_CALL helper_clRetainContext(cl_context context)
         return helper.fail_code;
     helper.contexts++;
     return clRetainContext(context);
+}
+
+static cl_int CL_API_CALL helper_clRetainCommandQueue(cl_command_queue queue)
+{
+    if (fails(CALL_clRetainCommandQueue, "clRetainCommandQueue"))
+        return helper.fail_code;
+    helper.queues++;
+    return clRetainCommandQueue(queue);
 }
 
 /* ---- functions that return an object ---- */
