@@ -23,6 +23,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
+/* What is declared here, and nothing else, is exported. */
+#pragma GCC visibility push(default)
 #define HEALCL_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HEALCL_MUST_CHECK
@@ -204,6 +206,10 @@ HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *
                                                 struct healcl_report **report,
                                                 struct healcl_error *error);
 void healcl_report_free(struct healcl_report *report);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }
