@@ -8,9 +8,9 @@ if(HEALCL_PROGRAM)
   install(TARGETS healcl)
 endif()
 
-# find_package(healcl) reads healcl-shared.cmake; with COMPONENTS static, healcl-static.cmake.
+# find_package(healcl) reads one of healcl-shared.cmake and healcl-static.cmake.
 set(folder ${CMAKE_INSTALL_LIBDIR}/cmake/healcl)
-foreach(kind shared static)
+foreach(kind ${library_kinds})
   install(TARGETS healcl_${kind} EXPORT healcl_${kind})
   install(EXPORT healcl_${kind} NAMESPACE healcl:: FILE healcl-${kind}.cmake DESTINATION ${folder})
 endforeach()
