@@ -6,6 +6,7 @@
 #
 # --test installs it in a root of this release of Debian that debootstrap makes from nothing, runs a
 # transcript there, and builds an application: as root, with a network, in minutes.
+# shellcheck disable=SC2016 # other shells expand
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
