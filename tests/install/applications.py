@@ -56,12 +56,14 @@ def with_pkg_config(pkg_config, cc, prefix, place):
 
 
 def within(cmake, cc, place):
-    """As a folder of another project: the library alone, and no warning an error."""
+    """As a folder of another project: the static library alone, and no warning an error."""
     call(cmake, "-S", SOURCE, "-B", place / "within", f"-DCMAKE_C_COMPILER={cc}", f"-DSOURCE={ROOT}")
     cache = (place / "within/CMakeCache.txt").read_text()
     values = {name: re.search(rf"^HEALCL_{name}:BOOL=(.*)$", cache, re.M)[1]
               for name in ("WERROR", "PROGRAM", "INSTALL")}
     assert set(values.values()) == {"OFF"}, values
+    targets = call(cmake, "--build", place / "within", "--target", "help")
+    assert set(re.findall(r"healcl_sh\w+|healcl_st\w+", targets)) == {"healcl_static"}, targets
 
 
 def main(cmake, build, cc, pkg_config):
