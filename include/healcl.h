@@ -23,6 +23,8 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
+/* What is declared here, and nothing else, is exported. */
+#pragma GCC visibility push(default)
 #define HEALCL_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define HEALCL_MUST_CHECK
@@ -590,6 +592,10 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *que
                                                         const struct healcl_argument *arguments,
                                                         struct healcl_tensor **result,
                                                         struct healcl_error *error);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

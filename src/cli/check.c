@@ -278,7 +278,7 @@ const struct command command_check = {
             "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
             "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
             "                     (docs/JSON.md)\n"
-            "      --junit FILE|- the same as JUnit XML, a test case for each form and dtype\n"
+            "      --junit FILE|-  the same as JUnit XML, a test case for each form and dtype\n"
             "                     (docs/CI.md)\n"
             "  -h, --help         this text\n"
             "\n"

@@ -76,7 +76,10 @@ struct command {
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
     command_bench, command_tune, command_compare, command_check, command_diagnose, command_version,
-    command_completion;
+    command_completion, command_manual;
+
+/* Lines of the overview that the manual has too. */
+extern const char program_summary[], program_exit_codes[];
 
 /* By index; NULL behind the last one. */
 const struct command *command_at(size_t index);

@@ -51,20 +51,11 @@ const char *last_words(const struct process_result *result)
     return result->last_line + (ours ? sizeof prefix - 1 : 0);
 }
 
-/* The part of a source file's path that is the project's own. */
-static const char *source_place(const char *path)
-{
-    const char *place = strstr(path, "/src/");
-    for (const char *next = place; next; next = strstr(next + 1, "/src/"))
-        place = next;
-    return place ? place + 1 : path;
-}
-
 int print_error(const char *file, const struct healcl_error *error, bool verbose)
 {
     char place[256] = "";
     if (verbose && error->file)
-        snprintf(place, sizeof place, " [%s:%d]", source_place(error->file), error->line);
+        snprintf(place, sizeof place, " [%s:%d]", error->file, error->line);
     print_notice("%s%s%s%s", file ? file : "", file ? ": " : "", error->message, place);
     if (error->detail)
         fprintf(stderr, "%s%s", error->detail,

@@ -615,7 +615,7 @@ const struct command command_compare = {
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
         "      --csv FILE|-   write a line for each run\n"
         "      --json FILE|-  write everything as JSON (docs/COMPARE.md)\n"
-        "      --junit FILE|- write a test case for each transcript and device as JUnit XML\n"
+        "      --junit FILE|-  write a test case for each transcript and device as JUnit XML\n"
         "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"

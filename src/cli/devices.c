@@ -247,7 +247,7 @@ const struct command command_devices = {
         "\n"
         "  -d, --device SEL  mark, and measure, the device that healcl run would take with this\n"
         "                    option\n"
-        "      --json FILE|- write it as JSON too, or with - alone on standard output\n"
+        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
         "                    (docs/JSON.md)\n"
         "      --measure     also measure how many products of 64-bit integers and how many\n"
         "                    copied bytes a device does\n"

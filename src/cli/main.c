@@ -8,23 +8,26 @@
 #include "cli/signals.h"
 
 static const struct command *const commands[] = {
-    &command_run,   &command_compare,  &command_inspect,   &command_devices,
-    &command_check, &command_diagnose, &command_ops,       &command_bench,
-    &command_tune,  &command_version,  &command_completion};
+    &command_run,   &command_compare,  &command_inspect,    &command_devices,
+    &command_check, &command_diagnose, &command_ops,        &command_bench,
+    &command_tune,  &command_version,  &command_completion, &command_manual};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
+const char program_summary[] =
+    "Runs HEAL transcripts on OpenCL devices and verifies every result.\n";
+
+const char program_exit_codes[] =
+    "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"
+    "refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n";
+
 static int print_overview(void)
 {
-    printf("Runs HEAL transcripts on OpenCL devices and verifies every result.\n\n"
-           "Usage: healcl COMMAND [OPTIONS] [FILE]\n\n");
+    printf("%s\nUsage: healcl COMMAND [OPTIONS] [FILE]\n\n", program_summary);
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (commands[i]->summary)
             printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-    printf("\n"
-           "  healcl COMMAND --help tells of a command's options.\n\n"
-           "Exit codes: 0 all verified, 1 a result differs, 2 wrong usage, 3 the transcript is\n"
-           "refused, 4 the device or OpenCL failed, 5 slower than --fail-slower allows.\n");
+    printf("\n  healcl COMMAND --help tells of a command's options.\n\n%s", program_exit_codes);
     return finish_output(EXIT_VERIFIED);
 }
 

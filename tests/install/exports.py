@@ -1,0 +1,30 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that both libraries export the functions that include/healcl.h declares, and nothing else.
+
+    exports.py NM SHARED STATIC
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HEADER = Path(__file__).resolve().parents[2] / "include/healcl.h"
+
+
+def exported(nm, *arguments):
+    lines = subprocess.run([nm, "-g", "--defined-only", *arguments], capture_output=True, text=True,
+                           check=True).stdout.splitlines()
+    return {fields[2] for fields in map(str.split, lines) if len(fields) == 3}
+
+
+def main(nm, shared, static):
+    code = re.sub(r"/\*.*?\*/", "", HEADER.read_text(), flags=re.S)
+    declared = set(re.findall(r"\b(healcl_\w+)\s*\((?!\*)", code))
+    assert {"healcl_run", "healcl_version"} <= declared, declared
+    for found in exported(nm, "-D", shared), exported(nm, static):
+        assert found == declared, (sorted(found - declared), sorted(declared - found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
