@@ -78,9 +78,10 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     if (!steps)
         NO_MEMORY(error);
     plan->steps = steps;
-    plan->steps[plan->step_count++] = *step;
+    struct step *added = &plan->steps[plan->step_count++];
+    *added = *step;
     planner->segment->step_count++;
-    return HEALCL_OK;
+    return values_follow(&planner->values, added, error);
 }
 
 enum healcl_status planner_view(struct planner *planner, struct storage *storage,
@@ -419,6 +420,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
     planner.plan->source = source;
     planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;
+    planner.values.plan = planner.plan;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
     if (planner.plan && planner.plan->constants.storage)

@@ -5,11 +5,13 @@
 #include "core/arena.h"
 #include "plan/names.h"
 #include "plan/plan.h"
+#include "plan/values.h"
 
 struct planner {
     struct plan *plan;
     struct names names;
     struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
+    struct values values;
     uint64_t memory_limit, work_limit;
     uint64_t bytes_live;
     uint64_t visits; /* step_visits of the steps of the operation in hand */
