@@ -328,6 +328,8 @@ INSTRUCTIONS = {
     "modmul_table": (166, 225, 225),
     "modsum_table": (225, 280, 280),
     "mod_table": (140, 140, 140),
+    "modmul_residues": (105, 135, 135),
+    "modsum_residues": (60, 85, 85),
     "copy": (70, 70, 70),
 }
 # What may use private memory: (targets, kernels, a part of their options, why), the first three as

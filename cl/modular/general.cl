@@ -62,7 +62,11 @@ static inline long compute_modneg(long a, long b, struct modulus p)
     }
 
 #define TABLE_PARAMETER global const struct modulus *p
+#ifdef NARROW
+#define TABLE_AT(i) (p[(uint)(i)&NARROW_MASK(sizeof(*p))])
+#else
 #define TABLE_AT(i) (p[i])
+#endif
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
@@ -74,6 +78,66 @@ MODULAR(modmul)
 MODULAR(modsum)
 MODULAR(mod)
 MODULAR(modneg)
+
+#if defined AXES && !defined SINGLE
+/* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
+static inline long residues_modmul(long a, long b, struct modulus p)
+{
+    return (long)multiply_mod((ulong)a, (ulong)b, p);
+}
+
+static inline long residues_modsum(long a, long b, struct modulus p)
+{
+    return (long)add_mod((ulong)a, (ulong)b, p.value);
+}
+
+static inline long residues_mod(long a, long b, struct modulus p)
+{
+    return a;
+}
+
+static inline long residues_modneg(long a, long b, struct modulus p)
+{
+    return a ? (long)p.value - a : 0;
+}
+
+/* Where element i of a span has its modulus in the table. In a space of one axis each is that of
+ * `repeats` elements, and after `moduli` of them the first one comes again; by_repeats and by_moduli
+ * are reciprocals as those in struct space. */
+#if AXES == 1
+static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repeats, uint moduli,
+                                 uint by_moduli)
+{
+    uint group = mul_hi(i, by_repeats); /* may be 1 too small, and so may the next quotient */
+    group += i - group * repeats >= repeats;
+    uint rest = group - mul_hi(group, by_moduli) * moduli;
+    return first + min(rest, rest - moduli);
+}
+#define MODULUS_PLACE(i) \
+    modulus_place(span.linear + (i), first, repeats, by_repeats, moduli, by_moduli)
+#else
+#define MODULUS_PLACE(i) POSITION(space, span, 3, i)
+#endif
+
+/* Operands: out, a, b, and p where there are several axes. */
+#define RESIDUES(name)                                                                         \
+    KERNEL name##_residues(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),       \
+                           BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint first,              \
+                           uint repeats, uint by_repeats, uint moduli, uint by_moduli)         \
+    {                                                                                          \
+        TAKE_SPACE(space);                                                                     \
+        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) \
+            for (count_t i = 0; i < span.length; i++)                                          \
+                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)residues_##name(               \
+                    WIDEN(AT(a, POSITION(space, span, 1, i))),                                 \
+                    WIDEN(AT(b, POSITION(space, span, 2, i))), TABLE_AT(MODULUS_PLACE(i)));    \
+    }
+
+RESIDUES(modmul)
+RESIDUES(modsum)
+RESIDUES(mod)
+RESIDUES(modneg)
+#endif /* AXES */
 
 /* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
 KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a), ulong factor,

@@ -6,13 +6,14 @@ __extension__ typedef unsigned __int128 uint128;
 
 struct elementwise_kernel {
     const char *table, *tensor;        /* for moduli in a table, and in a tensor */
+    const char *residues;              /* for known residues */
     const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
 #define STEP(kind, name, ...) \
-    [STEP_##kind] = {name "_table", name, name "_vectors", name "_interleaved"},
+    [STEP_##kind] = {name "_table", name, name "_residues", name "_vectors", name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -220,6 +221,78 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     return job_launch(&job, error);
 }
 
+/* ---------------------------------------------------------------- known residues */
+
+/* Where elements in C order have their moduli in a table: each is that of repeats elements, and
+ * after so many moduli the first one comes again. */
+struct modulus_period {
+    int64_t repeats, moduli;
+};
+
+/* Whether moduli, seen through a table's layout, have such a period. */
+static bool find_period(const struct layout *table, struct modulus_period *period)
+{
+    bool ended = false;
+    *period = (struct modulus_period){1, 1};
+    for (uint32_t axis = table->rank; axis-- > 0;) {
+        int64_t size = table->shape[axis];
+        if (size == 1)
+            continue;
+        if (table->stride[axis] == 0 && period->moduli == 1)
+            period->repeats *= size;
+        else if (table->stride[axis] == 0)
+            ended = true;
+        else if (!ended && table->stride[axis] == period->moduli)
+            period->moduli *= size;
+        else
+            return false;
+    }
+    return true;
+}
+
+/* Moduli are an operand like the others unless these are of one axis, and moduli have a period. */
+static struct space residue_space(const struct step *step, const struct layout *moduli,
+                                  struct modulus_period *period)
+{
+    struct space space = space_of(step, NULL);
+    return space.rank == 1 && find_period(moduli, period) ? space : space_of(step, moduli);
+}
+
+static const char *lacks_residues(const struct step *step, const struct healcl_device *device)
+{
+    uint32_t wanted = step->in[1] ? 3 : 1;
+    if ((step->residues & wanted) != wanted)
+        return "operands may be no residues";
+    if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))
+        return "an operand is a scalar";
+    if (!has_modulus_table(step, 2, device))
+        return "there are too many moduli for a table";
+    struct modulus_period period;
+    struct layout moduli = modulus_operand(step, 2, device);
+    struct space space = residue_space(step, &moduli, &period);
+    return axes_are_compiled(&space, device) ? NULL : "views are not compiled in";
+}
+
+MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
+{
+    struct modulus_period period = {1, 1};
+    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct buffer *table;
+    struct job job;
+    TRY(derive_moduli(self, step, 2, &table, error));
+    TRY(begin(&job, self, step, variant, kernels[step->kind].residues, error));
+    job.space = residue_space(step, &moduli, &period);
+    job_add_table(&job, table);
+    job_add_uint(&job, (uint32_t)moduli.offset);
+    job_add_uint(&job, (uint32_t)period.repeats);
+    job_add_uint(&job, reciprocal_of(period.repeats));
+    job_add_uint(&job, (uint32_t)period.moduli);
+    job_add_uint(&job, reciprocal_of(period.moduli));
+    return job_launch(&job, error);
+}
+
 /* ---------------------------------------------------------------- one factor */
 
 static const char *lacks_constant(const struct step *step, const struct healcl_device *device)
@@ -260,6 +333,8 @@ static const struct variant elementwise_variants[] = {
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
     {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
+    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, OVER_ANY_VIEW, "core", NULL,
+     "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
     {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
     {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,

@@ -149,19 +149,22 @@ static bool is_narrow(const struct launch *launch)
     return true;
 }
 
+bool axes_are_compiled(const struct space *space, const struct healcl_device *device)
+{
+    return space->rank > 0 && space->rank <= device->tuning.compiled_axes &&
+           space->end <= INT32_MAX;
+}
+
 /* Has the kernel compiled for the space's axes where that is wanted. */
 static void compile_axes(struct job *job)
 {
     struct space *space = &job->space;
-    if (space->rank == 0 || space->rank > job->launcher->device->tuning.compiled_axes ||
-        space->end > INT32_MAX || job->granule > 0)
+    if (job->granule > 0 || !axes_are_compiled(space, job->launcher->device))
         return;
     if (space->rank == 2) /* shares the kernels of three axes: each number costs a compilation */
         space_add_axis(space);
     for (uint32_t axis = 0; axis < space->rank; axis++)
-        space->reciprocal[axis] =
-            space->shape[axis] > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)space->shape[axis])
-                                   : UINT32_MAX;
+        space->reciprocal[axis] = reciprocal_of(space->shape[axis]);
     job_define_number(job, "AXES", space->rank);
     if (is_narrow(&job->launch))
         job_define(job, "NARROW", "");

@@ -40,6 +40,9 @@ void job_add_written_table(struct job *job, const struct buffer *table);
 void job_add_long(struct job *job, int64_t value);
 void job_add_uint(struct job *job, uint32_t value);
 
+/* Whether a job without a granule has its kernel compiled for the axes of such a space. */
+bool axes_are_compiled(const struct space *space, const struct healcl_device *device);
+
 /* Rounds of loops that a work-item can be charged with for one element, at most. */
 int64_t job_rounds_max(const struct launcher *self);
 

@@ -70,3 +70,8 @@ void space_divide_axis(struct space *space, uint32_t axis, int64_t block)
     for (uint32_t i = 0; i < space->rank; i++)
         space->end *= (uint64_t)space->shape[i];
 }
+
+uint32_t reciprocal_of(int64_t size)
+{
+    return size > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint64_t)size) : UINT32_MAX;
+}

@@ -22,4 +22,7 @@ void space_simplify(struct space *space);
  * has blocks for elements. */
 void space_divide_axis(struct space *space, uint32_t axis, int64_t block);
 
+/* floor(2^32 / size), at most 2^32-1, for sizes from 1 to 2^31-1: see struct space. */
+uint32_t reciprocal_of(int64_t size);
+
 #endif

@@ -31,11 +31,12 @@ MUST_CHECK static enum healcl_status init(struct live_plan *live, struct healcl_
     TRY(init_storages(&live->storages, error));
     plan->arena = arena_create();
     plan->constants.arena = arena_create();
+    live->planner.values = (struct values){.plan = plan, .arena = arena_create()};
     plan->steps = calloc(LIVE_STEPS_MAX, sizeof *plan->steps);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(NULL), sizeof *live->segment.counts);
-    if (!plan->arena || !plan->constants.arena || !plan->steps || !plan->constants.values ||
-        !live->segment.counts)
+    if (!plan->arena || !plan->constants.arena || !live->planner.values.arena || !plan->steps ||
+        !plan->constants.values || !live->segment.counts)
         NO_MEMORY(error);
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
@@ -74,6 +75,7 @@ void live_plan_release(struct live_plan *live)
     names_clear(&live->planner.constants);
     arena_free(live->plan.arena);
     arena_free(live->plan.constants.arena);
+    arena_free(live->planner.values.arena);
     free(live->plan.steps);
     free(live->plan.constants.values);
     free(live->segment.counts);
@@ -101,6 +103,7 @@ enum healcl_status live_plan_call(struct live_plan *live, const struct entry *en
         live->storages.free_count = free_count; /* the ids that it took still stand there */
         live->plan.step_count = steps;
         planner->bytes_live = bytes_live;
+        live_plan_distrust(live); /* steps that never run were followed */
         return status;
     }
     live->calls++;
@@ -136,6 +139,12 @@ void live_plan_executed(struct live_plan *live, size_t first)
         if (live->plan.steps[i].kind == STEP_RELEASE)
             live->storages.free_ids[live->storages.free_count++] =
                 live->plan.steps[i].in[0]->storage->id;
+}
+
+void live_plan_distrust(struct live_plan *live)
+{
+    for (size_t id = 0; id < LIVE_STORAGES_MAX; id++)
+        values_forget(&live->planner.values, live->storages.by_id[id]);
 }
 
 bool live_plan_forget(struct live_plan *live)

@@ -56,6 +56,9 @@ MUST_CHECK enum healcl_status live_plan_drop(struct live_plan *live, const struc
 /* The steps from first on were executed: storages that they release can be used again. */
 void live_plan_executed(struct live_plan *live, size_t first);
 
+/* Something that was planned has failed: nothing is known of values any more. */
+void live_plan_distrust(struct live_plan *live);
+
 /* Everything was waited for: all steps are forgotten, and constants where they are many. Returns
  * whether constants were. */
 bool live_plan_forget(struct live_plan *live);

@@ -75,9 +75,10 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
     if (!steps)
         NO_MEMORY(error);
     plan->steps = steps;
-    plan->steps[plan->step_count++] = *step;
+    struct step *added = &plan->steps[plan->step_count++];
+    *added = *step;
     planner->segment->step_count++;
-    return HEALCL_OK;
+    return values_follow(&planner->values, added, error);
 }
 
 enum healcl_status planner_view(struct planner *planner, struct storage *storage,
@@ -105,6 +106,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
         *storage = (struct storage){.id = storage->id,
                                     .dtype = dtype,
                                     .elements = elements,
+                                    .writes = storage->writes, /* of others that had the place */
                                     .origin = planner->origins ? planner->origins->of : NULL};
         *result = storage;
         return HEALCL_OK;
@@ -420,7 +422,7 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
                                                  const struct source *source,
                                                  struct healcl_error *error)
 {
-    planner->plan->arena = planner->plan->constants.arena = arena_create();
+    planner->plan->arena = planner->plan->constants.arena = planner->values.arena = arena_create();
     if (!planner->plan->arena)
         NO_MEMORY(error);
     TRY(add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
@@ -445,6 +447,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
     planner.plan->source = source;
     planner.plan->table = table;
     planner.plan->memory_limit = planner.memory_limit;
+    planner.values.plan = planner.plan;
     enum healcl_status status = plan_source(&planner, source, error);
     names_clear(&planner.names);
     if (planner.plan && planner.plan->constants.storage)

@@ -44,6 +44,8 @@ struct storage {
     int64_t elements;
     const struct origin *origin; /* that made it; NULL for the plan's scalars */
     uint32_t references;         /* names that view it; only while planning */
+    struct known *known;         /* of its values, see values.h; only while planning */
+    uint64_t writes;             /* steps that wrote it so far; only while planning */
     const int64_t *scalars;      /* the values, where it holds the plan's scalars; else NULL */
 };
 
@@ -88,6 +90,9 @@ struct step {
     struct step_argument {
         uint8_t origin, parameter;
     } arguments[STEP_INPUTS];
+    /* Bit i: all elements of input i are known to be at least 0; and to be below the modulus of the
+     * step that goes with them. See values.h. */
+    uint8_t nonnegative, residues;
     int64_t value[2];
     const struct payload *payload;
     /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */

@@ -5,6 +5,7 @@
 #include "core/arena.h"
 #include "plan/names.h"
 #include "plan/plan.h"
+#include "plan/values.h"
 
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
 #define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
@@ -13,6 +14,7 @@ struct planner {
     struct plan *plan;
     struct names names;
     struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
+    struct values values;
     uint64_t memory_limit, work_limit;
     uint64_t bytes_live;
     uint64_t visits; /* step_visits of the steps of the operation in hand */

@@ -62,8 +62,10 @@ MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
     const struct executor_class *class = queue->executor->class;
     turn_begin(queue);
     enum healcl_status status = class->wait(queue->executor, &sink, error);
-    if (status != HEALCL_OK) /* what kernels have noted is told once; all tensors stay */
+    if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
+        live_plan_distrust(&queue->live);
+    }
     turn_end(queue);
     if (live_plan_forget(&queue->live))
         queue->constants = 0;
@@ -108,6 +110,8 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
     }
     turn_end(queue);
     live_plan_executed(&queue->live, first);
+    if (status != HEALCL_OK)
+        live_plan_distrust(&queue->live);
     return status;
 }
 

@@ -1,0 +1,325 @@
+#include "plan/values.h"
+
+#include <string.h>
+
+#include "core/arena.h"
+
+/* ---------------------------------------------------------------- a step's moduli */
+
+enum { NO_MODULI = 0, EACH = -1 };
+
+/* Which input the moduli of a kind of step are, and how they go with its operands: EACH has one of
+ * out's shape; else one along the axis that is that far from the operand's end. */
+static const struct {
+    int input, from_end;
+} modulus_traits[STEP_KINDS] = {
+    [STEP_MODMUL] = {2, EACH}, [STEP_MODSUM] = {2, EACH},   [STEP_MOD] = {2, EACH},
+    [STEP_MODNEG] = {2, EACH}, [STEP_AXIS_MODSUM] = {1, 1}, [STEP_MODMUL_AXIS_SUM] = {2, 2},
+    [STEP_NTT] = {1, 2},       [STEP_INTT] = {1, 2},        [STEP_DIGITS_FULL_Q] = {1, 2},
+};
+
+/* The modulus of each element of an operand of a step, as a view of the operand's shape. Returns
+ * whether there are some. */
+static bool moduli_of(const struct step *step, const struct tensor *operand, struct tensor *moduli)
+{
+    int from_end = modulus_traits[step->kind].from_end;
+    if (from_end == NO_MODULI || operand == step->in[modulus_traits[step->kind].input] ||
+        (from_end > 0 && operand->layout.rank < (uint32_t)from_end))
+        return false;
+    *moduli = *step->in[modulus_traits[step->kind].input];
+    if (from_end == EACH)
+        return true;
+    const struct layout vector = moduli->layout;
+    uint32_t axis = operand->layout.rank - (uint32_t)from_end;
+    moduli->layout = operand->layout;
+    moduli->layout.offset = vector.offset;
+    memset(moduli->layout.stride, 0, sizeof moduli->layout.stride);
+    moduli->layout.stride[axis] = vector.stride[vector.rank - 1];
+    return true;
+}
+
+/* ---------------------------------------------------------------- what is known of a view */
+
+/* The elements are in [0, limit), or unknown where that is 0; and residues of moduli, a view of the
+ * same shape, if its storage is not NULL. */
+struct range {
+    uint64_t limit;
+    struct tensor moduli;
+};
+
+/* Whether a known part holds all elements of a view; then *moduli is where they have theirs. */
+static bool covers(const struct known *known, const struct layout *view, struct layout *moduli)
+{
+    int64_t rest = view->offset - known->offset, room[KNOWN_AXES];
+    if (rest < 0)
+        return false;
+    *moduli = *view;
+    moduli->offset = known->moduli_offset;
+    for (uint32_t k = 0; k < known->rank; k++) {
+        const struct known_axis *axis = &known->axes[k];
+        int64_t first = rest / axis->stride;
+        if (first >= axis->size)
+            first = axis->size - 1;
+        rest -= first * axis->stride;
+        room[k] = axis->size - 1 - first;
+        moduli->offset += first * axis->moduli_stride;
+    }
+    for (uint32_t i = 0; i < view->rank && rest == 0; i++) {
+        if (view->shape[i] == 1 || view->stride[i] == 0)
+            continue;
+        uint32_t k = 0;
+        while (k < known->rank && known->axes[k].stride > view->stride[i])
+            k++;
+        if (k == known->rank || view->stride[i] % known->axes[k].stride != 0)
+            return false;
+        int64_t steps = view->stride[i] / known->axes[k].stride;
+        if (steps > room[k] / (view->shape[i] - 1))
+            return false;
+        room[k] -= steps * (view->shape[i] - 1);
+        moduli->stride[i] = steps * known->axes[k].moduli_stride;
+    }
+    return rest == 0;
+}
+
+static bool is_fresh(const struct known *known)
+{
+    return known->moduli && known->moduli->writes == known->moduli_writes;
+}
+
+static struct range range_of(const struct values *values, const struct tensor *tensor)
+{
+    struct range range = {.limit = 0};
+    if (tensor->storage == values->plan->constants.storage) {
+        int64_t value = values->plan->constants.values[tensor->layout.offset];
+        range.limit = value < 0 ? 0 : (uint64_t)value + 1;
+        return range;
+    }
+    for (const struct known *known = tensor->storage->known; known; known = known->next)
+        if (covers(known, &tensor->layout, &range.moduli.layout)) {
+            range.limit = known->limit;
+            if (is_fresh(known))
+                range.moduli.storage = (struct storage *)known->moduli;
+            break;
+        }
+    return range;
+}
+
+/* Whether what has that range is residues of moduli, a view of the same shape. */
+static bool is_residues(const struct values *values, const struct range *range,
+                        const struct tensor *moduli)
+{
+    if (moduli->storage == values->plan->constants.storage)
+        return range->limit > 0 &&
+               range->limit <= (uint64_t)values->plan->constants.values[moduli->layout.offset];
+    return range->limit == 1 || (range->limit > 0 && range->moduli.storage == moduli->storage &&
+                                 layout_same_elements(&range->moduli.layout, &moduli->layout));
+}
+
+/* ---------------------------------------------------------------- what a step makes */
+
+/* The smallest number that a dtype does not hold. */
+static uint64_t limit_of(enum dtype dtype)
+{
+    return (uint64_t)1 << (8 * dtype_size(dtype) - 1);
+}
+
+/* Residues of the step's moduli. */
+static struct range residues_of(const struct values *values, const struct step *step)
+{
+    struct range range = {.limit = 0};
+    const struct tensor *moduli = &range.moduli;
+    if (!moduli_of(step, step->out, &range.moduli))
+        return range;
+    range.limit = limit_of(step->out->storage->dtype);
+    if (moduli->storage == values->plan->constants.storage) {
+        range.limit = (uint64_t)values->plan->constants.values[moduli->layout.offset];
+        range.moduli.storage = NULL;
+    } else if (moduli->storage->dtype != step->out->storage->dtype) {
+        range.limit = 0;
+    }
+    return range;
+}
+
+/* inputs: the ranges of the first two. */
+static struct range result_of(const struct values *values, const struct step *step,
+                              const struct range inputs[2])
+{
+    struct range range = {.limit = 0};
+    switch (step->kind) {
+    case STEP_UPLOAD:
+    case STEP_DOWNLOAD:
+    case STEP_RELEASE: break;
+    case STEP_FILL: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
+    case STEP_ABS:
+    case STEP_COPY: range = inputs[0]; break;
+    case STEP_GATHER:
+        range = inputs[0];
+        if (range.moduli.layout.stride[step->value[0]] != 0)
+            range.moduli.storage = NULL;
+        range.moduli.layout.shape[step->value[0]] = step->out->layout.shape[step->value[0]];
+        break;
+    case STEP_DIGITS:
+    case STEP_DIGITS_FULL_Q:
+        range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
+        break;
+    /* Remainders have the sign of what is divided. */
+    case STEP_MODMUL:
+    case STEP_MODSUM:
+        if (inputs[0].limit > 0 && inputs[1].limit > 0)
+            range = residues_of(values, step);
+        break;
+    case STEP_MOD:
+        if (inputs[0].limit > 0)
+            range = residues_of(values, step);
+        break;
+    case STEP_MODNEG:
+    case STEP_AXIS_MODSUM:
+    case STEP_MODMUL_AXIS_SUM:
+    case STEP_NTT:
+    case STEP_INTT: range = residues_of(values, step); break;
+    }
+    if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
+        range.limit = 0;
+    return range;
+}
+
+/* ---------------------------------------------------------------- what is kept */
+
+/* Sets the axes of a known part, by falling strides and merged. Returns whether there is room. */
+static bool set_axes(struct known *known, const struct layout *view, const struct layout *moduli)
+{
+    struct known_axis sorted[LAYOUT_RANK];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->rank; i++) {
+        if (view->shape[i] == 1)
+            continue;
+        uint32_t at = count++;
+        for (; at > 0 && sorted[at - 1].stride < view->stride[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = (struct known_axis){view->shape[i], view->stride[i], moduli->stride[i]};
+    }
+    known->rank = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct known_axis *next = known->axes + known->rank, *inner = &sorted[i];
+        if (known->rank > 0 && next[-1].stride == inner->stride * inner->size &&
+            next[-1].moduli_stride == inner->moduli_stride * inner->size) {
+            inner->size *= next[-1].size;
+            next[-1] = *inner;
+        } else if (known->rank < KNOWN_AXES) {
+            *next = *inner;
+            known->rank++;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct layout view_of(const struct known *known)
+{
+    struct layout view = {.rank = known->rank, .offset = known->offset};
+    for (uint32_t k = 0; k < known->rank; k++) {
+        view.shape[k] = known->axes[k].size;
+        view.stride[k] = known->axes[k].stride;
+    }
+    return view;
+}
+
+/* Whether a known part stays true where a view of it gets values of a range. */
+static bool stays_true(const struct known *known, const struct layout *view,
+                       const struct range *range)
+{
+    struct layout moduli;
+    if (range->limit == 0 || range->limit > known->limit || !covers(known, view, &moduli))
+        return false;
+    return !known->moduli || range->limit == 1 ||
+           (is_fresh(known) && range->moduli.storage == known->moduli &&
+            layout_same_elements(&range->moduli.layout, &moduli));
+}
+
+static void forget(struct values *values, struct known **at)
+{
+    struct known *known = *at;
+    *at = known->next;
+    known->next = values->unused;
+    values->unused = known;
+}
+
+void values_forget(struct values *values, struct storage *storage)
+{
+    while (storage->known)
+        forget(values, &storage->known);
+    storage->writes++; /* nor of what it is the moduli of */
+}
+
+/* Keeps what is known of out's storage and stays true. Returns whether that tells what the range
+ * does. */
+static bool keep(struct values *values, const struct tensor *out, const struct range *range)
+{
+    bool told = false;
+    uint32_t views = 0;
+    for (struct known **at = &out->storage->known; *at;) {
+        const struct known *known = *at;
+        bool stays = stays_true(known, &out->layout, range);
+        struct layout view = view_of(known);
+        if (++views == KNOWN_VIEWS || (!stays && layouts_may_overlap(&view, &out->layout))) {
+            forget(values, at);
+            continue;
+        }
+        if (stays)
+            told |= known->moduli || (!range->moduli.storage && range->limit == known->limit);
+        at = &(*at)->next;
+    }
+    return told;
+}
+
+MUST_CHECK static enum healcl_status note(struct values *values, const struct tensor *out,
+                                          const struct range *range, struct healcl_error *error)
+{
+    const struct storage *moduli = range->moduli.storage;
+    struct known known = {.next = out->storage->known,
+                          .limit = range->limit,
+                          .moduli = moduli,
+                          .moduli_writes = moduli ? moduli->writes : 0,
+                          .offset = out->layout.offset,
+                          .moduli_offset = moduli ? range->moduli.layout.offset : 0};
+    static const struct layout none;
+    if (!set_axes(&known, &out->layout, moduli ? &range->moduli.layout : &none))
+        return HEALCL_OK;
+    struct known *kept = values->unused;
+    if (kept)
+        values->unused = kept->next;
+    else
+        kept = arena_alloc(values->arena, sizeof *kept);
+    if (!kept)
+        NO_MEMORY(error);
+    *kept = known;
+    out->storage->known = kept;
+    return HEALCL_OK;
+}
+
+enum healcl_status values_follow(struct values *values, struct step *step,
+                                 struct healcl_error *error)
+{
+    struct range ranges[STEP_INPUTS];
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        struct tensor moduli;
+        if (!step->in[i])
+            continue;
+        ranges[i] = range_of(values, step->in[i]);
+        if (ranges[i].limit > 0)
+            step->nonnegative |= (uint8_t)(1u << i);
+        if (moduli_of(step, step->in[i], &moduli) && is_residues(values, &ranges[i], &moduli))
+            step->residues |= (uint8_t)(1u << i);
+    }
+    if (step->kind == STEP_RELEASE)
+        values_forget(values, step->in[0]->storage);
+    if (!step->out)
+        return HEALCL_OK;
+    struct range range = result_of(values, step, ranges);
+    bool told = keep(values, step->out, &range);
+    enum healcl_status status =
+        told || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
+    step->out->storage->writes++; /* out's own moduli, too, are out of date */
+    return status;
+}
