@@ -133,29 +133,30 @@ uint64_t device_link_bytes(const struct healcl_device *device)
     return bytes < LINK_BYTES ? bytes / sizeof(uint64_t) * sizeof(uint64_t) : LINK_BYTES;
 }
 
-/* A transfer of size bytes between a buffer and pinned memory, several times; *bytes a second of
+/* A transfer between a buffer and pinned memory, several times; *bytes a second of
  * the fastest. */
 MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, bool writes,
                                                const struct buffer *buffer, void *pinned,
                                                uint64_t *bytes, struct healcl_error *error)
 {
     const struct opencl *cl = device->cl;
+    const uint64_t size = device_link_bytes(device);
     uint64_t fastest = UINT64_MAX;
     for (int i = 0; i < COPY_SAMPLES; i++) {
         uint64_t start = monotonic_nanoseconds();
         if (writes)
             TRY_CL(error, "clEnqueueWriteBuffer",
                    cl->clEnqueueWriteBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
-                                            (size_t)buffer->bytes, pinned, 0, NULL, NULL));
+                                            (size_t)size, pinned, 0, NULL, NULL));
         else
             TRY_CL(error, "clEnqueueReadBuffer",
                    cl->clEnqueueReadBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
-                                           (size_t)buffer->bytes, pinned, 0, NULL, NULL));
+                                           (size_t)size, pinned, 0, NULL, NULL));
         TRY_CL(error, "clFinish", cl->clFinish(device->transfer));
         uint64_t spent = monotonic_nanoseconds() - start;
         fastest = spent < fastest ? spent : fastest;
     }
-    *bytes = a_second((double)buffer->bytes, fastest);
+    *bytes = a_second((double)size, fastest);
     return HEALCL_OK;
 }
 
@@ -164,10 +165,11 @@ MUST_CHECK static enum healcl_status time_both(struct healcl_device *device,
                                                struct device_rates *rates,
                                                struct healcl_error *error)
 {
+    const uint64_t size = device_link_bytes(device);
     void *memory;
-    TRY(device_map(device, TRACE_TRANSFER, pinned, CL_MAP_READ | CL_MAP_WRITE, 0, buffer->bytes,
-                   &memory, error));
-    memset(memory, 1, (size_t)buffer->bytes);
+    TRY(device_map(device, TRACE_TRANSFER, pinned, CL_MAP_READ | CL_MAP_WRITE, 0, size, &memory,
+                   error));
+    memset(memory, 1, (size_t)size);
     enum healcl_status status =
         time_link(device, true, buffer, memory, &rates->written_bytes, error);
     if (status == HEALCL_OK)
@@ -178,14 +180,14 @@ MUST_CHECK static enum healcl_status time_both(struct healcl_device *device,
 }
 
 MUST_CHECK static enum healcl_status measure_link(struct healcl_device *device,
-                                                  struct buffer *buffer, struct device_rates *rates,
+                                                  const struct buffer *buffer,
+                                                  struct device_rates *rates,
                                                   struct healcl_error *error)
 {
     cl_int code = CL_SUCCESS;
-    TRY(device_buffer_acquire(device, device_link_bytes(device), true, buffer, error));
     cl_mem pinned =
         device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   (size_t)buffer->bytes, NULL, &code);
+                                   (size_t)device_link_bytes(device), NULL, &code);
     TRY_CL(error, "clCreateBuffer", code);
     enum healcl_status status = time_both(device, buffer, pinned, rates, error);
     (void)device->cl->clReleaseMemObject(pinned);
@@ -195,13 +197,12 @@ MUST_CHECK static enum healcl_status measure_link(struct healcl_device *device,
 enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
                                   struct healcl_error *error)
 {
-    struct buffer out = {0}, from = {0}, to = {0}, linked = {0};
+    struct buffer out = {0}, from = {0}, to = {0};
     enum healcl_status status = measure_products(device, &out, &rates->products, error);
     if (status == HEALCL_OK)
         status = measure_copies(device, &from, &to, &rates->copied_bytes, error);
     if (status == HEALCL_OK)
-        status = measure_link(device, &linked, rates, error);
-    device_buffer_release(device, &linked);
+        status = measure_link(device, &to, rates, error);
     device_buffer_release(device, &out);
     device_buffer_release(device, &from);
     device_buffer_release(device, &to);
