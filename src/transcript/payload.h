@@ -68,7 +68,8 @@ void payload_cursor_init(struct payload_cursor *cursor, const struct payload *pa
  * int64. The caller asks for no more elements than there are. */
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
 
-/* The next count elements in file order as an array of dtype, as payload_read has them. */
+/* The next count elements of a payload that is not in Fortran order as an array of dtype, as
+ * payload_read has them. */
 MUST_CHECK enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
                                                   int64_t count, void *array,
                                                   struct healcl_error *error);
