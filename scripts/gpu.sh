@@ -10,7 +10,8 @@
 #                          it has a driver; OUT, by default FOLDER/results, gets logs, JSON and page.html
 #
 # HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
-# failed or had no time left; OUT/summary.txt tells which.
+# failed or had no time left; OUT/summary.txt tells which, and what
+# uploads and results do beside the link's rates.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -102,6 +103,7 @@ measure() { # [OUT]
     register_drivers
     say "$("$healcl" version | head -n 1), device $device, $(uname -srm)"
     step devices 40 "$healcl" devices --measure --json "$out/devices.json"
+    grep -h ' its link ' "$out/devices.txt" | tee -a "$out/summary.txt" || true
     export -f run_transcripts
     export here healcl device out
     step transcripts 110 bash -c run_transcripts

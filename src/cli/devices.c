@@ -8,6 +8,7 @@
 #include "core/process.h"
 #include "device/measure.h"
 #include "device/self_test.h"
+#include "lab/transfers.h"
 
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
 
@@ -136,6 +137,8 @@ static int measure(const struct device_info *info, struct device_rates *rates)
         device_open_tested(&opencl_loader, selector_of(info, selector), &device, &error);
     if (status == HEALCL_OK)
         status = device_measure(device, rates, &error);
+    if (status == HEALCL_OK)
+        status = transfers_measure(device, rates, &error);
     healcl_device_close(device);
     if (status == HEALCL_OK)
         return EXIT_VERIFIED;

@@ -32,8 +32,7 @@ uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buf
     return left < device->chunk_bytes ? left : device->chunk_bytes;
 }
 
-/* Few distinct sizes, so that chunks fit again. Never above chunk_bytes for one that is not. */
-static uint64_t round_bytes(uint64_t bytes)
+uint64_t buffer_round_bytes(uint64_t bytes)
 {
     if (bytes > LARGE_STEP)
         return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
@@ -152,28 +151,36 @@ static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint
     (void)cl->clFinish(device->transfer);
 }
 
-/* From the caller's allocator if there is one. */
-static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, cl_int *code)
+/* From the caller's allocator if there is one. data: what is in it, bytes of them, or NULL. */
+static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
+    const struct opencl *cl = device->cl;
+    cl_mem_flags flags = CL_MEM_READ_WRITE | (data ? CL_MEM_COPY_HOST_PTR : 0);
     if (!device->brought.allocate)
-        return device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL,
-                                          code);
+        return cl->clCreateBuffer(device->context, flags, (size_t)bytes, data, code);
     cl_mem memory = device->brought.allocate(device->brought.memory_context, (size_t)bytes);
     *code = memory ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
+    if (memory && data)
+        *code = cl->clEnqueueWriteBuffer(device->transfer, memory, CL_TRUE, 0, (size_t)bytes, data,
+                                         0, NULL, NULL);
+    if (memory && *code != CL_SUCCESS)
+        device->brought.release(device->brought.memory_context, memory);
     return memory;
 }
 
-static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, cl_mem *memory,
-                                       struct healcl_error *error)
+/* data: what is in it, bytes of them, or NULL. */
+static enum healcl_status create_chunk(struct healcl_device *device, uint64_t bytes, void *data,
+                                       cl_mem *memory, struct healcl_error *error)
 {
     uint64_t target = allocation_target(device);
     trim_pool(device, target > bytes ? target - bytes : 0);
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
-        *memory = create_buffer(device, bytes, &code);
+        *memory = create_buffer(device, bytes, data, &code);
         if (code == CL_SUCCESS) {
             device->bytes_live += bytes;
-            ask_for_huge_pages(device, *memory, bytes);
+            if (!data)
+                ask_for_huge_pages(device, *memory, bytes);
             return HEALCL_OK;
         }
         if (!device_recovers(device, code))
@@ -191,9 +198,9 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
                                         cl_mem *memory, uint64_t *allocated,
                                         struct healcl_error *error)
 {
-    *allocated = round_bytes(bytes);
+    *allocated = buffer_round_bytes(bytes);
     if (!take_pooled(device, *allocated, fresh, memory, allocated))
-        TRY(create_chunk(device, *allocated, memory, error));
+        TRY(create_chunk(device, *allocated, NULL, memory, error));
     note_use(device);
     return HEALCL_OK;
 }
@@ -234,6 +241,23 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
         acquired.chunk_count++;
     } while (acquired.chunk_count * device->chunk_bytes < bytes);
     *buffer = acquired;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes, void *data,
+                                    struct buffer *buffer, struct healcl_error *error)
+{
+    struct buffer made = {
+        .bytes = bytes, .chunk_count = 1, .last_bytes = buffer_round_bytes(bytes)};
+    memset(buffer, 0, sizeof *buffer);
+    /* It takes the place of one in the pool, which stays as large as it is. */
+    uint64_t pooled_bytes;
+    cl_mem pooled;
+    if (take_pooled(device, made.last_bytes, false, &pooled, &pooled_bytes))
+        release_memory(device, pooled, pooled_bytes);
+    TRY(create_chunk(device, made.last_bytes, data, &made.chunks[0], error));
+    note_use(device);
+    *buffer = made;
     return HEALCL_OK;
 }
 

@@ -243,6 +243,7 @@ void healcl_device_close(struct healcl_device *device)
     free(device->transfers.commands);
     if (device->upload)
         (void)cl->clReleaseEvent(device->upload);
+    staging_release(device);
     device_pool_empty(device);
     free(device->pool);
     overlap_forget(device);

@@ -3,10 +3,9 @@
  *
  * Two command queues: compute runs kernels and hands out results, to its callers in order, though
  * launches may overlap where none of them can tell (overlap.c); transfer, in order, fills fresh
- * buffers, so that the host never waits for computation when it uploads. (A small upload is copied
- * aside and enqueued on compute.) Work on the compute queue that is enqueued after
- * device_upload_end waits, on the device, for that upload.
- * Nothing here blocks on the compute queue but device_download_map, device_finish, and what frees
+ * buffers, so that the host never waits for computation when it uploads. Work on the compute queue
+ * that is enqueued after device_upload waits, on the device, for that upload.
+ * Nothing here blocks on the compute queue but device_download, device_finish, and what frees
  * memory where the device has no room.
  */
 #ifndef HEALCL_DEVICE_DEVICE_H
@@ -127,6 +126,18 @@ struct command_log {
 
 /* What handles on the same context share: beside.c. */
 struct device_context;
+/* Pinned memory of the host in two halves, one of which is filled or taken from while a command
+ * uses the other one: staging.c. */
+struct staging {
+    cl_mem memory; /* NULL: not made yet */
+    char *address;
+    uint64_t half_bytes;
+    uint32_t current; /* 0 or 1 */
+    struct {
+        cl_event event; /* of the last command that uses it, or NULL */
+        uint64_t used;  /* bytes */
+    } halves[2];
+};
 
 struct healcl_device {
     const struct opencl *cl;
@@ -161,7 +172,8 @@ struct healcl_device {
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */
     size_t pool_count, pool_capacity;
-    uint64_t epoch;                /* how often the compute queue has been waited for */
+    uint64_t epoch; /* how often the compute queue has been waited for */
+    struct staging staging;
     cl_event upload;               /* the last upload, until the compute queue waits for it */
     uint32_t unflushed;            /* launches since the compute queue was flushed */
     struct command_log launches;   /* on the compute queue, while profiling */
@@ -253,38 +265,60 @@ void device_pool_empty(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- transfers */
 
-/* Maps chunk of a fresh buffer for writing all of it, that is min(chunk_bytes, bytes - chunk *
- * chunk_bytes) bytes; every one is to be written. Does not wait for the compute queue. Each map is
- * followed by its end, also where an error happens in between. */
-MUST_CHECK enum healcl_status device_upload_map(struct healcl_device *device,
-                                                const struct buffer *buffer, uint32_t chunk,
-                                                void **memory, struct healcl_error *error);
-MUST_CHECK enum healcl_status device_upload_end(struct healcl_device *device,
-                                                const struct buffer *buffer, uint32_t chunk,
-                                                void *memory, struct healcl_error *error);
+/* Writes bytes [offset, offset + bytes) of what is uploaded to memory, all of them. */
+struct device_filler {
+    enum healcl_status (*fill)(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                               struct healcl_error *error);
+    void *context;
+};
 
-/* Both with a copy of memory, for a fresh buffer of one chunk. */
-MUST_CHECK enum healcl_status device_upload(struct healcl_device *device,
-                                            const struct buffer *buffer, const void *memory,
-                                            struct healcl_error *error);
+/* Takes bytes [offset, offset + bytes) of what is downloaded, which are memory's for this call. */
+struct device_taker {
+    enum healcl_status (*take)(void *context, uint64_t offset, uint64_t bytes, const void *memory,
+                               struct healcl_error *error);
+    void *context;
+};
+
+/* Most bytes that a filler or taker is called for at a time. Pieces come in order, and all but the
+ * last begin and end at multiples of 4096 bytes of the buffer. */
+uint64_t device_piece_bytes(const struct healcl_device *device);
+
+/*
+ * Makes a buffer of so many bytes, which the caller releases, and has it filled piece by piece.
+ * Memory that the device shares with the host is filled in place, but up to 64 KiB, where mapping
+ * takes longer than a copy. Otherwise (the tunable staging_bytes is not 0) pieces are filled in
+ * pinned memory, one while another is written to the device. Does not wait for the compute queue.
+ * Errors: the filler's, and as device_buffer_acquire; there is no buffer then.
+ */
+MUST_CHECK enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
+                                            const struct device_filler *filler,
+                                            struct buffer *buffer, struct healcl_error *error);
+
+/* The same with a copy of memory. */
+MUST_CHECK enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
+                                                   const void *memory, struct buffer *buffer,
+                                                   struct healcl_error *error);
 
 /* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
- * before this returns, so they should be few. Uploads of up to 64 KiB are done so. When the device
- * has no room, as device_buffer_acquire. */
+ * before this returns, so they should be few. When the device has no room, as
+ * device_buffer_acquire. */
 MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, const void *data,
                                            struct healcl_error *error);
 
-/* Waits for the compute queue and maps [offset, offset + bytes) of a chunk for reading. bytes is
- * not 0. */
-MUST_CHECK enum healcl_status device_download_map(struct healcl_device *device,
-                                                  const struct buffer *buffer, uint32_t chunk,
-                                                  uint64_t offset, uint64_t bytes, void **memory,
-                                                  struct healcl_error *error);
-MUST_CHECK enum healcl_status device_download_end(struct healcl_device *device,
-                                                  const struct buffer *buffer, uint32_t chunk,
-                                                  void *memory, struct healcl_error *error);
+/* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
+ * piece. Shared memory is handed out where it is, other memory in pinned memory,
+ * one piece while the next one is read. Errors: the taker's, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_download(struct healcl_device *device,
+                                              const struct buffer *buffer, uint64_t offset,
+                                              uint64_t bytes, const struct device_taker *taker,
+                                              struct healcl_error *error);
+
+/* The same to memory. */
+MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
+                                          uint64_t offset, uint64_t bytes, void *memory,
+                                          struct healcl_error *error);
 
 /* ---------------------------------------------------------------- kernels */
 

@@ -60,6 +60,16 @@ struct pooled {
 uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buffer *buffer,
                             uint32_t chunk);
 
+/* What is allocated for a chunk of so many bytes: few distinct sizes, so that chunks fit again.
+ * Never above chunk_bytes for one that is not. */
+uint64_t buffer_round_bytes(uint64_t bytes);
+
+/* A new buffer of one chunk with a copy of data, buffer_round_bytes(bytes) of them. Otherwise as
+ * device_buffer_acquire. */
+MUST_CHECK enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes,
+                                               void *data, struct buffer *buffer,
+                                               struct healcl_error *error);
+
 /* Whether a call failed for lack of memory on the device. */
 bool is_out_of_memory(cl_int code);
 
@@ -73,6 +83,39 @@ bool device_recovers(struct healcl_device *device, cl_int code);
 /* Makes later work on the compute queue wait for the uploads so far. */
 MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
                                                    struct healcl_error *error);
+
+/* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
+ * device_buffer_acquire. */
+MUST_CHECK enum healcl_status device_map(struct healcl_device *device, enum trace_track track,
+                                         cl_mem memory, cl_map_flags flags, uint64_t offset,
+                                         uint64_t bytes, void **address,
+                                         struct healcl_error *error);
+
+/* ---------------------------------------------------------------- staging.c */
+
+/* Bytes of a half, a power of two; 0: data do not go through staging memory, which the host shares
+ * with the device. */
+uint64_t staging_half_bytes(const struct healcl_device *device);
+
+/* Gives out bytes, at most a half, of memory that no command uses: of the current half if there is
+ * room, else of the other one, when what uses that has ended. The memory is made at first use. */
+MUST_CHECK enum healcl_status staging_take(struct healcl_device *device, uint64_t bytes,
+                                           void **memory, struct healcl_error *error);
+
+/* Makes the other half the current one, with nothing in it. */
+MUST_CHECK enum healcl_status staging_turn(struct healcl_device *device,
+                                           struct healcl_error *error);
+
+/* A command was enqueued, in the order of all that use the current half, that uses it too. Takes
+ * over its event. */
+void staging_used_by(struct healcl_device *device, cl_event event);
+
+/* Waits for what uses a half. */
+MUST_CHECK enum healcl_status staging_await(struct healcl_device *device, uint32_t half,
+                                            struct healcl_error *error);
+
+/* The queues have nothing left to do. */
+void staging_release(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- overlap.c */
 

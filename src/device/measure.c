@@ -1,5 +1,7 @@
 #include "device/measure.h"
 
+#include <string.h>
+
 #include "cl/base/base.h"
 
 #include "core/clock.h"
@@ -14,6 +16,7 @@ enum {
     COPY_SAMPLES = 5, /* of which the fastest counts: what else a machine does slows copies down */
     COPIES_MOST = 50, /* in a sample */
     COPY_SAMPLE_NANOSECONDS = 20000000,
+    LINK_BYTES = 32 << 20,
 };
 
 /* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
@@ -122,6 +125,75 @@ MUST_CHECK static enum healcl_status measure_copies(struct healcl_device *device
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- the link */
+
+uint64_t device_link_bytes(const struct healcl_device *device)
+{
+    uint64_t bytes = copy_bytes(device);
+    return bytes < LINK_BYTES ? bytes / sizeof(uint64_t) * sizeof(uint64_t) : LINK_BYTES;
+}
+
+/* A transfer between a buffer and pinned memory, several times; *bytes a second of
+ * the fastest. */
+MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, bool writes,
+                                               const struct buffer *buffer, void *pinned,
+                                               uint64_t *bytes, struct healcl_error *error)
+{
+    const struct opencl *cl = device->cl;
+    const uint64_t size = device_link_bytes(device);
+    uint64_t fastest = UINT64_MAX;
+    for (int i = 0; i < COPY_SAMPLES; i++) {
+        uint64_t start = monotonic_nanoseconds();
+        if (writes)
+            TRY_CL(error, "clEnqueueWriteBuffer",
+                   cl->clEnqueueWriteBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
+                                            (size_t)size, pinned, 0, NULL, NULL));
+        else
+            TRY_CL(error, "clEnqueueReadBuffer",
+                   cl->clEnqueueReadBuffer(device->transfer, buffer->chunks[0], CL_FALSE, 0,
+                                           (size_t)size, pinned, 0, NULL, NULL));
+        TRY_CL(error, "clFinish", cl->clFinish(device->transfer));
+        uint64_t spent = monotonic_nanoseconds() - start;
+        fastest = spent < fastest ? spent : fastest;
+    }
+    *bytes = a_second((double)size, fastest);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status time_both(struct healcl_device *device,
+                                               const struct buffer *buffer, cl_mem pinned,
+                                               struct device_rates *rates,
+                                               struct healcl_error *error)
+{
+    const uint64_t size = device_link_bytes(device);
+    void *memory;
+    TRY(device_map(device, TRACE_TRANSFER, pinned, CL_MAP_READ | CL_MAP_WRITE, 0, size, &memory,
+                   error));
+    memset(memory, 1, (size_t)size);
+    enum healcl_status status =
+        time_link(device, true, buffer, memory, &rates->written_bytes, error);
+    if (status == HEALCL_OK)
+        status = time_link(device, false, buffer, memory, &rates->read_bytes, error);
+    (void)device->cl->clEnqueueUnmapMemObject(device->transfer, pinned, memory, 0, NULL, NULL);
+    (void)device->cl->clFinish(device->transfer);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status measure_link(struct healcl_device *device,
+                                                  const struct buffer *buffer,
+                                                  struct device_rates *rates,
+                                                  struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    cl_mem pinned =
+        device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                                   (size_t)device_link_bytes(device), NULL, &code);
+    TRY_CL(error, "clCreateBuffer", code);
+    enum healcl_status status = time_both(device, buffer, pinned, rates, error);
+    (void)device->cl->clReleaseMemObject(pinned);
+    return status;
+}
+
 enum healcl_status device_measure(struct healcl_device *device, struct device_rates *rates,
                                   struct healcl_error *error)
 {
@@ -129,6 +201,8 @@ enum healcl_status device_measure(struct healcl_device *device, struct device_ra
     enum healcl_status status = measure_products(device, &out, &rates->products, error);
     if (status == HEALCL_OK)
         status = measure_copies(device, &from, &to, &rates->copied_bytes, error);
+    if (status == HEALCL_OK)
+        status = measure_link(device, &to, rates, error);
     device_buffer_release(device, &out);
     device_buffer_release(device, &from);
     device_buffer_release(device, &to);

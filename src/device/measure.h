@@ -7,10 +7,18 @@
 struct device_rates {
     uint64_t products;     /* of 64-bit integers, both halves, a second */
     uint64_t copied_bytes; /* a second, read and written counted each */
+    /* Between the host and the device, bytes a second: the link's, from and to pinned memory; and
+     * what is decoded from a transcript and uploaded, and downloaded and compared with one
+     * (lab/transfers.h). */
+    uint64_t written_bytes, read_bytes;
+    uint64_t uploaded_bytes, downloaded_bytes;
 };
 
-/* Takes less than a second where kernels are quickly built. Errors: HEALCL_DEVICE, HEALCL_REFUSED
- * where there is no memory for it. */
+/* Of the transfers that are measured: far more than a piece, where there is room. */
+uint64_t device_link_bytes(const struct healcl_device *device);
+
+/* Fills in all but the rates of transcripts. Takes less than a second where kernels are quickly
+ * built. Errors: HEALCL_DEVICE, HEALCL_REFUSED where there is no memory for it. */
 MUST_CHECK enum healcl_status device_measure(struct healcl_device *device,
                                              struct device_rates *rates,
                                              struct healcl_error *error);

@@ -255,16 +255,6 @@ MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *i
 
 enum { CASES_BUFFER, ANSWERS_BUFFER, BYTES_BUFFER, WORDS_BUFFER, COUNTERS_BUFFER, BUFFERS };
 
-MUST_CHECK static enum healcl_status download(struct healcl_device *device,
-                                              const struct buffer *buffer, void *data, size_t bytes,
-                                              struct healcl_error *error)
-{
-    void *memory;
-    TRY(device_download_map(device, buffer, 0, 0, bytes, &memory, error));
-    memcpy(data, memory, bytes);
-    return device_download_end(device, buffer, 0, memory, error);
-}
-
 /* The most work-items in a group that divide the cases evenly. */
 static size_t local_size_of(const struct healcl_device *device)
 {
@@ -286,6 +276,7 @@ struct test_launch {
 
 /* Buffers are the caller's to release, also where this fails. */
 MUST_CHECK static enum healcl_status prepare_launch(struct healcl_device *device,
+                                                    const struct operands cases[CASES],
                                                     struct test_launch *test,
                                                     struct healcl_error *error)
 {
@@ -294,7 +285,13 @@ MUST_CHECK static enum healcl_status prepare_launch(struct healcl_device *device
     snprintf(launch->options, sizeof launch->options, "-D CALLED -D ANSWERS=%d -D ROUNDS=%d",
              ANSWERS, ROUNDS);
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        TRY(device_buffer_acquire(device, buffer_bytes[i], true, &test->buffers[i], error));
+        const void *given = i == CASES_BUFFER      ? (const void *)cases
+                            : i == COUNTERS_BUFFER ? &counters_before
+                                                   : NULL;
+        if (given)
+            TRY(device_upload_memory(device, buffer_bytes[i], given, &test->buffers[i], error));
+        else
+            TRY(device_buffer_acquire(device, buffer_bytes[i], false, &test->buffers[i], error));
         launch->arguments[launch->argument_count++].table = &test->buffers[i];
     }
     test->loops = true;
@@ -316,15 +313,13 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
                                                 struct outputs *outputs, struct test_launch *test,
                                                 struct healcl_error *error)
 {
-    TRY(prepare_launch(device, test, error));
+    TRY(prepare_launch(device, cases, test, error));
     struct buffer *buffers = test->buffers;
-    TRY(device_upload(device, &buffers[CASES_BUFFER], cases, error));
-    TRY(device_upload(device, &buffers[COUNTERS_BUFFER], &counters_before, error));
     TRY(device_launch(device, &test->launch, error));
     void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
                                     &outputs->counters};
     for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
-        TRY(download(device, &buffers[i], results[i], buffer_bytes[i], error));
+        TRY(device_read(device, &buffers[i], 0, buffer_bytes[i], results[i], error));
     return HEALCL_OK;
 }
 

@@ -4,8 +4,8 @@
 
 #include "device/internal.h"
 
-/* Up to this, an upload is a copy on the compute queue. With PoCL 3.1 that takes 5 us where mapping
- * takes 45, most of it for two threads to wake each other. */
+/* Up to this, an upload is a buffer made from the data. With PoCL 3.1 that takes a few us where
+ * mapping takes 45, most of it for two threads to wake each other. */
 enum { SMALL_UPLOAD_BYTES = 1 << 16 };
 
 /* Finds what a command that writes a buffer, or is done with it, waits for. */
@@ -19,7 +19,7 @@ static void begin_on(struct healcl_device *device, const struct buffer *buffer,
 
 /* ---------------------------------------------------------------- mapping */
 
-static enum healcl_status map(struct healcl_device *device, enum trace_track track, cl_mem memory,
+enum healcl_status device_map(struct healcl_device *device, enum trace_track track, cl_mem memory,
                               cl_map_flags flags, uint64_t offset, uint64_t bytes, void **address,
                               struct healcl_error *error)
 {
@@ -130,41 +130,36 @@ enum healcl_status device_write(struct healcl_device *device, const struct buffe
     return status;
 }
 
-/* ---------------------------------------------------------------- uploads */
+/* ---------------------------------------------------------------- pieces */
 
-static bool is_small(const struct healcl_device *device, const struct buffer *buffer,
-                     uint32_t chunk)
+uint64_t device_piece_bytes(const struct healcl_device *device)
 {
-    return buffer_chunk_bytes(device, buffer, chunk) <= SMALL_UPLOAD_BYTES;
+    uint64_t half = staging_half_bytes(device);
+    return half > 0 && half < device->chunk_bytes ? half : device->chunk_bytes;
 }
 
-enum healcl_status device_upload_map(struct healcl_device *device, const struct buffer *buffer,
-                                     uint32_t chunk, void **memory, struct healcl_error *error)
+/* A piece of a buffer that lies in one chunk. */
+struct piece {
+    cl_mem memory;
+    uint64_t inside, bytes; /* where it begins in the chunk */
+};
+
+/* What a transfer handles at a time: from offset on, at most bytes. */
+static struct piece piece_at(const struct healcl_device *device, const struct buffer *buffer,
+                             uint64_t offset, uint64_t bytes)
 {
-    uint64_t bytes = buffer_chunk_bytes(device, buffer, chunk);
-    if (!is_small(device, buffer, chunk))
-        return map(device, TRACE_TRANSFER, buffer->chunks[chunk], CL_MAP_WRITE_INVALIDATE_REGION, 0,
-                   bytes, memory, error);
-    *memory = malloc((size_t)bytes);
-    if (!*memory)
-        NO_MEMORY(error);
-    return HEALCL_OK;
+    struct piece piece = {buffer->chunks[offset / device->chunk_bytes],
+                          offset % device->chunk_bytes, device_piece_bytes(device)};
+    if (piece.bytes > device->chunk_bytes - piece.inside)
+        piece.bytes = device->chunk_bytes - piece.inside;
+    if (piece.bytes > bytes)
+        piece.bytes = bytes;
+    return piece;
 }
 
-static enum healcl_status end_small_upload(struct healcl_device *device,
-                                           const struct buffer *buffer, uint32_t chunk,
-                                           void *memory, struct healcl_error *error)
-{
-    enum healcl_status status =
-        device_write(device, buffer, chunk * device->chunk_bytes,
-                     buffer_chunk_bytes(device, buffer, chunk), memory, error);
-    free(memory);
-    return status;
-}
-
-/* The event also belongs to the device: as the one that the compute queue waits for. */
-static enum healcl_status log_upload(struct healcl_device *device, cl_event event,
-                                     struct traced_command *traced, struct healcl_error *error)
+/* A transfer was enqueued; its event stays the caller's. */
+static enum healcl_status log_transfer(struct healcl_device *device, cl_event event,
+                                       struct traced_command *traced, struct healcl_error *error)
 {
     if (!traced->event)
         return HEALCL_OK;
@@ -173,65 +168,314 @@ static enum healcl_status log_upload(struct healcl_device *device, cl_event even
     return traced_command_log(traced, device, error);
 }
 
-enum healcl_status device_upload_end(struct healcl_device *device, const struct buffer *buffer,
-                                     uint32_t chunk, void *memory, struct healcl_error *error)
+/* ---------------------------------------------------------------- uploads */
+
+/* An upload was enqueued. Takes over its event. */
+static enum healcl_status end_upload(struct healcl_device *device, cl_event event,
+                                     struct traced_command *traced, struct healcl_error *error)
 {
-    if (is_small(device, buffer, chunk))
-        return end_small_upload(device, buffer, chunk, memory, error);
-    const struct opencl *cl = device->cl;
-    struct traced_command traced;
-    TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload",
-                            buffer_chunk_bytes(device, buffer, chunk), error));
-    cl_event event = NULL;
-    TRY_CL(error, "clEnqueueUnmapMemObject",
-           cl->clEnqueueUnmapMemObject(device->transfer, buffer->chunks[chunk], memory, 0, NULL,
-                                       &event));
     /* The transfer queue is in order: to wait for the last upload is to wait for all. */
     if (device->upload)
-        (void)cl->clReleaseEvent(device->upload);
+        (void)device->cl->clReleaseEvent(device->upload);
     device->upload = event;
-    TRY_CL(error, "clFlush", cl->clFlush(device->transfer));
-    return log_upload(device, event, &traced, error);
+    TRY_CL(error, "clFlush", device->cl->clFlush(device->transfer));
+    return log_transfer(device, event, traced, error);
 }
 
-enum healcl_status device_upload(struct healcl_device *device, const struct buffer *buffer,
-                                 const void *memory, struct healcl_error *error)
+/* Writes bytes that the host has ready, and that stay until the event. */
+static enum healcl_status enqueue_write(struct healcl_device *device, const struct piece *piece,
+                                        bool blocking, const void *memory, cl_event *event,
+                                        struct healcl_error *error)
 {
-    void *mapped;
-    if (is_small(device, buffer, 0))
-        return device_write(device, buffer, 0, buffer->bytes, memory, error);
-    TRY(map(device, TRACE_TRANSFER, buffer->chunks[0], CL_MAP_WRITE_INVALIDATE_REGION, 0,
-            buffer->bytes, &mapped, error));
-    memcpy(mapped, memory, (size_t)buffer->bytes);
-    return device_upload_end(device, buffer, 0, mapped, error);
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        code = device->cl->clEnqueueWriteBuffer(device->transfer, piece->memory, blocking,
+                                                (size_t)piece->inside, (size_t)piece->bytes, memory,
+                                                0, NULL, event);
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueWriteBuffer", code);
+    return HEALCL_OK;
+}
+
+static enum healcl_status upload_staged(struct healcl_device *device, const struct piece *piece,
+                                        uint64_t offset, const struct device_filler *filler,
+                                        struct healcl_error *error)
+{
+    void *memory;
+    cl_event event = NULL;
+    struct traced_command traced;
+    TRY(staging_take(device, piece->bytes, &memory, error));
+    TRY(filler->fill(filler->context, offset, piece->bytes, memory, error));
+    TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload", piece->bytes, error));
+    TRY(enqueue_write(device, piece, false, memory, &event, error));
+    staging_used_by(device, event);
+    TRY_CL(error, "clRetainEvent", device->cl->clRetainEvent(event));
+    return end_upload(device, event, &traced, error);
+}
+
+static enum healcl_status upload_mapped(struct healcl_device *device, const struct piece *piece,
+                                        uint64_t offset, const struct device_filler *filler,
+                                        struct healcl_error *error)
+{
+    void *memory;
+    TRY(device_map(device, TRACE_TRANSFER, piece->memory, CL_MAP_WRITE_INVALIDATE_REGION,
+                   piece->inside, piece->bytes, &memory, error));
+    enum healcl_status status = filler->fill(filler->context, offset, piece->bytes, memory, error);
+    struct healcl_error *later = status == HEALCL_OK ? error : NULL; /* the first error wins */
+    cl_event event = NULL;
+    struct traced_command traced;
+    enum healcl_status ended =
+        traced_command_init(&traced, device, TRACE_TRANSFER, "upload", piece->bytes, later);
+    cl_int code = device->cl->clEnqueueUnmapMemObject(device->transfer, piece->memory, memory, 0,
+                                                      NULL, &event);
+    if (code != CL_SUCCESS)
+        ended = opencl_error(later, code, "clEnqueueUnmapMemObject", __FILE__, __LINE__);
+    else if (ended != HEALCL_OK)
+        (void)device->cl->clReleaseEvent(event);
+    else
+        ended = end_upload(device, event, &traced, later);
+    return status != HEALCL_OK ? status : ended;
+}
+
+static enum healcl_status upload_pieces(struct healcl_device *device, const struct buffer *buffer,
+                                        const struct device_filler *filler,
+                                        struct healcl_error *error)
+{
+    for (uint64_t offset = 0; offset < buffer->bytes;) {
+        struct piece piece = piece_at(device, buffer, offset, buffer->bytes - offset);
+        if (staging_half_bytes(device) > 0)
+            TRY(upload_staged(device, &piece, offset, filler, error));
+        else
+            TRY(upload_mapped(device, &piece, offset, filler, error));
+        offset += piece.bytes;
+    }
+    return HEALCL_OK;
+}
+
+static enum healcl_status upload_small(struct healcl_device *device, uint64_t bytes,
+                                       const struct device_filler *filler, struct buffer *buffer,
+                                       struct healcl_error *error)
+{
+    uint64_t room = buffer_round_bytes(bytes);
+    char *memory = malloc((size_t)room);
+    if (!memory)
+        NO_MEMORY(error);
+    memset(memory + bytes, 0, (size_t)(room - bytes));
+    enum healcl_status status = filler->fill(filler->context, 0, bytes, memory, error);
+    if (status == HEALCL_OK)
+        status = device_buffer_of(device, bytes, memory, buffer, error);
+    free(memory);
+    return status;
+}
+
+enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
+                                 const struct device_filler *filler, struct buffer *buffer,
+                                 struct healcl_error *error)
+{
+    memset(buffer, 0, sizeof *buffer);
+    if (staging_half_bytes(device) == 0 && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES &&
+        bytes <= device->chunk_bytes)
+        return upload_small(device, bytes, filler, buffer, error);
+    TRY(device_buffer_acquire(device, bytes, true, buffer, error));
+    enum healcl_status status = upload_pieces(device, buffer, filler, error);
+    if (status != HEALCL_OK)
+        device_buffer_release(device, buffer);
+    return status;
+}
+
+static enum healcl_status fill_from_memory(void *context, uint64_t offset, uint64_t bytes,
+                                           void *memory, struct healcl_error *error)
+{
+    (void)error;
+    memcpy(memory, (const char *)context + offset, (size_t)bytes);
+    return HEALCL_OK;
+}
+
+/* As much as there is at once, without a copy by the host. */
+static enum healcl_status write_whole(struct healcl_device *device, const struct buffer *buffer,
+                                      const char *memory, struct healcl_error *error)
+{
+    for (uint64_t offset = 0; offset < buffer->bytes;) {
+        struct piece piece = {.memory = buffer->chunks[offset / device->chunk_bytes],
+                              .bytes = device->chunk_bytes};
+        struct traced_command traced;
+        cl_event event = NULL;
+        if (piece.bytes > buffer->bytes - offset)
+            piece.bytes = buffer->bytes - offset;
+        TRY(traced_command_init(&traced, device, TRACE_TRANSFER, "upload", piece.bytes, error));
+        TRY(enqueue_write(device, &piece, true, memory + offset, &event, error));
+        TRY(end_upload(device, event, &traced, error));
+        offset += piece.bytes;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
+                                        const void *memory, struct buffer *buffer,
+                                        struct healcl_error *error)
+{
+    union { /* it only reads */
+        const void *read;
+        void *context;
+    } host = {.read = memory};
+    if (staging_half_bytes(device) == 0 || bytes <= staging_half_bytes(device))
+        return device_upload(device, bytes, &(struct device_filler){fill_from_memory, host.context},
+                             buffer, error);
+    TRY(device_buffer_acquire(device, bytes, true, buffer, error));
+    enum healcl_status status = write_whole(device, buffer, memory, error);
+    if (status != HEALCL_OK)
+        device_buffer_release(device, buffer);
+    return status;
 }
 
 /* ---------------------------------------------------------------- downloads */
 
-enum healcl_status device_download_map(struct healcl_device *device, const struct buffer *buffer,
-                                       uint32_t chunk, uint64_t offset, uint64_t bytes,
-                                       void **memory, struct healcl_error *error)
-{
-    *memory = NULL;
-    TRY(device_await_uploads(device, error));
-    size_t span = trace_begin(device->trace, "wait", "wait for the device");
-    enum healcl_status status = map(device, TRACE_COMPUTE, buffer->chunks[chunk], CL_MAP_READ,
-                                    offset, bytes, memory, error);
-    trace_end(device->trace, span);
-    if (status == HEALCL_OK)
-        device_note_idle(device);
-    return status;
-}
-
-enum healcl_status device_download_end(struct healcl_device *device, const struct buffer *buffer,
-                                       uint32_t chunk, void *memory, struct healcl_error *error)
+static enum healcl_status end_download(struct healcl_device *device, const struct buffer *buffer,
+                                       const struct piece *piece, void *memory,
+                                       struct healcl_error *error)
 {
     struct awaited_events awaited;
     cl_event event = NULL;
     begin_on(device, buffer, &awaited);
     TRY_CL(error, "clEnqueueUnmapMemObject",
-           device->cl->clEnqueueUnmapMemObject(device->compute, buffer->chunks[chunk], memory,
+           device->cl->clEnqueueUnmapMemObject(device->compute, piece->memory, memory,
                                                AWAITED(awaited), device->overlaps ? &event : NULL));
     overlap_end(device, event);
     return HEALCL_OK;
+}
+
+static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
+                                          uint64_t offset, uint64_t bytes,
+                                          const struct device_taker *taker,
+                                          struct healcl_error *error)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
+        void *memory;
+        size_t span = trace_begin(device->trace, "wait", "wait for the device");
+        enum healcl_status status = device_map(device, TRACE_COMPUTE, piece.memory, CL_MAP_READ,
+                                               piece.inside, piece.bytes, &memory, error);
+        trace_end(device->trace, span);
+        if (status != HEALCL_OK)
+            return status;
+        device_note_idle(device);
+        status = taker->take(taker->context, done, piece.bytes, memory, error);
+        enum healcl_status ended =
+            end_download(device, buffer, &piece, memory, status == HEALCL_OK ? error : NULL);
+        if (status != HEALCL_OK || ended != HEALCL_OK)
+            return status != HEALCL_OK ? status : ended;
+        done += piece.bytes;
+    }
+    return HEALCL_OK;
+}
+
+/* A piece on its way into a half. */
+struct staged_read {
+    struct piece piece;
+    uint32_t half;
+    void *memory;
+};
+
+static cl_int enqueue_read(struct healcl_device *device, const struct staged_read *read,
+                           cl_event *event)
+{
+    struct awaited_events awaited;
+    overlap_begin(device, &(struct command_use){0}, &awaited);
+    return device->cl->clEnqueueReadBuffer(device->compute, read->piece.memory, CL_FALSE,
+                                           (size_t)read->piece.inside, (size_t)read->piece.bytes,
+                                           read->memory, AWAITED(awaited), event);
+}
+
+static enum healcl_status begin_read(struct healcl_device *device, struct staged_read *read,
+                                     struct healcl_error *error)
+{
+    struct traced_command traced;
+    cl_event event = NULL;
+    TRY(staging_turn(device, error));
+    TRY(staging_take(device, read->piece.bytes, &read->memory, error));
+    read->half = device->staging.current;
+    TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "download", read->piece.bytes, error));
+    cl_int code = enqueue_read(device, read, &event);
+    if (device_recovers(device, code))
+        code = enqueue_read(device, read, &event);
+    TRY_CL(error, "clEnqueueReadBuffer", code);
+    staging_used_by(device, event);
+    TRY_CL(error, "clFlush", device->cl->clFlush(device->compute));
+    return log_transfer(device, event, &traced, error);
+}
+
+static enum healcl_status end_read(struct healcl_device *device, const struct staged_read *read,
+                                   struct healcl_error *error)
+{
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status = staging_await(device, read->half, error);
+    trace_end(device->trace, span);
+    return status;
+}
+
+/* While a piece is taken, the next one is read. */
+static enum healcl_status read_and_take(struct healcl_device *device, const struct buffer *buffer,
+                                        uint64_t offset, uint64_t bytes,
+                                        const struct device_taker *taker,
+                                        struct healcl_error *error)
+{
+    struct staged_read read = {.piece = piece_at(device, buffer, offset, bytes)}, next;
+    TRY(begin_read(device, &read, error));
+    for (uint64_t done = 0; done < bytes; read = next) {
+        uint64_t after = done + read.piece.bytes;
+        next = read;
+        if (after < bytes) {
+            next.piece = piece_at(device, buffer, offset + after, bytes - after);
+            TRY(begin_read(device, &next, error));
+        }
+        TRY(end_read(device, &read, error));
+        TRY(taker->take(taker->context, done, read.piece.bytes, read.memory, error));
+        done = after;
+    }
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+static enum healcl_status download_staged(struct healcl_device *device, const struct buffer *buffer,
+                                          uint64_t offset, uint64_t bytes,
+                                          const struct device_taker *taker,
+                                          struct healcl_error *error)
+{
+    enum healcl_status status = read_and_take(device, buffer, offset, bytes, taker, error);
+    if (status == HEALCL_OK)
+        return HEALCL_OK;
+    /* What is on its way reads a buffer that the caller may give back, and may have failed. */
+    for (uint32_t half = 0; half < 2; half++)
+        (void)!staging_await(device, half, NULL);
+    (void)!device_finish_compute(device);
+    return status;
+}
+
+enum healcl_status device_download(struct healcl_device *device, const struct buffer *buffer,
+                                   uint64_t offset, uint64_t bytes,
+                                   const struct device_taker *taker, struct healcl_error *error)
+{
+    if (bytes == 0)
+        return HEALCL_OK;
+    TRY(device_await_uploads(device, error));
+    return (staging_half_bytes(device) > 0 ? download_staged : download_mapped)(
+        device, buffer, offset, bytes, taker, error);
+}
+
+static enum healcl_status take_to_memory(void *context, uint64_t offset, uint64_t bytes,
+                                         const void *memory, struct healcl_error *error)
+{
+    (void)error;
+    memcpy((char *)context + offset, memory, (size_t)bytes);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_read(struct healcl_device *device, const struct buffer *buffer,
+                               uint64_t offset, uint64_t bytes, void *memory,
+                               struct healcl_error *error)
+{
+    return device_download(device, buffer, offset, bytes,
+                           &(struct device_taker){take_to_memory, memory}, error);
 }

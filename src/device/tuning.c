@@ -16,6 +16,7 @@ enum {
     TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
                                more, several work-groups may share it */
     TRANSFORM_RADIX = 8,
+    STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -113,6 +114,9 @@ struct device_tuning tuning_default(const struct device_info *info)
 {
     cl_device_type shape = shape_of(info);
     uint32_t queues_overlap = (info->type & CL_DEVICE_TYPE_GPU) != 0; /* whatever it is shaped as */
+    bool given = parse_shape(getenv("HEALCL_AS")) != 0;
+    bool shared = given ? shape & CL_DEVICE_TYPE_CPU : info->unified_memory;
+    uint32_t staging_bytes = shared ? 0 : STAGING_BYTES;
     if (shape & CL_DEVICE_TYPE_CPU) {
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
@@ -123,6 +127,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .queues_overlap = queues_overlap,
+                                       .staging_bytes = staging_bytes,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
@@ -140,6 +145,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_radix = TRANSFORM_RADIX,
                                    .launches_at_once = 1,
                                    .queues_overlap = queues_overlap,
+                                   .staging_bytes = staging_bytes,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;

@@ -53,7 +53,8 @@ MUST_CHECK static enum healcl_status scalar_table(struct launcher *self, struct 
         int64_t value = self->plan->constants.values[i];
         make(value < 1 ? 1 : (uint64_t)value, entries + i * entry_bytes);
     }
-    enum healcl_status status = launcher_upload(self, entries, count * entry_bytes, table, error);
+    enum healcl_status status =
+        device_upload_memory(self->device, count * entry_bytes, entries, table, error);
     free(entries);
     return status;
 }

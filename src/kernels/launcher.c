@@ -79,16 +79,6 @@ void launcher_storage_release(struct launcher *self, const struct storage *stora
     device_buffer_release(self->device, &memory->buffer);
 }
 
-enum healcl_status launcher_upload(struct launcher *self, const void *memory, uint64_t bytes,
-                                   struct buffer *buffer, struct healcl_error *error)
-{
-    TRY(device_buffer_acquire(self->device, bytes, true, buffer, error));
-    enum healcl_status status = device_upload(self->device, buffer, memory, error);
-    if (status != HEALCL_OK)
-        device_buffer_release(self->device, buffer);
-    return status;
-}
-
 /* ---------------------------------------------------------------- checks */
 
 enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,

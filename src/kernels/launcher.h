@@ -70,11 +70,6 @@ void launcher_storage_written(struct launcher *self, const struct storage *stora
 
 void launcher_storage_release(struct launcher *self, const struct storage *storage);
 
-/* Makes a buffer, which the caller releases, with a copy of memory. bytes: at most a chunk. */
-MUST_CHECK enum healcl_status launcher_upload(struct launcher *self, const void *memory,
-                                              uint64_t bytes, struct buffer *buffer,
-                                              struct healcl_error *error);
-
 /* Registers a check; *key is what its launch reports under. */
 MUST_CHECK enum healcl_status launcher_add_check(struct launcher *self, const struct check *check,
                                                  uint32_t *key, struct healcl_error *error);

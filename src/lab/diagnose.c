@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/buffer_copy.h"
 #include "reference/reference.h"
 #include "run/compare.h"
 #include "run/device_executor.h"
@@ -53,8 +52,8 @@ MUST_CHECK static enum healcl_status upload_storage(struct session *session,
         return HEALCL_OK;
     void *bytes;
     TRY(reference_memory(session->reference, tensor->storage, &bytes, error));
-    return buffer_upload(session->launcher->device, buffer, bytes, storage_bytes(tensor->storage),
-                         error);
+    return device_upload_memory(session->launcher->device, storage_bytes(tensor->storage), bytes,
+                                buffer, error);
 }
 
 /* Puts all that the step reads and writes on the device, as the reference has it. */
@@ -221,9 +220,8 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
     memcpy(memories->before, memory, bytes);
     TRY(upload_state(session, error));
     if (run_on_device(session, &failure) == HEALCL_OK)
-        (void)!buffer_download(session->launcher->device,
-                               launcher_memory(session->launcher, storage), memories->actual, bytes,
-                               &failure);
+        (void)!device_read(session->launcher->device, launcher_memory(session->launcher, storage),
+                           0, bytes, memories->actual, &failure);
     enum healcl_status status = reference_step(session->reference, session->step, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);

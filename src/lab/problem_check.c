@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/buffer_copy.h"
 #include "lab/view.h"
 #include "reference/reference.h"
 #include "run/device_executor.h"
@@ -260,21 +259,31 @@ static void find_difference(enum dtype dtype, const char *actual, const char *ex
                                       dtype_load(dtype, expected, element)};
 }
 
+/* What a buffer is compared with. */
+struct expected_bytes {
+    enum dtype dtype;
+    const char *bytes;
+    struct difference *difference;
+};
+
+static enum healcl_status compare_piece(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
+{
+    const struct expected_bytes *expected = context;
+    (void)error;
+    if (!expected->difference->found)
+        find_difference(expected->dtype, memory, expected->bytes + offset, bytes,
+                        (int64_t)(offset / dtype_size(expected->dtype)), expected->difference);
+    return HEALCL_OK;
+}
+
 static enum healcl_status compare(struct healcl_device *device, const struct buffer *buffer,
                                   enum dtype dtype, const char *expected, size_t count,
                                   struct difference *difference, struct healcl_error *error)
 {
-    for (uint32_t chunk = 0; chunk < buffer->chunk_count && count > 0 && !difference->found;
-         chunk++) {
-        uint64_t first = chunk * device->chunk_bytes, part = count - first;
-        part = part < device->chunk_bytes ? part : device->chunk_bytes;
-        void *memory;
-        TRY(device_download_map(device, buffer, chunk, 0, part, &memory, error));
-        find_difference(dtype, memory, expected + first, part, (int64_t)(first / dtype_size(dtype)),
-                        difference);
-        TRY(device_download_end(device, buffer, chunk, memory, error));
-    }
-    return HEALCL_OK;
+    struct expected_bytes with = {dtype, expected, difference};
+    return device_download(device, buffer, 0, count, &(struct device_taker){compare_piece, &with},
+                           error);
 }
 
 /* Compares a download with the answer. */
@@ -402,8 +411,8 @@ MUST_CHECK static enum healcl_status run(struct executor *executor, const struct
     struct sink_context context = {.data = data};
     const struct result_sink sink = {.context = &context, .take = take};
     for (uint32_t i = 0; i < images->count; i++)
-        TRY(buffer_upload(launcher->device, launcher_memory(launcher, planned_storage(plan, i)),
-                          images->bytes[i], placement_bytes(placement, i), error));
+        TRY(device_upload_memory(launcher->device, placement_bytes(placement, i), images->bytes[i],
+                                 launcher_memory(launcher, planned_storage(plan, i)), error));
     TRY(executor_run(executor, plan, &sink, error));
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
                                       .expected = (int64_t)data->dropped_digits};

@@ -62,6 +62,20 @@ static void print_tuned(const struct devices_facts *facts, FILE *stream)
     }
 }
 
+/* What data do on their way, beside the link's own rates. */
+static void print_transfers(const struct devices_facts *facts, FILE *stream)
+{
+    for (size_t i = 0; facts->rates && i < facts->count; i++) {
+        const struct device_rates *rates = &facts->rates[i];
+        char up[UNIT_TEXT_SIZE], down[UNIT_TEXT_SIZE], to[UNIT_TEXT_SIZE], from[UNIT_TEXT_SIZE];
+        if (rates->products > 0)
+            fprintf(stream, "- %u:%u: uploads %s/s, its link %s/s; results %s/s, its link %s/s\n",
+                    facts->list[i].platform_index, facts->list[i].device_index,
+                    text_bytes(rates->uploaded_bytes, up), text_bytes(rates->written_bytes, to),
+                    text_bytes(rates->downloaded_bytes, down), text_bytes(rates->read_bytes, from));
+    }
+}
+
 enum { FAULT_TEXT_SIZE = 80 };
 
 /* "CL_OUT_OF_RESOURCES (-5)" */
@@ -132,7 +146,9 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
     if (facts->rates)
         fprintf(style->stream,
                 "64x64: products of 64-bit integers, both halves of each; copy: bytes "
-                "read and written\n");
+                "read and written; uploads are decoded from a transcript, results compared "
+                "with one\n");
+    print_transfers(facts, style->stream);
     print_tuned(facts, style->stream);
     print_reasons(facts, style->stream);
     return HEALCL_OK;
@@ -204,6 +220,10 @@ static void add_device(struct json *json, cJSON *object, const struct devices_fa
     if (facts->rates && facts->rates[i].products > 0) {
         json_number(json, object, "products_per_s", facts->rates[i].products);
         json_number(json, object, "copied_bytes_per_s", facts->rates[i].copied_bytes);
+        json_number(json, object, "uploaded_bytes_per_s", facts->rates[i].uploaded_bytes);
+        json_number(json, object, "written_bytes_per_s", facts->rates[i].written_bytes);
+        json_number(json, object, "downloaded_bytes_per_s", facts->rates[i].downloaded_bytes);
+        json_number(json, object, "read_bytes_per_s", facts->rates[i].read_bytes);
     }
     json_bool(json, object, "default", i == facts->best);
 }

@@ -50,55 +50,57 @@ static uint64_t pending_most(const struct device_executor *self)
 
 /* ---------------------------------------------------------------- uploads */
 
-/* Fills one chunk of a fresh buffer, bytes [first, first + bytes) of its storage, from a payload or
- * from memory. */
-MUST_CHECK static enum healcl_status upload_chunk(struct device_executor *self,
-                                                  const struct buffer *buffer, uint32_t chunk,
-                                                  const struct payload *payload, enum dtype dtype,
-                                                  const char *memory, struct healcl_error *error)
+/* What a payload's pieces are decoded with. */
+struct decoding {
+    struct device_executor *self;
+    const struct payload *payload;
+    struct payload_cursor cursor;
+    enum dtype dtype;
+};
+
+static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                                       struct healcl_error *error)
 {
-    uint64_t first = chunk * self->launcher.device->chunk_bytes, bytes = buffer->bytes - first;
-    if (bytes > self->launcher.device->chunk_bytes)
-        bytes = self->launcher.device->chunk_bytes;
-    void *mapped;
-    TRY(device_upload_map(self->launcher.device, buffer, chunk, &mapped, error));
-    size_t span = trace_begin(self->base.trace, "decode", memory ? "copy" : "decode");
-    enum healcl_status status = HEALCL_OK;
-    if (memory)
-        memcpy(mapped, memory + first, bytes);
-    else if (buffer->chunk_count == 1)
-        status = payload_read(payload, dtype, mapped, error);
-    else
-        status = payload_read_part(payload, dtype, (int64_t)(first / dtype_size(dtype)),
-                                   (int64_t)(bytes / dtype_size(dtype)), mapped, error);
-    trace_end(self->base.trace, span);
-    enum healcl_status ended = device_upload_end(self->launcher.device, buffer, chunk, mapped,
-                                                 status == HEALCL_OK ? error : NULL);
-    return status != HEALCL_OK ? status : ended;
+    struct decoding *decoding = context;
+    (void)offset; /* the cursor is there */
+    size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
+    enum healcl_status status =
+        decoding->payload->fortran_order /* comes whole */
+            ? payload_read(decoding->payload, decoding->dtype, memory, error)
+            : payload_cursor_read(&decoding->cursor, decoding->dtype,
+                                  (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
+    trace_end(decoding->self->base.trace, span);
+    return status;
+}
+
+/* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
+ * as a whole. */
+MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding, uint64_t bytes,
+                                                  struct buffer *buffer, struct healcl_error *error)
+{
+    void *whole = malloc(bytes);
+    if (!whole)
+        NO_MEMORY(error);
+    enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
+    if (status == HEALCL_OK)
+        status = device_upload_memory(decoding->self->launcher.device, bytes, whole, buffer, error);
+    free(whole);
+    return status;
 }
 
 MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             const struct storage *storage,
-                                            const struct payload *payload, const void *memory,
+                                            const struct payload *payload,
                                             struct healcl_error *error)
 {
-    struct buffer *buffer = &self->launcher.storages[storage->id].buffer;
-    launcher_storage_release(&self->launcher, storage); /* a session has kept it until now */
-    TRY(device_buffer_acquire(self->launcher.device, storage_bytes(storage), true, buffer, error));
-    /* Parts can only be read in file order, which here must be C order. */
-    void *whole = NULL;
-    enum healcl_status status = HEALCL_OK;
-    if (payload && buffer->chunk_count > 1 && payload->fortran_order) {
-        whole = malloc(storage_bytes(storage));
-        if (!whole)
-            NO_MEMORY(error);
-        status = payload_read(payload, storage->dtype, whole, error);
-        memory = whole;
-    }
-    for (uint32_t chunk = 0; status == HEALCL_OK && chunk < buffer->chunk_count; chunk++)
-        status = upload_chunk(self, buffer, chunk, payload, storage->dtype, memory, error);
-    free(whole);
-    return status;
+    struct healcl_device *device = self->launcher.device;
+    struct buffer *buffer = launcher_memory(&self->launcher, storage);
+    struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
+    payload_cursor_init(&decoding.cursor, payload);
+    if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
+        return upload_whole(&decoding, storage_bytes(storage), buffer, error);
+    return device_upload(device, storage_bytes(storage),
+                         &(struct device_filler){decode_piece, &decoding}, buffer, error);
 }
 
 /* ---------------------------------------------------------------- the status buffer */
@@ -155,11 +157,7 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     struct status found;
-    void *mapped;
-    TRY(device_download_map(self->launcher.device, &self->launcher.status, 0, 0, sizeof found,
-                            &mapped, error));
-    memcpy(&found, mapped, sizeof found);
-    TRY(device_download_end(self->launcher.device, &self->launcher.status, 0, mapped, error));
+    TRY(device_read(self->launcher.device, &self->launcher.status, 0, sizeof found, &found, error));
     uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
     self->base.dropped_digits += dropped;
     if (found.key > 0 && found.key <= self->launcher.check_count)
@@ -175,50 +173,37 @@ MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
                                                const struct step *step, const void *data,
                                                struct healcl_error *error)
 {
-    enum healcl_status status =
-        sink_take(self->sink, self->base.trace, step, data, &self->result->sink_nanoseconds, error);
-    if (step->payload)
-        payload_forget(step->payload, self->launcher.plan->source);
-    return status;
+    return sink_take(self->sink, self->base.trace, step, data, &self->result->sink_nanoseconds,
+                     error);
 }
 
-/* Hands out bytes that lie in one chunk without copying them. */
-MUST_CHECK static enum healcl_status deliver_chunk(struct device_executor *self,
-                                                   const struct step *step,
-                                                   const struct buffer *buffer, uint64_t offset,
-                                                   uint64_t bytes, struct healcl_error *error)
-{
-    uint32_t chunk = (uint32_t)(offset / self->launcher.device->chunk_bytes);
-    void *mapped;
-    TRY(device_download_map(self->launcher.device, buffer, chunk,
-                            offset % self->launcher.device->chunk_bytes, bytes, &mapped, error));
-    enum healcl_status status = call_sink(self, step, mapped, error);
-    enum healcl_status ended = device_download_end(self->launcher.device, buffer, chunk, mapped,
-                                                   status == HEALCL_OK ? error : NULL);
-    return status != HEALCL_OK ? status : ended;
-}
+/* A result on its way to the sink. */
+struct delivery {
+    struct device_executor *self;
+    const struct step *step;
+    uint64_t bytes;
+    bool in_pieces; /* the sink takes them */
+    char *memory;   /* where they are put together, or NULL */
+};
 
-/* Collects bytes from several chunks. */
-MUST_CHECK static enum healcl_status gather_chunks(struct device_executor *self,
-                                                   const struct buffer *buffer, uint64_t offset,
-                                                   uint64_t bytes, char *memory,
-                                                   struct healcl_error *error)
+static enum healcl_status deliver_piece(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
 {
-    uint64_t chunk_bytes = self->launcher.device->chunk_bytes;
-    while (bytes > 0) {
-        uint32_t chunk = (uint32_t)(offset / chunk_bytes);
-        uint64_t inside = offset % chunk_bytes, part = chunk_bytes - inside;
-        if (part > bytes)
-            part = bytes;
-        void *mapped;
-        TRY(device_download_map(self->launcher.device, buffer, chunk, inside, part, &mapped,
-                                error));
-        memcpy(memory, mapped, part);
-        TRY(device_download_end(self->launcher.device, buffer, chunk, mapped, error));
-        memory += part;
-        offset += part;
-        bytes -= part;
+    struct delivery *delivery = context;
+    struct device_executor *self = delivery->self;
+    if (bytes == delivery->bytes)
+        return call_sink(self, delivery->step, memory, error);
+    if (delivery->in_pieces) {
+        int64_t size = (int64_t)dtype_size(delivery->step->in[0]->storage->dtype);
+        return sink_take_piece(self->sink, self->base.trace, delivery->step, (int64_t)offset / size,
+                               (int64_t)bytes / size, memory, &self->result->sink_nanoseconds,
+                               error);
     }
+    if (offset == 0)
+        delivery->memory = malloc(delivery->bytes);
+    if (!delivery->memory)
+        NO_MEMORY(error);
+    memcpy(delivery->memory + offset, memory, bytes);
     return HEALCL_OK;
 }
 
@@ -227,20 +212,23 @@ MUST_CHECK static enum healcl_status deliver(struct device_executor *self, const
                                              const struct buffer *buffer, uint64_t offset,
                                              uint64_t bytes, struct healcl_error *error)
 {
-    uint64_t chunk_bytes = self->launcher.device->chunk_bytes;
     if (buffer->chunk_count == 0) /* nobody wants the data */
         return call_sink(self, step, NULL, error);
     if (bytes == 0)
         return call_sink(self, step, "", error);
-    if (offset / chunk_bytes == (offset + bytes - 1) / chunk_bytes)
-        return deliver_chunk(self, step, buffer, offset, bytes, error);
-    char *memory = malloc(bytes);
-    if (!memory)
-        NO_MEMORY(error);
-    enum healcl_status status = gather_chunks(self, buffer, offset, bytes, memory, error);
-    if (status == HEALCL_OK)
-        status = call_sink(self, step, memory, error);
-    free(memory);
+    struct delivery delivery = {.self = self,
+                                .step = step,
+                                .bytes = bytes,
+                                .in_pieces = self->sink->takes_pieces &&
+                                             self->sink->takes_pieces(self->sink->context, step)};
+    enum healcl_status status =
+        device_download(self->launcher.device, buffer, offset, bytes,
+                        &(struct device_taker){deliver_piece, &delivery}, error);
+    if (status == HEALCL_OK && delivery.memory)
+        status = call_sink(self, step, delivery.memory, error);
+    free(delivery.memory);
+    if (step->payload)
+        payload_forget(step->payload, self->launcher.plan->source);
     return status;
 }
 
@@ -329,8 +317,13 @@ MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
+    launcher_storage_release(&self->launcher, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
-    TRY(upload(self, storage, bound ? NULL : step->payload, bound, error));
+    if (bound)
+        TRY(device_upload_memory(self->launcher.device, storage_bytes(storage), bound,
+                                 launcher_memory(&self->launcher, storage), error));
+    else
+        TRY(upload(self, storage, step->payload, error));
     executor_note_upload(&self->base, storage);
     launcher_storage_written(&self->launcher, step->out->storage);
     payload_forget(step->payload, self->launcher.plan->source);
@@ -495,7 +488,10 @@ MUST_CHECK static enum healcl_status begin(struct device_executor *self, struct 
     TRY(clear_status(self, error));
     if (plan->constants.count == 0)
         return HEALCL_OK;
-    return upload(self, plan->constants.storage, NULL, plan->constants.values, error);
+    const struct storage *storage = plan->constants.storage;
+    return device_upload_memory(self->launcher.device, storage_bytes(storage),
+                                plan->constants.values, launcher_memory(&self->launcher, storage),
+                                error);
 }
 
 static enum healcl_status reset(struct executor *executor, struct healcl_error *error)

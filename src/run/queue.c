@@ -26,20 +26,35 @@ struct healcl_queue {
 
 /* ---------------------------------------------------------------- executing */
 
-static enum healcl_status take_result(void *context, const struct step *step, const void *data,
-                                      struct healcl_error *error)
+static bool takes_pieces(void *context, const struct step *step)
+{
+    (void)context;
+    (void)step;
+    return true;
+}
+
+static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
+                                     int64_t count, const void *data, struct healcl_error *error)
 {
     (void)error;
     struct healcl_queue *queue = context;
-    const struct tensor *tensor = step->in[0];
-    memcpy(queue->read, data,
-           (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
+    const size_t size = dtype_size(step->in[0]->storage->dtype);
+    memcpy((char *)queue->read + (size_t)first * size, data, (size_t)count * size);
     return HEALCL_OK;
+}
+
+static enum healcl_status take_result(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    return take_piece(context, step, 0, layout_elements(&step->in[0]->layout), data, error);
 }
 
 static struct result_sink sink_of(struct healcl_queue *queue)
 {
-    return (struct result_sink){.context = queue, .take = take_result};
+    return (struct result_sink){.context = queue,
+                                .take = take_result,
+                                .takes_pieces = takes_pieces,
+                                .take_piece = take_piece};
 }
 
 static void turn_begin(struct healcl_queue *queue)

@@ -16,6 +16,7 @@ struct results {
     struct dump *dump;          /* NULL without a directory, and after the first repetition */
     uint32_t repetition;        /* from 1 */
     size_t next;                /* of the results of this repetition */
+    struct comparison pieces;   /* so far, of the result that comes in pieces */
     bool *compared, *different; /* of each result, in any repetition */
 };
 
@@ -119,6 +120,17 @@ static void tell_difference(const struct results *results, const struct step *st
 
 /* ---------------------------------------------------------------- the sink */
 
+static void note_compared(struct results *results, const struct step *step,
+                          const struct comparison *comparison)
+{
+    results->compared[results->next] = true;
+    /* What differs once mostly differs in every repetition: it is told once. */
+    if (!comparison_is_equal(comparison) && !results->different[results->next]) {
+        results->different[results->next] = true;
+        tell_difference(results, step, comparison);
+    }
+}
+
 MUST_CHECK static enum healcl_status compare(struct results *results, const struct step *step,
                                              const void *data, enum dump_verified *verified,
                                              struct healcl_error *error)
@@ -127,13 +139,8 @@ MUST_CHECK static enum healcl_status compare(struct results *results, const stru
     struct comparison comparison;
     TRY(compare_result(&tensor->layout, tensor->storage->dtype, data, step->payload, &comparison,
                        error));
-    results->compared[results->next] = true;
     *verified = comparison_is_equal(&comparison) ? DUMP_EQUAL : DUMP_DIFFERENT;
-    /* What differs once mostly differs in every repetition: it is told once. */
-    if (*verified == DUMP_DIFFERENT && !results->different[results->next]) {
-        results->different[results->next] = true;
-        tell_difference(results, step, &comparison);
-    }
+    note_compared(results, step, &comparison);
     return HEALCL_OK;
 }
 
@@ -149,13 +156,20 @@ static void tell_progress(const struct results *results, const struct step *step
                            segment->step_count);
 }
 
+MUST_CHECK static enum healcl_status check_room(const struct results *results,
+                                                struct healcl_error *error)
+{
+    if (results->next == results->plan->results)
+        FAIL(error, HEALCL_DEVICE, "the executor handed out more results than there are");
+    return HEALCL_OK;
+}
+
 static enum healcl_status take(void *context, const struct step *step, const void *data,
                                struct healcl_error *error)
 {
     struct results *results = context;
     enum dump_verified verified = DUMP_NOT_COMPARED;
-    if (results->next == results->plan->results)
-        FAIL(error, HEALCL_DEVICE, "the executor handed out more results than there are");
+    TRY(check_room(results, error));
     if (step->payload && !results->options->no_verify)
         TRY(compare(results, step, data, &verified, error));
     if (results->dump)
@@ -163,6 +177,37 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     results->next++;
     tell_progress(results, step);
     return HEALCL_OK;
+}
+
+/* A piece is compared while the next one is on its way. */
+static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
+                                     int64_t count, const void *data, struct healcl_error *error)
+{
+    struct results *results = context;
+    const struct tensor *tensor = step->in[0];
+    bool compares = !results->options->no_verify;
+    TRY(check_room(results, error));
+    if (first == 0)
+        results->pieces = (struct comparison){.same_shape = true};
+    if (compares)
+        TRY(compare_piece(tensor->storage->dtype, first, count, data, step->payload,
+                          &results->pieces, error));
+    if (first + count < layout_elements(&tensor->layout))
+        return HEALCL_OK;
+    if (compares)
+        note_compared(results, step, &results->pieces);
+    results->next++;
+    tell_progress(results, step);
+    return HEALCL_OK;
+}
+
+static bool takes_pieces(void *context, const struct step *step)
+{
+    const struct results *results = context;
+    const struct tensor *tensor = step->in[0];
+    return !results->dump && step->payload &&
+           layout_same_shape(&tensor->layout, &step->payload->layout) &&
+           compare_takes_pieces(step->payload, tensor->storage->dtype);
 }
 
 /* That a result has another shape than is expected shows without its data. */
@@ -175,7 +220,11 @@ static bool wants_data(void *context, const struct step *step)
 
 struct result_sink results_sink(struct results *results)
 {
-    return (struct result_sink){.context = results, .take = take, .wants_data = wants_data};
+    return (struct result_sink){.context = results,
+                                .take = take,
+                                .wants_data = wants_data,
+                                .takes_pieces = takes_pieces,
+                                .take_piece = take_piece};
 }
 
 void results_report(const struct results *results, struct healcl_report *report)

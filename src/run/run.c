@@ -39,6 +39,18 @@ enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace
     return status;
 }
 
+enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
+                                   const struct step *step, int64_t first, int64_t count,
+                                   const void *data, uint64_t *spent, struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "compare", "compare");
+    enum healcl_status status = sink->take_piece(sink->context, step, first, count, data, error);
+    trace_end(trace, span);
+    *spent += monotonic_nanoseconds() - start;
+    return status;
+}
+
 /* A report and what it points to. */
 struct owned_report {
     struct healcl_report report; /* first: healcl_report_free casts back */

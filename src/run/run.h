@@ -23,6 +23,12 @@ struct result_sink {
     /* Whether take looks at the data of a result: where it does not, data may be NULL, and nothing
      * has been packed. NULL: it does for all of them. */
     bool (*wants_data)(void *context, const struct step *step);
+    /* Whether a result may be given to take_piece, in order, where it comes in pieces: elements
+     * [first, first + count), not all of them; the last piece ends the result. Otherwise they are
+     * put together for take. NULL: none. */
+    bool (*takes_pieces)(void *context, const struct step *step);
+    enum healcl_status (*take_piece)(void *context, const struct step *step, int64_t first,
+                                     int64_t count, const void *data, struct healcl_error *error);
 };
 
 /* Whether a sink wants the data of a step's result. */
@@ -35,6 +41,12 @@ static inline bool sink_wants_data(const struct result_sink *sink, const struct 
 MUST_CHECK enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,
                                         const struct step *step, const void *data, uint64_t *spent,
                                         struct healcl_error *error);
+
+/* The same with a piece, for a sink that takes those of this result. */
+MUST_CHECK enum healcl_status sink_take_piece(const struct result_sink *sink, struct trace *trace,
+                                              const struct step *step, int64_t first, int64_t count,
+                                              const void *data, uint64_t *spent,
+                                              struct healcl_error *error);
 
 /* What an executor learned of one segment. */
 struct segment_result {

@@ -106,22 +106,44 @@ MUST_CHECK static enum healcl_status check_order(struct healcl_session *session,
 
 /* ---------------------------------------------------------------- results */
 
-static enum healcl_status take_result(void *context, const struct step *step, const void *data,
-                                      struct healcl_error *error)
+/* Where the result that is being handed out goes. */
+MUST_CHECK static enum healcl_status result_memory(struct healcl_session *session, char **memory,
+                                                   struct healcl_error *error)
 {
-    (void)step;
-    struct healcl_session *session = context;
-    size_t number = session->next_result++;
-    struct session_result *result = &session->results[number];
-    size_t bytes = session->transcript->results[number].bytes;
+    struct session_result *result = &session->results[session->next_result];
     if (!result->received && !result->memory) {
-        result->memory = malloc(bytes + 1);
+        result->memory = malloc(session->transcript->results[session->next_result].bytes + 1);
         if (!result->memory)
             NO_MEMORY(error);
     }
-    memcpy(result->received ? result->received : result->memory, data, bytes);
-    result->is_there = true;
+    *memory = result->received ? result->received : result->memory;
     return HEALCL_OK;
+}
+
+static bool takes_pieces(void *context, const struct step *step)
+{
+    (void)context;
+    (void)step;
+    return true;
+}
+
+static enum healcl_status take_piece(void *context, const struct step *step, int64_t first,
+                                     int64_t count, const void *data, struct healcl_error *error)
+{
+    struct healcl_session *session = context;
+    const size_t size = dtype_size(step->in[0]->storage->dtype);
+    char *memory;
+    TRY(result_memory(session, &memory, error));
+    memcpy(memory + (size_t)first * size, data, (size_t)count * size);
+    if (first + count == layout_elements(&step->in[0]->layout))
+        session->results[session->next_result++].is_there = true;
+    return HEALCL_OK;
+}
+
+static enum healcl_status take_result(void *context, const struct step *step, const void *data,
+                                      struct healcl_error *error)
+{
+    return take_piece(context, step, 0, layout_elements(&step->in[0]->layout), data, error);
 }
 
 /* ---------------------------------------------------------------- running */
@@ -142,7 +164,10 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
                                                   size_t count, struct healcl_error *error)
 {
     struct executor *executor = session->executor;
-    struct result_sink sink = {.context = session, .take = take_result};
+    struct result_sink sink = {.context = session,
+                               .take = take_result,
+                               .takes_pieces = takes_pieces,
+                               .take_piece = take_piece};
     /* Number 0 is the scalars' storage. */
     size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
     turn_begin(session);

@@ -148,6 +148,7 @@ void payload_cursor_init(struct payload_cursor *cursor, const struct payload *pa
 
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values)
 {
+    cursor->position += count;
     while (count > 0) {
         size_t part = count < BLOCK_ELEMENTS ? (size_t)count : BLOCK_ELEMENTS;
         read_block(cursor, part, values);
@@ -259,22 +260,31 @@ static enum healcl_status store(const struct target *target, const int64_t *valu
     return HEALCL_OK;
 }
 
-static enum healcl_status read_c_order(const struct target *target, int64_t count,
-                                       struct healcl_error *error)
+MUST_CHECK static enum healcl_status need_data(const struct payload *payload,
+                                               struct healcl_error *error)
 {
-    const struct payload *payload = target->payload;
-    size_t item_size = dtype_size(payload->dtype);
-    struct payload_cursor cursor =
-        cursor_at(payload, payload->data_offset + (uint64_t)target->first * item_size);
-    if (target->dtype == payload->dtype && !needs_swap(payload)) {
-        read_bytes(&cursor, (size_t)count * item_size, target->array);
+    if (!payload->base64)
+        REFUSE(error, "it has a dtype and a shape, but no data: they are to be given to the run");
+    return HEALCL_OK;
+}
+
+enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
+                                       int64_t count, void *array, struct healcl_error *error)
+{
+    const struct payload *payload = cursor->payload;
+    const struct target target = {
+        .payload = payload, .dtype = dtype, .array = array, .first = cursor->position};
+    TRY(need_data(payload, error));
+    cursor->position += count;
+    if (dtype == payload->dtype && !needs_swap(payload)) {
+        read_bytes(cursor, (size_t)count * dtype_size(dtype), array);
         return HEALCL_OK;
     }
     int64_t values[BLOCK_ELEMENTS];
     for (int64_t done = 0; done < count;) {
         size_t part = count - done < BLOCK_ELEMENTS ? (size_t)(count - done) : BLOCK_ELEMENTS;
-        read_block(&cursor, part, values);
-        TRY(store(target, values, part, done, 1, error));
+        read_block(cursor, part, values);
+        TRY(store(&target, values, part, done, 1, error));
         done += (int64_t)part;
     }
     return HEALCL_OK;
@@ -334,22 +344,13 @@ enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_
     return layout_init(&payload->layout, rank, shape, dtype_size(dtype), error);
 }
 
-MUST_CHECK static enum healcl_status need_data(const struct payload *payload,
-                                               struct healcl_error *error)
-{
-    if (!payload->base64)
-        REFUSE(error, "it has a dtype and a shape, but no data: they are to be given to the run");
-    return HEALCL_OK;
-}
-
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error)
 {
-    struct target target = {.payload = payload, .dtype = dtype, .array = array};
-    TRY(need_data(payload, error));
+    const struct target target = {.payload = payload, .dtype = dtype, .array = array};
     if (payload->fortran_order)
         return read_fortran_order(&target, error);
-    return read_c_order(&target, layout_elements(&payload->layout), error);
+    return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
 }
 
 enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype, int64_t first,
@@ -362,8 +363,10 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
     if (first < 0 || count < 0 || first > elements || count > elements - first)
         REFUSE(error, "%" PRId64 " elements from %" PRId64 " are not all among %" PRId64, count,
                first, elements);
-    struct target target = {.payload = payload, .dtype = dtype, .array = array, .first = first};
-    return read_c_order(&target, count, error);
+    struct payload_cursor cursor =
+        cursor_at(payload, payload->data_offset + (uint64_t)first * dtype_size(payload->dtype));
+    cursor.position = first;
+    return payload_cursor_read(&cursor, dtype, count, array, error);
 }
 
 void payload_forget(const struct payload *payload, const struct source *source)

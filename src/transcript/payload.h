@@ -48,8 +48,8 @@ MUST_CHECK enum healcl_status payload_read(const struct payload *payload, enum d
                                            void *array, struct healcl_error *error);
 
 /* The same for a part: elements [first, first + count) in C order. Only for payloads that are not
- * in Fortran order (any other is refused); used where a storage is made of several device buffers.
- * Finds the part at once, except where base64 is escaped. */
+ * in Fortran order (any other is refused). Finds the part at once, except where base64 is escaped.
+ */
 MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, enum dtype dtype,
                                                 int64_t first, int64_t count, void *array,
                                                 struct healcl_error *error);
@@ -64,6 +64,7 @@ struct payload_cursor {
     size_t left;           /* how many */
     unsigned char held[3]; /* the last group; its last held_count bytes are not yet handed out */
     unsigned held_count;
+    int64_t position; /* elements that have been handed out */
 };
 
 void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload);
@@ -71,5 +72,11 @@ void payload_cursor_init(struct payload_cursor *cursor, const struct payload *pa
 /* The next count elements in file order (C or Fortran, see payload->fortran_order), widened to
  * int64. The caller asks for no more elements than there are. */
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
+
+/* The next count elements of a payload that is not in Fortran order as an array of dtype, as
+ * payload_read has them. */
+MUST_CHECK enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
+                                                  int64_t count, void *array,
+                                                  struct healcl_error *error);
 
 #endif

@@ -84,7 +84,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "launches_at_once=16"},
     {"HEALCL_CHUNK_BYTES": "16384"},
     {"HEALCL_TUNING": "general,local_size=4,elements_per_item=3,transform_local_size=4"},
-    {"HEALCL_AS": "gpu", "HEALCL_TUNING": "local_size=8,transform_local_size=8"},
+    {"HEALCL_AS": "gpu", "HEALCL_TUNING": "local_size=8,transform_local_size=8,staging_bytes=4096"},
     {"HEALCL_AS": "accelerator"},
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]

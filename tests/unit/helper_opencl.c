@@ -164,7 +164,6 @@ CODE(clEnqueueBarrierWithWaitList,
      (cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event),
      (queue, count, list, event), event)
 CODE(clFlush, (cl_command_queue queue), (queue), NULL)
-CODE(clFinish, (cl_command_queue queue), (queue), NULL)
 CODE(clWaitForEvents, (cl_uint count, const cl_event *list), (count, list), NULL)
 CODE(clGetCommandQueueInfo,
      (cl_command_queue queue, cl_command_queue_info what, size_t size, void *value, size_t *needed),
@@ -174,6 +173,13 @@ CODE(clGetEventInfo, (cl_event id, cl_event_info what, size_t size, void *value,
 CODE(clGetEventProfilingInfo,
      (cl_event id, cl_profiling_info what, size_t size, void *value, size_t *needed),
      (id, what, size, value, needed), NULL)
+
+/* A device that is lost runs nothing any more: here, what was enqueued ends before that is told. */
+static cl_int CL_API_CALL helper_clFinish(cl_command_queue queue)
+{
+    cl_int code = clFinish(queue);
+    return fails(CALL_clFinish, "clFinish") ? helper.fail_code : code;
+}
 
 static cl_int CL_API_CALL helper_clGetPlatformIDs(cl_uint entries, cl_platform_id *ids,
                                                   cl_uint *count)

@@ -32,19 +32,14 @@ static inline void scenario_release(struct healcl_device *device, struct scenari
 }
 
 /* a[i] = i */
-static inline enum healcl_status scenario_upload(struct healcl_device *device,
-                                                 const struct scenario *scenario,
-                                                 struct healcl_error *failure)
+static inline enum healcl_status scenario_fill(void *context, uint64_t offset, uint64_t bytes,
+                                               void *memory, struct healcl_error *failure)
 {
-    int32_t next = 0;
-    for (uint32_t chunk = 0; chunk < scenario->a.chunk_count; chunk++) {
-        void *memory = NULL;
-        TRY(device_upload_map(device, &scenario->a, chunk, &memory, failure));
-        int32_t *values = memory;
-        for (uint64_t i = 0; i < device->chunk_bytes / 4 && (uint64_t)next < scenario->count; i++)
-            values[i] = next++;
-        TRY(device_upload_end(device, &scenario->a, chunk, memory, failure));
-    }
+    int32_t *values = memory;
+    (void)context;
+    (void)failure;
+    for (uint64_t i = 0; i < bytes / 4; i++)
+        values[i] = (int32_t)(offset / 4 + i);
     return HEALCL_OK;
 }
 
@@ -68,22 +63,16 @@ static inline enum healcl_status scenario_launch(struct healcl_device *device,
     return device_launch(device, &launch, failure);
 }
 
-static inline enum healcl_status scenario_download(struct healcl_device *device,
-                                                   const struct scenario *scenario, bool *right,
-                                                   struct healcl_error *failure)
+/* context: a bool, false from the first wrong value on */
+static inline enum healcl_status scenario_take(void *context, uint64_t offset, uint64_t bytes,
+                                               const void *memory, struct healcl_error *failure)
 {
-    uint64_t next = 0;
-    for (uint32_t chunk = 0; chunk < scenario->out.chunk_count; chunk++) {
-        uint64_t left = (scenario->count - next) * 4;
-        uint64_t bytes = left < device->chunk_bytes ? left : device->chunk_bytes;
-        void *memory = NULL;
-        TRY(device_download_map(device, &scenario->out, chunk, 0, bytes, &memory, failure));
-        const int32_t *values = memory;
-        for (uint64_t i = 0; i < bytes / 4; i++, next++)
-            if (values[i] != (int32_t)(next + next % 4 * 10 + SCENARIO_AMOUNT))
-                *right = false;
-        TRY(device_download_end(device, &scenario->out, chunk, memory, failure));
-    }
+    bool *right = context;
+    const int32_t *values = memory;
+    (void)failure;
+    for (uint64_t i = 0, at = offset / 4; i < bytes / 4; i++, at++)
+        if (values[i] != (int32_t)(at + at % 4 * 10 + SCENARIO_AMOUNT))
+            *right = false;
     return HEALCL_OK;
 }
 
@@ -95,13 +84,14 @@ static inline enum healcl_status scenario_run(struct healcl_device *device,
     static const int32_t table[] = {0, 10, 20, 30};
     uint64_t bytes = scenario->count * 4;
     *right = true;
-    TRY(device_buffer_acquire(device, bytes, true, &scenario->a, failure));
     TRY(device_buffer_acquire(device, bytes, false, &scenario->out, failure));
     TRY(device_buffer_acquire(device, sizeof table, false, &scenario->table, failure));
     TRY(device_write(device, &scenario->table, 0, sizeof table, table, failure));
-    TRY(scenario_upload(device, scenario, failure));
+    TRY(device_upload(device, bytes, &(struct device_filler){scenario_fill, NULL}, &scenario->a,
+                      failure));
     TRY(scenario_launch(device, scenario, failure));
-    return scenario_download(device, scenario, right, failure);
+    return device_download(device, &scenario->out, 0, bytes,
+                           &(struct device_taker){scenario_take, right}, failure);
 }
 
 #endif

@@ -176,22 +176,32 @@ static bool has_huge_pages(const void *address)
     return found;
 }
 
+static enum healcl_status look_for_huge_pages(void *context, uint64_t offset, uint64_t bytes,
+                                              void *memory, struct healcl_error *failure)
+{
+    bool *huge = context;
+    (void)offset;
+    (void)failure;
+    *huge = has_huge_pages((char *)memory + bytes / 2);
+    return HEALCL_OK;
+}
+
 /* A large buffer of a CPU; what has been mapped can be used. (A small one may lie in memory that
  * was advised so for another.) */
 static void asks_for_huge_pages(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    struct buffer buffer = acquire(device, 32 * MIB, true);
+    struct buffer buffer = {.bytes = 0};
     if (access("/sys/kernel/mm/transparent_hugepage", F_OK) != 0 ||
         !(device->info.type & CL_DEVICE_TYPE_CPU) ||
         strcmp(device->info.platform, "Portable Computing Language") != 0)
         print_message("skipped: no huge pages, or a driver that keeps buffers elsewhere\n");
     else {
-        char *memory;
-        OK(device_upload_map(device, &buffer, 0, (void **)&memory, &error));
-        assert_true(has_huge_pages(memory + buffer.bytes / 2));
-        OK(device_upload_end(device, &buffer, 0, memory, &error));
+        bool huge = false;
+        OK(device_upload(device, 32 * MIB, &(struct device_filler){look_for_huge_pages, &huge},
+                         &buffer, &error));
+        assert_true(huge);
     }
     OK(device_finish(device, &error));
     device_buffer_release(device, &buffer);

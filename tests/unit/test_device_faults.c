@@ -43,7 +43,8 @@ static void fail_each(cl_int code, bool lost, bool may_recover, uint64_t count)
     helper_reset();
     OK(open_use_close(count, &right));
     assert_true(right && helper_balanced());
-    enum { CLOSING = 2 }; /* the close finishes both queues, and nobody hears of it */
+    /* The close finishes both queues, and unmaps staging memory, and nobody hears of it. */
+    const uint64_t closing = getenv("HEALCL_TUNING") ? 4 : 2;
     uint64_t calls = helper.calls;
     for (uint64_t k = 1; k <= calls; k++) {
         if (!share_takes("calls", k, 3))
@@ -55,7 +56,7 @@ static void fail_each(cl_int code, bool lost, bool may_recover, uint64_t count)
         helper.fail_at = k;
         enum healcl_status status = open_use_close(count, &right);
         assert_non_null(helper.failed);
-        if (!helper_balanced() || (status == HEALCL_OK && k <= calls - CLOSING && !may_recover))
+        if (!helper_balanced() || (status == HEALCL_OK && k <= calls - closing && !may_recover))
             fail_msg("call %d, %s, failed: '%s'", (int)k, helper.failed, error.message);
         /* A device that does not answer is refused, a failed build has words of its own. */
         if (status == HEALCL_DEVICE && helper.count[CALL_clGetProgramBuildInfo] == 0)
@@ -90,6 +91,30 @@ static void each_call_runs_out_of_memory(void **state)
     fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, true, 100);
 }
 
+/* Through staging memory, in pieces of 4 KiB. */
+static void each_call_fails_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    setenv("HEALCL_CHUNK_BYTES", "16384", 1);
+    fail_each(CL_INVALID_OPERATION, false, false, 8000);
+}
+
+static void device_is_lost_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    setenv("HEALCL_CHUNK_BYTES", "16384", 1);
+    fail_each(CL_OUT_OF_RESOURCES, true, false, 8000);
+}
+
+static void each_call_runs_out_of_memory_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, true, 5000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +122,9 @@ int main(void)
         DEVICE_TEST(each_call_fails_on_mapped_chunks),
         DEVICE_TEST(device_is_lost),
         DEVICE_TEST(each_call_runs_out_of_memory),
+        DEVICE_TEST(each_call_fails_on_staging),
+        DEVICE_TEST(device_is_lost_on_staging),
+        DEVICE_TEST(each_call_runs_out_of_memory_on_staging),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,18 +20,15 @@ static enum healcl_status write_and_read(struct healcl_device *device, bool *rig
                                          struct healcl_error *failure)
 {
     struct buffer buffer = {.bytes = 0};
-    unsigned char bytes[BYTES];
-    void *memory;
+    unsigned char bytes[BYTES], read[BYTES];
     memset(bytes, 0xa5, sizeof bytes);
     enum healcl_status status = device_buffer_acquire(device, BYTES, false, &buffer, failure);
     if (status == HEALCL_OK)
         status = device_write(device, &buffer, 0, BYTES, bytes, failure);
     if (status == HEALCL_OK)
-        status = device_download_map(device, &buffer, 0, 0, BYTES, &memory, failure);
-    if (status == HEALCL_OK) {
-        *right = memcmp(memory, bytes, BYTES) == 0;
-        status = device_download_end(device, &buffer, 0, memory, failure);
-    }
+        status = device_read(device, &buffer, 0, BYTES, read, failure);
+    if (status == HEALCL_OK)
+        *right = memcmp(read, bytes, BYTES) == 0;
     device_buffer_release(device, &buffer);
     return status;
 }

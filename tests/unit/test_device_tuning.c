@@ -244,16 +244,34 @@ static void is_shaped_as_another_device(void **state)
     OK(tuning_of_device(&info, &tuning, &error));
     assert_int_equal(tuning.elements_per_item, 1);
     assert_int_equal(tuning.compiled_axes, 8);
+    assert_int_equal(tuning.staging_bytes, 4 << 20);
     assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_LOCAL);
     assert_string_equal(tuning_source_name(&tuning), "the environment");
     setenv("HEALCL_AS", "accelerator", 1);
     OK(tuning_of_device(&info, &tuning, &error));
     assert_int_equal(tuning.variants[FAMILY_transform], VARIANT_SINGLE);
+    assert_int_equal(tuning.staging_bytes, 4 << 20);
+    setenv("HEALCL_AS", "cpu", 1);
+    OK(tuning_of_device(&info, &tuning, &error));
+    assert_int_equal(tuning.staging_bytes, 0);
     setenv("HEALCL_AS", "toaster", 1);
     assert_int_equal(tuning_of_device(&info, &tuning, &error), HEALCL_USAGE);
     assert_string_equal(error.message, "HEALCL_AS is 'toaster', not cpu, gpu or accelerator");
     healcl_error_clear(&error);
     unsetenv("HEALCL_AS");
+}
+
+/* Whether data go through staging memory is for the device to say, whatever its kind. */
+static void stages_where_no_memory_is_shared(void **state)
+{
+    (void)state;
+    struct device_info other = info;
+    for (int shares = 0; shares < 2; shares++)
+        for (int gpu = 0; gpu < 2; gpu++) {
+            other.unified_memory = shares;
+            other.type = gpu ? CL_DEVICE_TYPE_GPU : CL_DEVICE_TYPE_CPU;
+            assert_int_equal(tuning_default(&other).staging_bytes, shares ? 0 : 4 << 20);
+        }
 }
 
 int main(void)
@@ -268,6 +286,7 @@ int main(void)
         TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),
         TEST(is_shaped_as_another_device),
+        TEST(stages_where_no_memory_is_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

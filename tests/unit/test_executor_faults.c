@@ -55,12 +55,17 @@ struct alive {
     long contexts, queues, programs, kernels, buffers, events, maps;
 };
 
-/* The last upload's event is the device's until work waits for it. */
+/* The last upload's event is the device's until work waits for it, the last one of each half of
+ * staging memory until that is used again; and the memory is made at first use, and mapped. */
 static struct alive alive(const struct healcl_device *device)
 {
-    return (struct alive){helper.contexts, helper.queues,  helper.programs,
-                          helper.kernels,  helper.buffers, helper.events - (device->upload ? 1 : 0),
-                          helper.maps};
+    const struct staging *staging = &device->staging;
+    long events = (device->upload != NULL) + (staging->halves[0].event != NULL) +
+                  (staging->halves[1].event != NULL);
+    long made = staging->memory != NULL;
+    return (struct alive){helper.contexts,   helper.queues,         helper.programs,
+                          helper.kernels,    helper.buffers - made, helper.events - events,
+                          helper.maps - made};
 }
 
 /* Frees what a device keeps for later and waits for what is under way. */
@@ -89,7 +94,9 @@ static enum healcl_status try_run(const struct script *script, struct healcl_dev
 static bool is_tried_again(const char *call)
 {
     return strcmp(call, "clCreateBuffer") == 0 || strcmp(call, "clEnqueueMapBuffer") == 0 ||
-           strcmp(call, "clEnqueueCopyBuffer") == 0 || strcmp(call, "clEnqueueNDRangeKernel") == 0;
+           strcmp(call, "clEnqueueCopyBuffer") == 0 ||
+           strcmp(call, "clEnqueueNDRangeKernel") == 0 ||
+           strcmp(call, "clEnqueueReadBuffer") == 0 || strcmp(call, "clEnqueueWriteBuffer") == 0;
 }
 
 /* expects_error: no call is tried again, so that a failure must show. */
@@ -196,6 +203,35 @@ static void each_call_fails_on_chunks(void **state)
     fail_each(CL_INVALID_OPERATION, false, false, true);
 }
 
+/* The same through staging memory, in pieces of 4 KiB. */
+static void each_call_fails_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    fail_each(CL_INVALID_OPERATION, false, false, true);
+}
+
+static void each_call_fails_on_staging_while_times_are_taken(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    fail_each(CL_INVALID_OPERATION, false, true, true);
+}
+
+static void device_is_lost_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    fail_each(CL_OUT_OF_RESOURCES, true, false, true);
+}
+
+static void each_call_runs_out_of_memory_on_staging(void **state)
+{
+    (void)state;
+    setenv("HEALCL_TUNING", "staging_bytes=4096", 1);
+    fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, false, false);
+}
+
 /* The host refuses an entry, and what was enqueued before it has failed: that shows. */
 static void device_fails_before_a_refusal(void **state)
 {
@@ -276,6 +312,10 @@ int main(void)
         DEVICE_TEST(device_is_lost),
         DEVICE_TEST(each_call_runs_out_of_memory),
         DEVICE_TEST(each_call_fails_on_chunks),
+        DEVICE_TEST(each_call_fails_on_staging),
+        DEVICE_TEST(each_call_fails_on_staging_while_times_are_taken),
+        DEVICE_TEST(device_is_lost_on_staging),
+        DEVICE_TEST(each_call_runs_out_of_memory_on_staging),
         DEVICE_TEST(device_fails_before_a_refusal),
         DEVICE_TEST(cold_start),
     };

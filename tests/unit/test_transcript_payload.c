@@ -300,6 +300,38 @@ static void test_cursor(void **state)
 
 /* A file that has shrunk or changed since it was checked gives zeros, and nothing is read that is
  * not there. */
+/* A cursor goes on, whatever the array's dtype is, and knows where it is. */
+static void test_cursor_in_pieces(void **state)
+{
+    (void)state;
+    enum { COUNT = 6000 };
+    struct healcl_error error = {.detail = NULL};
+    int64_t values[COUNT], array[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i % 256 - 128;
+    for (int j = 0; j < DESCR_COUNT * 2; j++) {
+        struct sample sample = make_sample(descrs[j / 2], false, "(6000,)", values, COUNT, j % 2);
+        struct payload_cursor cursor;
+        payload_cursor_init(&cursor, &sample.payload);
+        for (int64_t done = 0, count = 1; done < COUNT; done += count, count = count * 2 + 1) {
+            enum dtype dtype = all_dtypes[count / 2 % DTYPE_COUNT];
+            count = count < COUNT - done ? count : COUNT - done;
+            expect_ok(payload_cursor_read(&cursor, dtype, count, array, &error), &error);
+            for (int64_t i = 0; i < count; i++)
+                assert_int_equal(dtype_load(dtype, array, i), values[done + i]);
+        }
+        free(sample.text);
+    }
+    values[5001] = 128;
+    struct sample sample = make_sample("<i4", false, "(6000,)", values, COUNT, false);
+    struct payload_cursor cursor;
+    payload_cursor_init(&cursor, &sample.payload);
+    expect_ok(payload_cursor_read(&cursor, DTYPE_INT8, 3000, array, &error), &error);
+    expect_refusal(payload_cursor_read(&cursor, DTYPE_INT8, 3000, array, &error), &error,
+                   "value 128 at [5001] does not fit int8");
+    free(sample.text);
+}
+
 static void test_cut_behind_the_check(void **state)
 {
     (void)state;
@@ -399,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_refused_parts),
         cmocka_unit_test(test_cursor),
+        cmocka_unit_test(test_cursor_in_pieces),
         cmocka_unit_test(test_cut_behind_the_check),
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_refused_payloads),
