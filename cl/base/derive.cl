@@ -111,13 +111,15 @@ KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *f
         }
 }
 
-/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation. */
+/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation; of the same kind. */
 KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
 {
     TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (count_t i = 0; i < span.length; i++)
             inverse[perm[span.linear + i]] = (uint)(span.linear + i);
+    if (get_global_id(0) == 0)
+        inverse[space.shape[0]] = perm[space.shape[0]];
 }
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is

@@ -1,9 +1,9 @@
 /*
  * Negacyclic transforms for GPUs: many thin work-items, local memory, coalesced accesses.
  *
- * A work-group loads a tile into local memory, does STAGES stages there, and stores it; up to
- * LOG2_RADIX stages at a time are done in registers, on 2^LOG2_RADIX elements of each work-item. A
- * tile has TILE = 2^LOG2_TILE elements of each of ROWS rows:
+ * A work-group loads TILES tiles into local memory, does STAGES stages there, and stores them; up
+ * to LOG2_RADIX stages at a time are done in registers, on 2^LOG2_RADIX elements of each work-item.
+ * A tile has TILE = 2^LOG2_TILE elements of each of ROWS rows:
  *   - without COLUMNS, a block of TILE elements side by side, which is to go through the last
  *     stages of the forward transform, the first ones of the inverse. A row of TILE elements is one
  *     such block, and goes through all stages at once;
@@ -15,7 +15,11 @@
  *
  * Where elements of one number lie side by side, as in HEAL's [l,n,r,k], ROWS rows of one l are
  * done together. Neighbouring work-items have neighbouring rows, behind the last row the next
- * elements: so they read and write neighbours. A work-item stays with its row.
+ * elements: so they read and write neighbours.
+ *
+ * Several tiles give a work-group as many work-items as there should be. They are those of rows
+ * that follow each other, or with APART blocks of the same rows, as far apart as they can be:
+ * reversing the bits of their elements' numbers brings these side by side.
  *
  * Butterflies and numbers of twiddles as in stages.cl. In local memory residues are lazy for
  * q < 2^62, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014: in [0, 4q)
@@ -25,8 +29,8 @@
 #if !defined(LOG2_TILE) || !defined(STAGES) || !defined(LOG2_RADIX)
 #error "LOG2_TILE, STAGES and LOG2_RADIX are not given"
 #endif
-#if !defined(ROWS) || LOCAL_SIZE % ROWS != 0
-#error "ROWS is not given, or does not divide the work-items"
+#if !defined(ROWS) || !defined(LOG2_TILES) || LOCAL_SIZE % (ROWS << LOG2_TILES) != 0
+#error "ROWS and LOG2_TILES are not given, or do not divide the work-items"
 #endif
 #if !defined(IN) || !defined(OUT)
 #error "IN and OUT, the types of the tensors' elements, are not given"
@@ -46,20 +50,28 @@
 #endif
 
 #define TILE (1u << LOG2_TILE)
+#define TILES (1u << LOG2_TILES)
 #define RADIX (1u << LOG2_RADIX)
-/* Work-items that share a row. */
-#define ROW_SIZE (LOCAL_SIZE / ROWS)
+/* Elements of a tile, and of all of a work-group's. */
+#define TILE_ELEMENTS (ROWS * TILE)
+#define ELEMENTS (TILES * TILE_ELEMENTS)
+/* Work-items that share a tile, and a row of it. */
+#define TILE_SIZE (LOCAL_SIZE / TILES)
+#define ROW_SIZE (TILE_SIZE / ROWS)
 /* Of the first pass of the forward transform, the last of the inverse; all others have
  * LOG2_RADIX. */
 #define FIRST_STAGES ((STAGES - 1) % LOG2_RADIX + 1)
 
-#if LOG2_TILE < LOG2_RADIX || LOG2_TILE < STAGES
+#if LOG2_TILE < STAGES
 #error "LOG2_TILE is too small"
 #endif
 
-/* Where element i of a row of the tile is kept. Of elements 16 apart, 16 are in different banks of
+/* Element i of a row of a tile among all of a work-group's. */
+#define ELEMENT_OF(number, row, i) ((number)*TILE_ELEMENTS + (i)*ROWS + (row))
+/* Where that is kept, among a multiple of 16. Of elements 16 apart, 16 are in different banks of
  * the local memory, as those side by side are. */
-#define SLOT(row, i) (((i)*ROWS + (row)) ^ (((i)*ROWS + (row)) / 16 % 16))
+#define SLOT(element) ((element) ^ ((element) / 16 % 16))
+#define SLOTS ((ELEMENTS + 15) / 16 * 16)
 
 /* ---------------------------------------------------------------- butterflies */
 
@@ -125,36 +137,44 @@ INLINE void butterflies(ulong *a, uint stages, global const struct twiddle *twid
 
 /* ---------------------------------------------------------------- tiles */
 
-/* A work-group's tile, as one of its work-items sees it. */
+/* A row of a tile. */
 struct tile {
     uint n;
     uint group, number; /* which rows, from the launch's first ones; which tile of these */
-    uint slot;          /* of the work-item's row among them */
+    uint slot;          /* of the row among them */
     uint row;           /* its number */
+    bool exists;        /* there may be fewer rows */
     uint modulus;
     uint first_block;   /* see tile_pass */
-    uint first_element; /* the work-item's; TILE: it has none, as there is no such row */
 };
 
-static inline struct tile tile_of_group(const struct space *space, uint first_group)
+/* Row slot of the work-group's tile number. */
+static inline struct tile tile_of_group(const struct space *space, uint first_group, uint number,
+                                        uint slot)
 {
     struct tile tile;
     tile.n = (uint)space->shape[3];
     uint tiles = tile.n >> LOG2_TILE;
-    tile.group = (uint)get_group_id(0) / tiles;
-    tile.number = (uint)get_group_id(0) % tiles;
-    tile.slot = (uint)get_local_id(0) % ROWS;
+#ifdef APART
+    uint step = tiles / TILES;
+    tile.group = (uint)get_group_id(0) / step;
+    tile.number = (uint)get_group_id(0) % step + number * step;
+#else
+    number += (uint)get_group_id(0) * TILES;
+    tile.group = number / tiles;
+    tile.number = number % tiles;
+#endif
+    tile.slot = slot;
     tile.row = first_group + tile.group;
-    tile.first_element = (uint)get_local_id(0) / ROWS;
+    uint rows = (uint)space->shape[1] * (uint)space->shape[2], row = 0;
     if (ROWS > 1) {
-        uint rows = (uint)space->shape[1] * (uint)space->shape[2];
         uint groups = (rows + ROWS - 1) / ROWS;
-        uint row = tile.row % groups * ROWS + tile.slot; /* of its l */
+        row = tile.row % groups * ROWS + slot; /* of its l */
         tile.row = tile.row / groups * rows + row;
-        if (row >= rows)
-            tile.first_element = TILE;
     }
-    tile.modulus = tile.row % (uint)space->shape[2];
+    tile.exists = row < rows && tile.row < (uint)space->shape[0] * rows;
+    uint k = (uint)space->shape[2];
+    tile.modulus = tile.row - (uint)divide_by_axis(tile.row, space, 2) * k;
 #ifdef COLUMNS
     tile.first_block = 1;
 #else
@@ -174,6 +194,37 @@ static inline uint place_of(struct tile tile, uint i)
 #endif
 }
 
+/* The lowest bits of i in reversed order. */
+static inline uint reverse_bits(uint i, uint bits)
+{
+    i = i >> 16 | i << 16;
+    i = (i >> 8 & 0x00ff00ff) | (i & 0x00ff00ff) << 8;
+    i = (i >> 4 & 0x0f0f0f0f) | (i & 0x0f0f0f0f) << 4;
+    i = (i >> 2 & 0x33333333) | (i & 0x33333333) << 2;
+    i = (i >> 1 & 0x55555555) | (i & 0x55555555) << 1;
+    return i >> (32 - bits) % 32;
+}
+
+/* permutation[i] of a row of n, of those kinds. */
+static inline uint permuted(uint i, uint n, uint kinds, global const uint *permutation)
+{
+    if (kinds & PERMUTATION_IDENTITY)
+        return i;
+    return kinds & PERMUTATION_REVERSES_BITS ? reverse_bits(i, 31 - clz(n)) : permutation[i];
+}
+
+/* The element of a work-group whose turn it is, e-th, where places are permuted. Blocks that are
+ * APART take turns in such an order that neighbours have neighbours where bits are reversed. */
+static inline uint element_of_turn(uint e, uint kinds)
+{
+#ifdef APART
+    if ((kinds & PERMUTATION_IDENTITY) == 0)
+        return ELEMENT_OF(reverse_bits(e / ROWS % TILES, LOG2_TILES), e % ROWS,
+                          reverse_bits(e / ROWS / TILES, LOG2_TILE));
+#endif
+    return e;
+}
+
 /* Where an operand has the work-item's row. Scratch memory has rows that are done together element
  * by element. */
 static inline struct row row_of_tile(const struct space *space, uint operand, struct tile tile)
@@ -190,28 +241,30 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
 /* ---------------------------------------------------------------- passes over a tile */
 
 /*
- * Stages done, done + 1, ... of a tile in local memory; its rows then have 2^done blocks each.
- * tile.first_block: twiddle number of the one block of a row at its stage 0. A work-item takes
- * elements that are as far apart as the last of LOG2_RADIX stages has them, though there may be
- * fewer stages to do.
+ * Stages done, done + 1, ... of a tile, which is the work-item's own, in local memory; its rows
+ * then have 2^done blocks each. tile.first_block: twiddle number of the one block of a row at its
+ * stage 0. A work-item takes elements that are as far apart as the last of LOG2_RADIX stages has
+ * them, though there may be fewer stages to do.
  */
 INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
                       global const struct twiddle *twiddles, ulong q, const bool inverse)
 {
     uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;
-    for (uint item = tile.first_element; item < TILE / RADIX; item += ROW_SIZE) {
+    uint first_item = tile.exists ? (uint)get_local_id(0) % TILE_SIZE / ROWS : TILE;
+    uint row = ELEMENT_OF((uint)get_local_id(0) / TILE_SIZE, tile.slot, 0);
+    for (uint item = first_item; item < TILE / RADIX; item += ROW_SIZE) {
         uint block = item >> log2_step;
         uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));
         uint m = (tile.first_block << done) + block;
         ulong a[RADIX];
         UNROLL for (uint i = 0; i < RADIX; i++)
-            a[i] = x[SLOT(tile.slot, first + (i << log2_step))];
+            a[i] = x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))];
         if (q >> 62)
             butterflies(a, stages, twiddles, m, q, false, inverse);
         else
             butterflies(a, stages, twiddles, m, q, true, inverse);
         UNROLL for (uint i = 0; i < RADIX; i++)
-            x[SLOT(tile.slot, first + (i << log2_step))] = a[i];
+            x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))] = a[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -238,12 +291,22 @@ static inline void intt_tile(local ulong *x, struct tile tile,
 /* ---------------------------------------------------------------- kernels */
 
 /*
- * One work-group for each tile of the groups of rows from first_group on, each of ROWS rows of one
+ * A work-group for TILES tiles of the groups of rows from first_group on, each of ROWS rows of one
  * l, the last one of the l of what is left. The space is [l,r,k,n], n less than 2^32; operands:
  * out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for columns. Where it
- * is not, perm is the permutation if a row is one block, else its inverse: so one side of each
- * access is in order.
+ * is not, perm is the table of the permutation if a row is one block, else of its inverse: so one
+ * side of each access is in order.
  */
+
+/* The work-item's own row, whose butterflies it does. */
+#define OWN_TILE(space, first_group)                                          \
+    tile_of_group(space, first_group, (uint)get_local_id(0) / TILE_SIZE, \
+                  (uint)get_local_id(0) % ROWS)
+
+/* Of a loop through all elements of a work-group, in order: the row of element e. It is the
+ * work-item's own where there is one tile. */
+#define TILE_OF_ELEMENT(space, first_group, e, own) \
+    (TILES > 1 ? tile_of_group(space, first_group, (e) / TILE_ELEMENTS, (e) % ROWS) : (own))
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
 FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
@@ -251,29 +314,38 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
                  global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
-    local ulong x[ROWS * TILE];
-    struct tile tile = tile_of_group(&space, first_group);
-    struct modulus modulus = q[tile.modulus];
-    struct row from = row_of_tile(&space, 1, tile), to = row_of_tile(&space, 0, tile);
+    local ulong x[SLOTS];
+    uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
+    struct tile own = OWN_TILE(&space, first_group);
+    struct modulus own_modulus = q[own.modulus];
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
-        long place = place_of(tile, i);
-        x[SLOT(tile.slot, i)] =
-            residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
+    for (uint e = get_local_id(0); e < ELEMENTS; e += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        struct modulus modulus = TILES > 1 ? q[tile.modulus] : own_modulus;
+        struct row from = row_of_tile(&space, 1, tile);
+        long place = place_of(tile, e / ROWS % TILE);
+        x[SLOT(e)] = residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ntt_tile(x, tile, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
+    ntt_tile(x, own, twiddles + (ulong)own.modulus * own.n, own_modulus.value);
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        ulong modulus = TILES > 1 ? q[tile.modulus].value : own_modulus.value;
+        struct row to = row_of_tile(&space, 0, tile);
         uint place = place_of(tile, i);
-        uint source = i;
-        if (use_perm && tile.n == TILE)
-            source = perm[i];
-        else if (use_perm)
-            place = perm[place];
-        ulong value = subtract_once(x[SLOT(tile.slot, source)], 2 * modulus.value);
-        AT(out, to.position + (long)place * to.stride) = (OUT)subtract_once(value, modulus.value);
+        if (tile.n == TILE)
+            e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
+        else
+            place = permuted(place, tile.n, kinds, perm);
+        ulong value = subtract_once(x[SLOT(e)], 2 * modulus);
+        AT(out, to.position + (long)place * to.stride) = (OUT)subtract_once(value, modulus);
     }
 }
 
@@ -285,30 +357,40 @@ FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out),
                   uint scale)
 {
     TAKE_SPACE(space);
-    local ulong x[ROWS * TILE];
-    struct tile tile = tile_of_group(&space, first_group);
-    struct modulus modulus = q[tile.modulus];
-    struct row from = row_of_tile(&space, 1, tile), to = row_of_tile(&space, 0, tile);
+    local ulong x[SLOTS];
+    uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
+    struct tile own = OWN_TILE(&space, first_group);
+    struct modulus own_modulus = q[own.modulus];
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        struct modulus modulus = TILES > 1 ? q[tile.modulus] : own_modulus;
+        struct row from = row_of_tile(&space, 1, tile);
         uint place = place_of(tile, i);
-        uint target = i;
-        if (use_perm && tile.n == TILE)
-            target = perm[i];
-        else if (use_perm)
-            place = perm[place];
-        x[SLOT(tile.slot, target)] =
+        if (tile.n == TILE)
+            e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
+        else
+            place = permuted(place, tile.n, kinds, perm);
+        x[SLOT(e)] =
             residue_of(WIDEN(AT(in, from.position + (long)place * from.stride)), modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    intt_tile(x, tile, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
+    intt_tile(x, own, twiddles + (ulong)own.modulus * own.n, own_modulus.value);
 
-    struct twiddle factor = n_inv[tile.modulus];
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
-        ulong value = x[SLOT(tile.slot, i)];
-        value = scale ? multiply_twiddle(value, factor, modulus.value)
-                      : subtract_once(value, modulus.value);
-        AT(out, to.position + (long)place_of(tile, i) * to.stride) = (OUT)value;
+    struct twiddle own_factor = n_inv[own.modulus];
+    for (uint e = get_local_id(0); e < ELEMENTS; e += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        ulong modulus = TILES > 1 ? q[tile.modulus].value : own_modulus.value;
+        struct twiddle factor = TILES > 1 ? n_inv[tile.modulus] : own_factor;
+        struct row to = row_of_tile(&space, 0, tile);
+        ulong value = x[SLOT(e)];
+        value = scale ? multiply_twiddle(value, factor, modulus) : subtract_once(value, modulus);
+        AT(out, to.position + (long)place_of(tile, e / ROWS % TILE) * to.stride) = (OUT)value;
     }
 }

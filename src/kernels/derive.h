@@ -57,7 +57,7 @@ MUST_CHECK enum healcl_status derive_permutation(struct launcher *self, const st
                                                  int i, const struct buffer **table,
                                                  struct healcl_error *error);
 
-/* uint [n] for input i, which must be a permutation: its inverse. */
+/* The same for its inverse, which is of the same kind. */
 MUST_CHECK enum healcl_status derive_inverse_permutation(struct launcher *self,
                                                          const struct step *step, int i,
                                                          const struct buffer **table,

@@ -313,7 +313,7 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     struct job job;
     int64_t n = layout->shape[0];
     TRY(derive_permutation(self, step, i, &permutation, error));
-    TRY(derived_add(self, step->in[i], &key, n + n % 2, sizeof(uint32_t), table, error));
+    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), table, error));
     /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
     TRY(fill_table(self, step, i, *table, 0, error));
     job_init(&job, self, step, "core", "inverse_permutation");

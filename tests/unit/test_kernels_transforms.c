@@ -178,12 +178,12 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 3, 6, 0, false};
-    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 1, 17, 0, false};
+    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 0, 6, 0, false};
+    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 0, 17, 0, false};
     static struct setting parts = {VARIANT_LOCAL, 32, 4096, NO_LIMIT, 8, 15, 0, false};
     static struct setting columns = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 16, 17, 0, false};
     /* Rows that fit together, and that do not; radix 16 too, and 48 KiB, not all of it used. */
-    static struct setting interleaved = {VARIANT_LOCAL, 64, 4096, NO_LIMIT, 3, 12, 8, true};
+    static struct setting interleaved = {VARIANT_LOCAL, 64, 4096, NO_LIMIT, 0, 12, 8, true};
     static struct setting radix_16 = {VARIANT_LOCAL, 32, 8192, NO_LIMIT, 4, 12, 16, true};
     static struct setting odd_memory = {VARIANT_LOCAL, 128, 49152, NO_LIMIT, 9, 13, 8, true};
     static struct setting longest = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 17, 17, 8, true};
