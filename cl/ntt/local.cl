@@ -87,50 +87,83 @@ static inline ulong subtract_once(ulong x, ulong bound)
     return x >= bound ? x - bound : x;
 }
 
-/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) if lazy, else in [0, q) */
-static inline void forward_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+/* How residues are kept, and whether a twiddle is a product. */
+enum way { EXACT, LAZY, LAZY_PRODUCTS };
+
+/* A twiddle, or its factors. */
+struct factors {
+    struct twiddle low, high;
+};
+
+/* x*w mod q in [0, 2q), any x; q < 2^63 */
+static inline ulong multiply_factors_lazy(ulong x, struct factors w, ulong q, enum way way)
 {
-    if (lazy) {
-        ulong a = subtract_once(*x, 2 * q), b = multiply_twiddle_lazy(*y, w, q);
+    x = multiply_twiddle_lazy(x, w.low, q);
+    return way == LAZY_PRODUCTS ? multiply_twiddle_lazy(x, w.high, q) : x;
+}
+
+/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) if lazy, else in [0, q) */
+static inline void forward_butterfly(ulong *x, ulong *y, struct factors w, ulong q, enum way way)
+{
+    if (way != EXACT) {
+        ulong a = subtract_once(*x, 2 * q), b = multiply_factors_lazy(*y, w, q, way);
         *x = a + b;
         *y = a + 2 * q - b;
     } else {
-        ulong a = *x, b = multiply_twiddle(*y, w, q);
+        ulong a = *x, b = multiply_twiddle(*y, w.low, q);
         *x = add_mod(a, b, q);
         *y = subtract_mod(a, b, q);
     }
 }
 
 /* (x, y) ← (x + y, (x - y)*w), all in [0, 2q) if lazy, else in [0, q) */
-static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+static inline void inverse_butterfly(ulong *x, ulong *y, struct factors w, ulong q, enum way way)
 {
     ulong a = *x, b = *y;
-    if (lazy) {
+    if (way != EXACT) {
         *x = subtract_once(a + b, 2 * q);
-        *y = multiply_twiddle_lazy(a + 2 * q - b, w, q);
+        *y = multiply_factors_lazy(a + 2 * q - b, w, q, way);
     } else {
         *x = add_mod(a, b, q);
-        *y = multiply_twiddle(subtract_mod(a, b, q), w, q);
+        *y = multiply_twiddle(subtract_mod(a, b, q), w.low, q);
     }
 }
+
+/* The twiddles of a row. If they are_products, twiddle i from 2^LOG2_LOW on is the product of
+ * number i mod 2^LOG2_LOW and high[i >> LOG2_LOW]: two short tables, which caches hold, instead of
+ * a long one. */
+struct row_twiddles {
+    global const struct twiddle *all, *high;
+    bool are_products;
+};
+#ifndef LOG2_LOW
+#define LOG2_LOW 0
+#endif
 
 /* The first stages, at most LOG2_RADIX, of the RADIX elements of a, which are block number
  * m - m0 of the m0 blocks that a row then has: its twiddle is number m. The inverse does the same
  * stages backwards. Loops have fixed bounds, so that a stays in registers. */
-INLINE void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
-                        ulong q, bool lazy, const bool inverse)
+INLINE void butterflies(ulong *a, uint stages, struct row_twiddles twiddles, uint m, ulong q,
+                        const enum way way, const bool inverse)
 {
     UNROLL for (uint turn = 0; turn < LOG2_RADIX; turn++) {
         uint stage = inverse ? LOG2_RADIX - 1 - turn : turn;
+        uint first = m << stage;
+        struct factors w;
+        if (way == LAZY_PRODUCTS) /* fewer blocks than 2^LOG2_LOW, and so one factor for all */
+            w.high = twiddles.high[first >> LOG2_LOW];
         if (stage < stages)
             UNROLL for (uint i = 0; i < RADIX / 2; i++) {
                 uint half_size = RADIX / 2 >> stage, block = i / half_size;
-                struct twiddle w = twiddles[(m << stage) + block];
+                uint number = first + block;
+                if (way == LAZY_PRODUCTS)
+                    number &= (1u << LOG2_LOW) - 1;
+                w.low = twiddles.all[number];
                 ulong *x = a + i + block * half_size;
                 if (inverse)
-                    inverse_butterfly(x, x + half_size, w, q, lazy);
+                    inverse_butterfly(x, x + half_size, w, q, way);
                 else
-                    forward_butterfly(x, x + half_size, w, q, lazy);
+                    forward_butterfly(x, x + half_size, w, q, way);
             }
     }
 }
@@ -247,7 +280,7 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
  * them, though there may be fewer stages to do.
  */
 INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
-                      global const struct twiddle *twiddles, ulong q, const bool inverse)
+                      struct row_twiddles twiddles, ulong q, const bool inverse)
 {
     uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;
     uint first_item = tile.exists ? (uint)get_local_id(0) % TILE_SIZE / ROWS : TILE;
@@ -260,9 +293,11 @@ INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
         UNROLL for (uint i = 0; i < RADIX; i++)
             a[i] = x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))];
         if (q >> 62)
-            butterflies(a, stages, twiddles, m, q, false, inverse);
+            butterflies(a, stages, twiddles, m, q, EXACT, inverse);
+        else if (LOG2_LOW > 0 && twiddles.are_products && done + LOG2_RADIX == STAGES)
+            butterflies(a, stages, twiddles, m, q, LAZY_PRODUCTS, inverse);
         else
-            butterflies(a, stages, twiddles, m, q, true, inverse);
+            butterflies(a, stages, twiddles, m, q, LAZY, inverse);
         UNROLL for (uint i = 0; i < RADIX; i++)
             x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))] = a[i];
     }
@@ -270,16 +305,15 @@ INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
 }
 
 /* One loop for all passes: a second call, for the pass of fewer stages, would double the code. */
-static inline void ntt_tile(local ulong *x, struct tile tile, global const struct twiddle *twiddles,
-                            ulong q)
+static inline void ntt_tile(local ulong *x, struct tile tile, struct row_twiddles twiddles, ulong q)
 {
     uint stages = FIRST_STAGES;
     for (uint done = 0; done < STAGES; done += stages, stages = LOG2_RADIX)
         tile_pass(x, done, stages, tile, twiddles, q, false);
 }
 
-static inline void intt_tile(local ulong *x, struct tile tile,
-                             global const struct twiddle *twiddles, ulong q)
+static inline void intt_tile(local ulong *x, struct tile tile, struct row_twiddles twiddles,
+                             ulong q)
 {
     uint stages = LOG2_RADIX;
     for (uint done = STAGES; done > 0; done -= stages) {
@@ -293,7 +327,8 @@ static inline void intt_tile(local ulong *x, struct tile tile,
 /*
  * A work-group for TILES tiles of the groups of rows from first_group on, each of ROWS rows of one
  * l, the last one of the l of what is left. The space is [l,r,k,n], n less than 2^32; operands:
- * out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for columns. Where it
+ * out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse; high, which is used with LOG2_LOW:
+ * what twiddle_products has made of them. use_perm is 0 for columns. Where it
  * is not, perm is the table of the permutation if a row is one block, else of its inverse: so one
  * side of each access is in order.
  */
@@ -303,6 +338,18 @@ static inline void intt_tile(local ulong *x, struct tile tile,
     tile_of_group(space, first_group, (uint)get_local_id(0) / TILE_SIZE, \
                   (uint)get_local_id(0) % ROWS)
 
+static inline struct row_twiddles twiddles_of(struct tile tile, global const struct twiddle *all,
+                                              global const struct twiddle *high)
+{
+    uint count = tile.n >> LOG2_LOW;
+    struct row_twiddles twiddles = {all + (ulong)tile.modulus * tile.n, high, false};
+    if (LOG2_LOW > 0) {
+        twiddles.high += tile.modulus * (count + 1);
+        twiddles.are_products = twiddles.high[count].factor != 0;
+    }
+    return twiddles;
+}
+
 /* Of a loop through all elements of a work-group, in order: the row of element e. It is the
  * work-item's own where there is one tile. */
 #define TILE_OF_ELEMENT(space, first_group, e, own) \
@@ -311,7 +358,7 @@ static inline void intt_tile(local ulong *x, struct tile tile,
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
 FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                  global const struct modulus *q, global const struct twiddle *twiddles,
-                 global const uint *perm, uint use_perm)
+                 global const struct twiddle *high, global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
     local ulong x[SLOTS];
@@ -330,7 +377,7 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    ntt_tile(x, own, twiddles + (ulong)own.modulus * own.n, own_modulus.value);
+    ntt_tile(x, own, twiddles_of(own, twiddles, high), own_modulus.value);
 
     for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
         uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
@@ -353,7 +400,7 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
  * n_inv [k] with scale. */
 FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                   global const struct modulus *q, global const struct twiddle *twiddles,
-                  global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
+                  global const struct twiddle *high, global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                   uint scale)
 {
     TAKE_SPACE(space);
@@ -379,7 +426,7 @@ FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out),
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    intt_tile(x, own, twiddles + (ulong)own.modulus * own.n, own_modulus.value);
+    intt_tile(x, own, twiddles_of(own, twiddles, high), own_modulus.value);
 
     struct twiddle own_factor = n_inv[own.modulus];
     for (uint e = get_local_id(0); e < ELEMENTS; e += LOCAL_SIZE) {

@@ -16,6 +16,7 @@ enum {
     TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
                                more, several work-groups may share it */
     TRANSFORM_RADIX = 8,
+    TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -119,6 +120,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .transform_rows = TRANSFORM_ROWS,
                                        .transform_tile = TRANSFORM_TILE,
                                        .transform_radix = TRANSFORM_RADIX,
+                                       .transform_products = TRANSFORM_PRODUCTS,
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
@@ -136,6 +138,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_rows = TRANSFORM_ROWS,
                                    .transform_tile = TRANSFORM_TILE,
                                    .transform_radix = TRANSFORM_RADIX,
+                                   .transform_products = TRANSFORM_PRODUCTS,
                                    .launches_at_once = 1,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);

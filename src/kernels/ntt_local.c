@@ -23,6 +23,8 @@ struct pass {
     enum dtype out_dtype, in_dtype;
     int scratch;               /* which operand is scratch memory; NO_SCRATCH: neither */
     const struct buffer *perm; /* NULL: none */
+    uint32_t log2_low;         /* of twiddles that are products; 0: they are not */
+    const struct buffer *high; /* their factors */
     bool scale;
 };
 
@@ -165,6 +167,8 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
         job_define(&job, "COLUMNS", "");
     if (pass->log2_apart > 0)
         job_define(&job, "APART", "");
+    if (pass->log2_low > 0)
+        job_define_number(&job, "LOG2_LOW", pass->log2_low);
     if (pass->scratch != NO_SCRATCH)
         job_define_number(&job, "SCRATCH", (uint32_t)pass->scratch);
     job_add_uint(&job, (uint32_t)first);
@@ -172,6 +176,7 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
     job_add_buffer(&job, pass->in);
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
+    job_add_table(&job, pass->high ? pass->high : transform->twiddles);
     job_add_table(&job, pass->perm ? pass->perm : transform->perm);
     job_add_uint(&job, pass->perm != NULL);
     if (transform->inverse) {
@@ -211,6 +216,7 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
     columns.stages = tiling->stages;
     columns.is_columns = true;
     columns.perm = NULL;
+    columns.log2_low = 0;
     blocks.scale = false;
     struct pass *before = transform->inverse ? &blocks : &columns;
     struct pass *after = transform->inverse ? &columns : &blocks;
@@ -248,6 +254,12 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
                          .scale = transform.inverse};
     TRY(launcher_buffer(self, out->storage, &whole.out, error));
     TRY(launcher_buffer(self, in->storage, &whole.in, error));
+    if (transform.n >= self->device->tuning.transform_products) {
+        /* The twiddles of the last stages are numbers from n / radix on. */
+        uint32_t radix = log2_radix(self->device, transform.n), half = log2_n / 2;
+        whole.log2_low = half < log2_n - radix ? half : log2_n - radix;
+        TRY(derive_twiddle_products(self, step, 2, 1, whole.log2_low, &whole.high, error));
+    }
     bool permutes = step->in[3] != NULL;
     if (tiling.stages == 0) {
         whole.perm = permutes ? transform.perm : NULL;
