@@ -69,16 +69,17 @@ KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct mod
  * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
  * space is [k,n]. */
 KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
-                        global const struct twiddle *twiddles, uint log2_low,
+                        global const struct twiddle *twiddles, uint n, uint log2_low,
                         global struct twiddle *high)
 {
     TAKE_SPACE(space);
-    uint n = (uint)space.shape[1], low = 1u << log2_low;
+    uint low = 1u << log2_low;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (count_t i = 0; i < span.length; i++) {
-            uint j = (uint)span.index[0], number = (uint)(span.index[1] + i);
-            global const struct twiddle *row = twiddles + (ulong)j * n;
-            global struct twiddle *row_high = high + (ulong)j * ((n >> log2_low) + 1);
+            ulong j = (span.linear + i) / n;
+            uint number = (uint)((span.linear + i) % n);
+            global const struct twiddle *row = twiddles + j * n;
+            global struct twiddle *row_high = high + j * ((n >> log2_low) + 1);
             struct twiddle w = row[number], before = row[number & ~(low - 1)];
             if (number % low == 0)
                 row_high[number >> log2_low] = w;

@@ -366,14 +366,14 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
     struct tile own = OWN_TILE(&space, first_group);
     struct modulus own_modulus = q[own.modulus];
 
-    for (uint e = get_local_id(0); e < ELEMENTS; e += LOCAL_SIZE) {
-        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
         if (!tile.exists)
             continue;
         struct modulus modulus = TILES > 1 ? q[tile.modulus] : own_modulus;
         struct row from = row_of_tile(&space, 1, tile);
-        long place = place_of(tile, e / ROWS % TILE);
-        x[SLOT(e)] = residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
+        long place = place_of(tile, turn / ROWS % TILE);
+        x[SLOT(turn)] = residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -429,15 +429,15 @@ FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out),
     intt_tile(x, own, twiddles_of(own, twiddles, high), own_modulus.value);
 
     struct twiddle own_factor = n_inv[own.modulus];
-    for (uint e = get_local_id(0); e < ELEMENTS; e += LOCAL_SIZE) {
-        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
         if (!tile.exists)
             continue;
         ulong modulus = TILES > 1 ? q[tile.modulus].value : own_modulus.value;
         struct twiddle factor = TILES > 1 ? n_inv[tile.modulus] : own_factor;
         struct row to = row_of_tile(&space, 0, tile);
-        ulong value = x[SLOT(e)];
+        ulong value = x[SLOT(turn)];
         value = scale ? multiply_twiddle(value, factor, modulus) : subtract_once(value, modulus);
-        AT(out, to.position + (long)place_of(tile, e / ROWS % TILE) * to.stride) = (OUT)value;
+        AT(out, to.position + (long)place_of(tile, turn / ROWS % TILE) * to.stride) = (OUT)value;
     }
 }

@@ -276,6 +276,7 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     job_add_space(&job);
     job_add_table(&job, moduli);
     job_add_table(&job, twiddles);
+    job_add_uint(&job, (uint32_t)n);
     job_add_uint(&job, log2_low);
     job_add_written_table(&job, *table);
     return job_launch(&job, error);

@@ -94,7 +94,7 @@ static bool fits(struct tiling *tiling, const struct step *step, const struct he
     }
 }
 
-/* As many rows together as fill lines of the caches. */
+/* As many rows together as fill lines of the caches, or fewer where these fit one pass. */
 static bool find_tiling(struct tiling *tiling, const struct step *step,
                         const struct healcl_device *device)
 {
@@ -106,9 +106,14 @@ static bool find_tiling(struct tiling *tiling, const struct step *step,
                (int64_t)dtype_size(step->out->storage->dtype);
     rows = rows < all ? rows : all;
     rows = rows < tuning->transform_local_size ? rows : tuning->transform_local_size;
-    while (rows > 1 && !fits(tiling, step, device, rows))
-        rows /= 2;
-    return rows > 1 || fits(tiling, step, device, 1);
+    int64_t fewer = rows < tuning->transform_rows ? rows : tuning->transform_rows;
+    if ((fits(tiling, step, device, rows) && tiling->stages == 0) ||
+        (fits(tiling, step, device, fewer) && tiling->stages == 0))
+        return true;
+    for (; !fits(tiling, step, device, rows); rows /= 2)
+        if (rows == 1)
+            return false;
+    return true;
 }
 
 const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
