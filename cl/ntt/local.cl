@@ -273,6 +273,31 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
 
 /* ---------------------------------------------------------------- passes over a tile */
 
+/* Of the work-item's own row: what it begins with, of the ROW_SIZE work-items' shares, and where
+ * element i is kept. A row that does not exist has no share. */
+static inline uint own_first(struct tile tile)
+{
+    return tile.exists ? (uint)get_local_id(0) % TILE_SIZE / ROWS : TILE;
+}
+
+static inline uint own_slot(struct tile tile, uint i)
+{
+    uint element = ELEMENT_OF((uint)get_local_id(0) / TILE_SIZE, tile.slot, i);
+    return SLOT(element);
+}
+
+/* x mod q in [0, q), for x in [0, 4q) after the forward transform; the inverse's x, in [0, 2q),
+ * times n_inv with scale. */
+static inline ulong finished(ulong x, ulong q)
+{
+    return subtract_once(subtract_once(x, 2 * q), q);
+}
+
+static inline ulong inverse_finished(ulong x, struct twiddle n_inv, uint scale, ulong q)
+{
+    return scale ? multiply_twiddle(x, n_inv, q) : subtract_once(x, q);
+}
+
 /*
  * Stages done, done + 1, ... of a tile, which is the work-item's own, in local memory; its rows
  * then have 2^done blocks each. tile.first_block: twiddle number of the one block of a row at its
@@ -283,15 +308,13 @@ INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
                       struct row_twiddles twiddles, ulong q, const bool inverse)
 {
     uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;
-    uint first_item = tile.exists ? (uint)get_local_id(0) % TILE_SIZE / ROWS : TILE;
-    uint row = ELEMENT_OF((uint)get_local_id(0) / TILE_SIZE, tile.slot, 0);
-    for (uint item = first_item; item < TILE / RADIX; item += ROW_SIZE) {
+    for (uint item = own_first(tile); item < TILE / RADIX; item += ROW_SIZE) {
         uint block = item >> log2_step;
         uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));
         uint m = (tile.first_block << done) + block;
         ulong a[RADIX];
         UNROLL for (uint i = 0; i < RADIX; i++)
-            a[i] = x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))];
+            a[i] = x[own_slot(tile, first + (i << log2_step))];
         if (q >> 62)
             butterflies(a, stages, twiddles, m, q, EXACT, inverse);
         else if (LOG2_LOW > 0 && twiddles.are_products && done + LOG2_RADIX == STAGES)
@@ -299,7 +322,7 @@ INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
         else
             butterflies(a, stages, twiddles, m, q, LAZY, inverse);
         UNROLL for (uint i = 0; i < RADIX; i++)
-            x[SLOT(row + ELEMENT_OF(0, 0, first + (i << log2_step)))] = a[i];
+            x[own_slot(tile, first + (i << log2_step))] = a[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -355,6 +378,22 @@ static inline struct row_twiddles twiddles_of(struct tile tile, global const str
 #define TILE_OF_ELEMENT(space, first_group, e, own) \
     (TILES > 1 ? tile_of_group(space, first_group, (e) / TILE_ELEMENTS, (e) % ROWS) : (own))
 
+/* Where such a loop meets elements of other rows than the work-item's own, what takes a row's
+ * modulus is done to its own ones, before or after. */
+#ifdef APART
+#define OTHER_ROWS false
+#else
+#define OTHER_ROWS (TILES > 1)
+#endif
+#define FOR_OWN_ELEMENTS(x, own, value, changed)                    \
+    if (OTHER_ROWS) {                                               \
+        for (uint i = own_first(own); i < TILE; i += ROW_SIZE) {    \
+            ulong value = x[own_slot(own, i)];                      \
+            x[own_slot(own, i)] = changed;                          \
+        }                                                           \
+        barrier(CLK_LOCAL_MEM_FENCE);                               \
+    }
+
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
 FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                  global const struct modulus *q, global const struct twiddle *twiddles,
@@ -364,35 +403,36 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
     local ulong x[SLOTS];
     uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
     struct tile own = OWN_TILE(&space, first_group);
-    struct modulus own_modulus = q[own.modulus];
+    struct modulus modulus = q[own.modulus];
 
     for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
         struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
         if (!tile.exists)
             continue;
-        struct modulus modulus = TILES > 1 ? q[tile.modulus] : own_modulus;
         struct row from = row_of_tile(&space, 1, tile);
         long place = place_of(tile, turn / ROWS % TILE);
-        x[SLOT(turn)] = residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
+        long value = WIDEN(AT(in, from.position + place * from.stride));
+        x[SLOT(turn)] = OTHER_ROWS ? (ulong)value : residue_of(value, modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    FOR_OWN_ELEMENTS(x, own, value, residue_of((long)value, modulus));
 
-    ntt_tile(x, own, twiddles_of(own, twiddles, high), own_modulus.value);
+    ntt_tile(x, own, twiddles_of(own, twiddles, high), modulus.value);
+    FOR_OWN_ELEMENTS(x, own, value, finished(value, modulus.value));
 
     for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
         uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
         struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
         if (!tile.exists)
             continue;
-        ulong modulus = TILES > 1 ? q[tile.modulus].value : own_modulus.value;
         struct row to = row_of_tile(&space, 0, tile);
         uint place = place_of(tile, i);
         if (tile.n == TILE)
             e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
         else
             place = permuted(place, tile.n, kinds, perm);
-        ulong value = subtract_once(x[SLOT(e)], 2 * modulus);
-        AT(out, to.position + (long)place * to.stride) = (OUT)subtract_once(value, modulus);
+        ulong value = OTHER_ROWS ? x[SLOT(e)] : finished(x[SLOT(e)], modulus.value);
+        AT(out, to.position + (long)place * to.stride) = (OUT)value;
     }
 }
 
@@ -407,37 +447,37 @@ FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out),
     local ulong x[SLOTS];
     uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
     struct tile own = OWN_TILE(&space, first_group);
-    struct modulus own_modulus = q[own.modulus];
+    struct modulus modulus = q[own.modulus];
 
     for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
         uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
         struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
         if (!tile.exists)
             continue;
-        struct modulus modulus = TILES > 1 ? q[tile.modulus] : own_modulus;
         struct row from = row_of_tile(&space, 1, tile);
         uint place = place_of(tile, i);
         if (tile.n == TILE)
             e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
         else
             place = permuted(place, tile.n, kinds, perm);
-        x[SLOT(e)] =
-            residue_of(WIDEN(AT(in, from.position + (long)place * from.stride)), modulus);
+        long value = WIDEN(AT(in, from.position + (long)place * from.stride));
+        x[SLOT(e)] = OTHER_ROWS ? (ulong)value : residue_of(value, modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    FOR_OWN_ELEMENTS(x, own, value, residue_of((long)value, modulus));
 
-    intt_tile(x, own, twiddles_of(own, twiddles, high), own_modulus.value);
+    intt_tile(x, own, twiddles_of(own, twiddles, high), modulus.value);
+    struct twiddle factor = n_inv[own.modulus];
+    FOR_OWN_ELEMENTS(x, own, value, inverse_finished(value, factor, scale, modulus.value));
 
-    struct twiddle own_factor = n_inv[own.modulus];
     for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
         struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
         if (!tile.exists)
             continue;
-        ulong modulus = TILES > 1 ? q[tile.modulus].value : own_modulus.value;
-        struct twiddle factor = TILES > 1 ? n_inv[tile.modulus] : own_factor;
         struct row to = row_of_tile(&space, 0, tile);
         ulong value = x[SLOT(turn)];
-        value = scale ? multiply_twiddle(value, factor, modulus) : subtract_once(value, modulus);
+        if (!OTHER_ROWS)
+            value = inverse_finished(value, factor, scale, modulus.value);
         AT(out, to.position + (long)place_of(tile, turn / ROWS % TILE) * to.stride) = (OUT)value;
     }
 }

@@ -137,7 +137,7 @@ static void passes(void **state)
                     if ((is_last && rows[r] > 1) || (log2_n > 13 && rows[r] > 8))
                         continue;
                     struct transform transform = {
-                        (log2_n + (int)r) % 2, is_last, true, r % 4 == 2, 1, n, rows[r]};
+                        (log2_n + (int)r) % 2, is_last, true, r == 2 || r == 4, 1, n, rows[r]};
                     device->info.local_memory_bytes = (uint64_t)memories[memory];
                     int64_t together = is_last ? 1 : rows[r] < 8 ? rows[r] : 8;
                     int expected = together * n * 8 <= memories[memory] ? 1 : 2;
