@@ -334,10 +334,7 @@ INSTRUCTIONS = {
 }
 # What may use private memory: (targets, kernels, a part of their options, why), the first three as
 # regular expressions. Whoever mends one removes its row.
-EXCEPTIONS = [
-    ("pvc", "i?ntt_tiles", r"LOCAL_SIZE=[12]?\d\b",
-     "work-groups of few work-items, not of 16 or 32: sub-groups cannot be of 16"),
-]
+EXCEPTIONS = []
 
 
 def defines(options):

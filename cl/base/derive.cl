@@ -64,6 +64,31 @@ KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct mod
         }
 }
 
+/* Of each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
+ * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
+ * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The
+ * space is [k,n]. */
+KERNEL twiddle_products(SPACE(space), global const struct modulus *q,
+                        global const struct twiddle *twiddles, uint n, uint log2_low,
+                        global struct twiddle *high)
+{
+    TAKE_SPACE(space);
+    uint low = 1u << log2_low;
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (count_t i = 0; i < span.length; i++) {
+            ulong j = (span.linear + i) / n;
+            uint number = (uint)((span.linear + i) % n);
+            global const struct twiddle *row = twiddles + j * n;
+            global struct twiddle *row_high = high + j * ((n >> log2_low) + 1);
+            struct twiddle w = row[number], before = row[number & ~(low - 1)];
+            if (number % low == 0)
+                row_high[number >> log2_low] = w;
+            if (number >= low &&
+                multiply_twiddle(row[number % low].factor, before, q[j].value) != w.factor)
+                row_high[n >> log2_low].factor = 0;
+        }
+}
+
 /* The lowest bits of i in reversed order, for n = 2^bits. */
 static inline uint reverse_bits(uint i, ulong n)
 {
@@ -111,13 +136,15 @@ KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *f
         }
 }
 
-/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation. */
+/* inverse[perm[i]] = i, for the space [n] and a table perm of permutation; of the same kind. */
 KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
 {
     TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (count_t i = 0; i < span.length; i++)
             inverse[perm[span.linear + i]] = (uint)(span.linear + i);
+    if (get_global_id(0) == 0)
+        inverse[space.shape[0]] = perm[space.shape[0]];
 }
 
 /* table[i*k + j], i < j: q[i]^-1 mod q[j]. Reports i*k + j where there is none. The space is

@@ -1,9 +1,9 @@
 /*
  * Negacyclic transforms for GPUs: many thin work-items, local memory, coalesced accesses.
  *
- * A work-group loads a tile into local memory, does STAGES stages there, and stores it; up to
- * LOG2_RADIX stages at a time are done in registers, on 2^LOG2_RADIX elements of each work-item. A
- * tile has TILE = 2^LOG2_TILE elements of each of ROWS rows:
+ * A work-group loads TILES tiles into local memory, does STAGES stages there, and stores them; up
+ * to LOG2_RADIX stages at a time are done in registers, on 2^LOG2_RADIX elements of each work-item.
+ * A tile has TILE = 2^LOG2_TILE elements of each of ROWS rows:
  *   - without COLUMNS, a block of TILE elements side by side, which is to go through the last
  *     stages of the forward transform, the first ones of the inverse. A row of TILE elements is one
  *     such block, and goes through all stages at once;
@@ -15,7 +15,11 @@
  *
  * Where elements of one number lie side by side, as in HEAL's [l,n,r,k], ROWS rows of one l are
  * done together. Neighbouring work-items have neighbouring rows, behind the last row the next
- * elements: so they read and write neighbours. A work-item stays with its row.
+ * elements: so they read and write neighbours.
+ *
+ * Several tiles give a work-group as many work-items as there should be. They are those of rows
+ * that follow each other, or with APART blocks of the same rows, as far apart as they can be:
+ * reversing the bits of their elements' numbers brings these side by side.
  *
  * Butterflies and numbers of twiddles as in stages.cl. In local memory residues are lazy for
  * q < 2^62, as in D. Harvey, "Faster arithmetic for number-theoretic transforms", 2014: in [0, 4q)
@@ -25,8 +29,8 @@
 #if !defined(LOG2_TILE) || !defined(STAGES) || !defined(LOG2_RADIX)
 #error "LOG2_TILE, STAGES and LOG2_RADIX are not given"
 #endif
-#if !defined(ROWS) || LOCAL_SIZE % ROWS != 0
-#error "ROWS is not given, or does not divide the work-items"
+#if !defined(ROWS) || !defined(LOG2_TILES) || LOCAL_SIZE % (ROWS << LOG2_TILES) != 0
+#error "ROWS and LOG2_TILES are not given, or do not divide the work-items"
 #endif
 #if !defined(IN) || !defined(OUT)
 #error "IN and OUT, the types of the tensors' elements, are not given"
@@ -46,20 +50,28 @@
 #endif
 
 #define TILE (1u << LOG2_TILE)
+#define TILES (1u << LOG2_TILES)
 #define RADIX (1u << LOG2_RADIX)
-/* Work-items that share a row. */
-#define ROW_SIZE (LOCAL_SIZE / ROWS)
+/* Elements of a tile, and of all of a work-group's. */
+#define TILE_ELEMENTS (ROWS * TILE)
+#define ELEMENTS (TILES * TILE_ELEMENTS)
+/* Work-items that share a tile, and a row of it. */
+#define TILE_SIZE (LOCAL_SIZE / TILES)
+#define ROW_SIZE (TILE_SIZE / ROWS)
 /* Of the first pass of the forward transform, the last of the inverse; all others have
  * LOG2_RADIX. */
 #define FIRST_STAGES ((STAGES - 1) % LOG2_RADIX + 1)
 
-#if LOG2_TILE < LOG2_RADIX || LOG2_TILE < STAGES
+#if LOG2_TILE < STAGES
 #error "LOG2_TILE is too small"
 #endif
 
-/* Where element i of a row of the tile is kept. Of elements 16 apart, 16 are in different banks of
+/* Element i of a row of a tile among all of a work-group's. */
+#define ELEMENT_OF(number, row, i) ((number)*TILE_ELEMENTS + (i)*ROWS + (row))
+/* Where that is kept, among a multiple of 16. Of elements 16 apart, 16 are in different banks of
  * the local memory, as those side by side are. */
-#define SLOT(row, i) (((i)*ROWS + (row)) ^ (((i)*ROWS + (row)) / 16 % 16))
+#define SLOT(element) ((element) ^ ((element) / 16 % 16))
+#define SLOTS ((ELEMENTS + 15) / 16 * 16)
 
 /* ---------------------------------------------------------------- butterflies */
 
@@ -75,86 +87,127 @@ static inline ulong subtract_once(ulong x, ulong bound)
     return x >= bound ? x - bound : x;
 }
 
-/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) if lazy, else in [0, q) */
-static inline void forward_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+/* How residues are kept, and whether a twiddle is a product. */
+enum way { EXACT, LAZY, LAZY_PRODUCTS };
+
+/* A twiddle, or its factors. */
+struct factors {
+    struct twiddle low, high;
+};
+
+/* x*w mod q in [0, 2q), any x; q < 2^63 */
+static inline ulong multiply_factors_lazy(ulong x, struct factors w, ulong q, enum way way)
 {
-    if (lazy) {
-        ulong a = subtract_once(*x, 2 * q), b = multiply_twiddle_lazy(*y, w, q);
+    x = multiply_twiddle_lazy(x, w.low, q);
+    return way == LAZY_PRODUCTS ? multiply_twiddle_lazy(x, w.high, q) : x;
+}
+
+/* (x, y) ← (x + y*w, x - y*w), all in [0, 4q) if lazy, else in [0, q) */
+static inline void forward_butterfly(ulong *x, ulong *y, struct factors w, ulong q, enum way way)
+{
+    if (way != EXACT) {
+        ulong a = subtract_once(*x, 2 * q), b = multiply_factors_lazy(*y, w, q, way);
         *x = a + b;
         *y = a + 2 * q - b;
     } else {
-        ulong a = *x, b = multiply_twiddle(*y, w, q);
+        ulong a = *x, b = multiply_twiddle(*y, w.low, q);
         *x = add_mod(a, b, q);
         *y = subtract_mod(a, b, q);
     }
 }
 
 /* (x, y) ← (x + y, (x - y)*w), all in [0, 2q) if lazy, else in [0, q) */
-static inline void inverse_butterfly(ulong *x, ulong *y, struct twiddle w, ulong q, bool lazy)
+static inline void inverse_butterfly(ulong *x, ulong *y, struct factors w, ulong q, enum way way)
 {
     ulong a = *x, b = *y;
-    if (lazy) {
+    if (way != EXACT) {
         *x = subtract_once(a + b, 2 * q);
-        *y = multiply_twiddle_lazy(a + 2 * q - b, w, q);
+        *y = multiply_factors_lazy(a + 2 * q - b, w, q, way);
     } else {
         *x = add_mod(a, b, q);
-        *y = multiply_twiddle(subtract_mod(a, b, q), w, q);
+        *y = multiply_twiddle(subtract_mod(a, b, q), w.low, q);
     }
 }
+
+/* The twiddles of a row. If they are_products, twiddle i from 2^LOG2_LOW on is the product of
+ * number i mod 2^LOG2_LOW and high[i >> LOG2_LOW]: two short tables, which caches hold, instead of
+ * a long one. */
+struct row_twiddles {
+    global const struct twiddle *all, *high;
+    bool are_products;
+};
+#ifndef LOG2_LOW
+#define LOG2_LOW 0
+#endif
 
 /* The first stages, at most LOG2_RADIX, of the RADIX elements of a, which are block number
  * m - m0 of the m0 blocks that a row then has: its twiddle is number m. The inverse does the same
  * stages backwards. Loops have fixed bounds, so that a stays in registers. */
-INLINE void butterflies(ulong *a, uint stages, global const struct twiddle *twiddles, uint m,
-                        ulong q, bool lazy, const bool inverse)
+INLINE void butterflies(ulong *a, uint stages, struct row_twiddles twiddles, uint m, ulong q,
+                        const enum way way, const bool inverse)
 {
     UNROLL for (uint turn = 0; turn < LOG2_RADIX; turn++) {
         uint stage = inverse ? LOG2_RADIX - 1 - turn : turn;
+        uint first = m << stage;
+        struct factors w;
+        if (way == LAZY_PRODUCTS) /* fewer blocks than 2^LOG2_LOW, and so one factor for all */
+            w.high = twiddles.high[first >> LOG2_LOW];
         if (stage < stages)
             UNROLL for (uint i = 0; i < RADIX / 2; i++) {
                 uint half_size = RADIX / 2 >> stage, block = i / half_size;
-                struct twiddle w = twiddles[(m << stage) + block];
+                uint number = first + block;
+                if (way == LAZY_PRODUCTS)
+                    number &= (1u << LOG2_LOW) - 1;
+                w.low = twiddles.all[number];
                 ulong *x = a + i + block * half_size;
                 if (inverse)
-                    inverse_butterfly(x, x + half_size, w, q, lazy);
+                    inverse_butterfly(x, x + half_size, w, q, way);
                 else
-                    forward_butterfly(x, x + half_size, w, q, lazy);
+                    forward_butterfly(x, x + half_size, w, q, way);
             }
     }
 }
 
 /* ---------------------------------------------------------------- tiles */
 
-/* A work-group's tile, as one of its work-items sees it. */
+/* A row of a tile. */
 struct tile {
     uint n;
     uint group, number; /* which rows, from the launch's first ones; which tile of these */
-    uint slot;          /* of the work-item's row among them */
+    uint slot;          /* of the row among them */
     uint row;           /* its number */
+    bool exists;        /* there may be fewer rows */
     uint modulus;
     uint first_block;   /* see tile_pass */
-    uint first_element; /* the work-item's; TILE: it has none, as there is no such row */
 };
 
-static inline struct tile tile_of_group(const struct space *space, uint first_group)
+/* Row slot of the work-group's tile number. */
+static inline struct tile tile_of_group(const struct space *space, uint first_group, uint number,
+                                        uint slot)
 {
     struct tile tile;
     tile.n = (uint)space->shape[3];
     uint tiles = tile.n >> LOG2_TILE;
-    tile.group = (uint)get_group_id(0) / tiles;
-    tile.number = (uint)get_group_id(0) % tiles;
-    tile.slot = (uint)get_local_id(0) % ROWS;
+#ifdef APART
+    uint step = tiles / TILES;
+    tile.group = (uint)get_group_id(0) / step;
+    tile.number = (uint)get_group_id(0) % step + number * step;
+#else
+    number += (uint)get_group_id(0) * TILES;
+    tile.group = number / tiles;
+    tile.number = number % tiles;
+#endif
+    tile.slot = slot;
     tile.row = first_group + tile.group;
-    tile.first_element = (uint)get_local_id(0) / ROWS;
+    uint rows = (uint)space->shape[1] * (uint)space->shape[2], row = 0;
     if (ROWS > 1) {
-        uint rows = (uint)space->shape[1] * (uint)space->shape[2];
         uint groups = (rows + ROWS - 1) / ROWS;
-        uint row = tile.row % groups * ROWS + tile.slot; /* of its l */
+        row = tile.row % groups * ROWS + slot; /* of its l */
         tile.row = tile.row / groups * rows + row;
-        if (row >= rows)
-            tile.first_element = TILE;
     }
-    tile.modulus = tile.row % (uint)space->shape[2];
+    tile.exists = row < rows && tile.row < (uint)space->shape[0] * rows;
+    uint k = (uint)space->shape[2];
+    tile.modulus = tile.row - (uint)divide_by_axis(tile.row, space, 2) * k;
 #ifdef COLUMNS
     tile.first_block = 1;
 #else
@@ -174,6 +227,37 @@ static inline uint place_of(struct tile tile, uint i)
 #endif
 }
 
+/* The lowest bits of i in reversed order. */
+static inline uint reverse_bits(uint i, uint bits)
+{
+    i = i >> 16 | i << 16;
+    i = (i >> 8 & 0x00ff00ff) | (i & 0x00ff00ff) << 8;
+    i = (i >> 4 & 0x0f0f0f0f) | (i & 0x0f0f0f0f) << 4;
+    i = (i >> 2 & 0x33333333) | (i & 0x33333333) << 2;
+    i = (i >> 1 & 0x55555555) | (i & 0x55555555) << 1;
+    return i >> (32 - bits) % 32;
+}
+
+/* permutation[i] of a row of n, of those kinds. */
+static inline uint permuted(uint i, uint n, uint kinds, global const uint *permutation)
+{
+    if (kinds & PERMUTATION_IDENTITY)
+        return i;
+    return kinds & PERMUTATION_REVERSES_BITS ? reverse_bits(i, 31 - clz(n)) : permutation[i];
+}
+
+/* The element of a work-group whose turn it is, e-th, where places are permuted. Blocks that are
+ * APART take turns in such an order that neighbours have neighbours where bits are reversed. */
+static inline uint element_of_turn(uint e, uint kinds)
+{
+#ifdef APART
+    if ((kinds & PERMUTATION_IDENTITY) == 0)
+        return ELEMENT_OF(reverse_bits(e / ROWS % TILES, LOG2_TILES), e % ROWS,
+                          reverse_bits(e / ROWS / TILES, LOG2_TILE));
+#endif
+    return e;
+}
+
 /* Where an operand has the work-item's row. Scratch memory has rows that are done together element
  * by element. */
 static inline struct row row_of_tile(const struct space *space, uint operand, struct tile tile)
@@ -189,44 +273,70 @@ static inline struct row row_of_tile(const struct space *space, uint operand, st
 
 /* ---------------------------------------------------------------- passes over a tile */
 
+/* Of the work-item's own row: what it begins with, of the ROW_SIZE work-items' shares, and where
+ * element i is kept. A row that does not exist has no share. */
+static inline uint own_first(struct tile tile)
+{
+    return tile.exists ? (uint)get_local_id(0) % TILE_SIZE / ROWS : TILE;
+}
+
+static inline uint own_slot(struct tile tile, uint i)
+{
+    uint element = ELEMENT_OF((uint)get_local_id(0) / TILE_SIZE, tile.slot, i);
+    return SLOT(element);
+}
+
+/* x mod q in [0, q), for x in [0, 4q) after the forward transform; the inverse's x, in [0, 2q),
+ * times n_inv with scale. */
+static inline ulong finished(ulong x, ulong q)
+{
+    return subtract_once(subtract_once(x, 2 * q), q);
+}
+
+static inline ulong inverse_finished(ulong x, struct twiddle n_inv, uint scale, ulong q)
+{
+    return scale ? multiply_twiddle(x, n_inv, q) : subtract_once(x, q);
+}
+
 /*
- * Stages done, done + 1, ... of a tile in local memory; its rows then have 2^done blocks each.
- * tile.first_block: twiddle number of the one block of a row at its stage 0. A work-item takes
- * elements that are as far apart as the last of LOG2_RADIX stages has them, though there may be
- * fewer stages to do.
+ * Stages done, done + 1, ... of a tile, which is the work-item's own, in local memory; its rows
+ * then have 2^done blocks each. tile.first_block: twiddle number of the one block of a row at its
+ * stage 0. A work-item takes elements that are as far apart as the last of LOG2_RADIX stages has
+ * them, though there may be fewer stages to do.
  */
 INLINE void tile_pass(local ulong *x, uint done, uint stages, struct tile tile,
-                      global const struct twiddle *twiddles, ulong q, const bool inverse)
+                      struct row_twiddles twiddles, ulong q, const bool inverse)
 {
     uint log2_size = LOG2_TILE - done, log2_step = log2_size - LOG2_RADIX;
-    for (uint item = tile.first_element; item < TILE / RADIX; item += ROW_SIZE) {
+    for (uint item = own_first(tile); item < TILE / RADIX; item += ROW_SIZE) {
         uint block = item >> log2_step;
         uint first = (block << log2_size) + (item & ((1u << log2_step) - 1));
         uint m = (tile.first_block << done) + block;
         ulong a[RADIX];
         UNROLL for (uint i = 0; i < RADIX; i++)
-            a[i] = x[SLOT(tile.slot, first + (i << log2_step))];
+            a[i] = x[own_slot(tile, first + (i << log2_step))];
         if (q >> 62)
-            butterflies(a, stages, twiddles, m, q, false, inverse);
+            butterflies(a, stages, twiddles, m, q, EXACT, inverse);
+        else if (LOG2_LOW > 0 && twiddles.are_products && done + LOG2_RADIX == STAGES)
+            butterflies(a, stages, twiddles, m, q, LAZY_PRODUCTS, inverse);
         else
-            butterflies(a, stages, twiddles, m, q, true, inverse);
+            butterflies(a, stages, twiddles, m, q, LAZY, inverse);
         UNROLL for (uint i = 0; i < RADIX; i++)
-            x[SLOT(tile.slot, first + (i << log2_step))] = a[i];
+            x[own_slot(tile, first + (i << log2_step))] = a[i];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 /* One loop for all passes: a second call, for the pass of fewer stages, would double the code. */
-static inline void ntt_tile(local ulong *x, struct tile tile, global const struct twiddle *twiddles,
-                            ulong q)
+static inline void ntt_tile(local ulong *x, struct tile tile, struct row_twiddles twiddles, ulong q)
 {
     uint stages = FIRST_STAGES;
     for (uint done = 0; done < STAGES; done += stages, stages = LOG2_RADIX)
         tile_pass(x, done, stages, tile, twiddles, q, false);
 }
 
-static inline void intt_tile(local ulong *x, struct tile tile,
-                             global const struct twiddle *twiddles, ulong q)
+static inline void intt_tile(local ulong *x, struct tile tile, struct row_twiddles twiddles,
+                             ulong q)
 {
     uint stages = LOG2_RADIX;
     for (uint done = STAGES; done > 0; done -= stages) {
@@ -238,42 +348,91 @@ static inline void intt_tile(local ulong *x, struct tile tile,
 /* ---------------------------------------------------------------- kernels */
 
 /*
- * One work-group for each tile of the groups of rows from first_group on, each of ROWS rows of one
+ * A work-group for TILES tiles of the groups of rows from first_group on, each of ROWS rows of one
  * l, the last one of the l of what is left. The space is [l,r,k,n], n less than 2^32; operands:
- * out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse. use_perm is 0 for columns. Where it
- * is not, perm is the permutation if a row is one block, else its inverse: so one side of each
- * access is in order.
+ * out, in. q [k]; twiddles [k,n]: psi, or ipsi for the inverse; high, which is used with LOG2_LOW:
+ * what twiddle_products has made of them. use_perm is 0 for columns. Where it
+ * is not, perm is the table of the permutation if a row is one block, else of its inverse: so one
+ * side of each access is in order.
  */
+
+/* The work-item's own row, whose butterflies it does. */
+#define OWN_TILE(space, first_group)                                          \
+    tile_of_group(space, first_group, (uint)get_local_id(0) / TILE_SIZE, \
+                  (uint)get_local_id(0) % ROWS)
+
+static inline struct row_twiddles twiddles_of(struct tile tile, global const struct twiddle *all,
+                                              global const struct twiddle *high)
+{
+    uint count = tile.n >> LOG2_LOW;
+    struct row_twiddles twiddles = {all + (ulong)tile.modulus * tile.n, high, false};
+    if (LOG2_LOW > 0) {
+        twiddles.high += tile.modulus * (count + 1);
+        twiddles.are_products = twiddles.high[count].factor != 0;
+    }
+    return twiddles;
+}
+
+/* Of a loop through all elements of a work-group, in order: the row of element e. It is the
+ * work-item's own where there is one tile. */
+#define TILE_OF_ELEMENT(space, first_group, e, own) \
+    (TILES > 1 ? tile_of_group(space, first_group, (e) / TILE_ELEMENTS, (e) % ROWS) : (own))
+
+/* Where such a loop meets elements of other rows than the work-item's own, what takes a row's
+ * modulus is done to its own ones, before or after. */
+#ifdef APART
+#define OTHER_ROWS false
+#else
+#define OTHER_ROWS (TILES > 1)
+#endif
+#define FOR_OWN_ELEMENTS(x, own, value, changed)                    \
+    if (OTHER_ROWS) {                                               \
+        for (uint i = own_first(own); i < TILE; i += ROW_SIZE) {    \
+            ulong value = x[own_slot(own, i)];                      \
+            x[own_slot(own, i)] = changed;                          \
+        }                                                           \
+        barrier(CLK_LOCAL_MEM_FENCE);                               \
+    }
 
 /* Element u of a row of out = transform of in at u, or at permutation[u]. */
 FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                  global const struct modulus *q, global const struct twiddle *twiddles,
-                 global const uint *perm, uint use_perm)
+                 global const struct twiddle *high, global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
-    local ulong x[ROWS * TILE];
-    struct tile tile = tile_of_group(&space, first_group);
-    struct modulus modulus = q[tile.modulus];
-    struct row from = row_of_tile(&space, 1, tile), to = row_of_tile(&space, 0, tile);
+    local ulong x[SLOTS];
+    uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
+    struct tile own = OWN_TILE(&space, first_group);
+    struct modulus modulus = q[own.modulus];
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
-        long place = place_of(tile, i);
-        x[SLOT(tile.slot, i)] =
-            residue_of(WIDEN(AT(in, from.position + place * from.stride)), modulus);
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
+        if (!tile.exists)
+            continue;
+        struct row from = row_of_tile(&space, 1, tile);
+        long place = place_of(tile, turn / ROWS % TILE);
+        long value = WIDEN(AT(in, from.position + place * from.stride));
+        x[SLOT(turn)] = OTHER_ROWS ? (ulong)value : residue_of(value, modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    FOR_OWN_ELEMENTS(x, own, value, residue_of((long)value, modulus));
 
-    ntt_tile(x, tile, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
+    ntt_tile(x, own, twiddles_of(own, twiddles, high), modulus.value);
+    FOR_OWN_ELEMENTS(x, own, value, finished(value, modulus.value));
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        struct row to = row_of_tile(&space, 0, tile);
         uint place = place_of(tile, i);
-        uint source = i;
-        if (use_perm && tile.n == TILE)
-            source = perm[i];
-        else if (use_perm)
-            place = perm[place];
-        ulong value = subtract_once(x[SLOT(tile.slot, source)], 2 * modulus.value);
-        AT(out, to.position + (long)place * to.stride) = (OUT)subtract_once(value, modulus.value);
+        if (tile.n == TILE)
+            e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
+        else
+            place = permuted(place, tile.n, kinds, perm);
+        ulong value = OTHER_ROWS ? x[SLOT(e)] : finished(x[SLOT(e)], modulus.value);
+        AT(out, to.position + (long)place * to.stride) = (OUT)value;
     }
 }
 
@@ -281,34 +440,44 @@ FEW_TOGETHER KERNEL ntt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), 
  * n_inv [k] with scale. */
 FEW_TOGETHER KERNEL intt_tiles(SPACE(space), uint first_group, BUFFER(OUT, out), BUFFER(const IN, in),
                   global const struct modulus *q, global const struct twiddle *twiddles,
-                  global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
+                  global const struct twiddle *high, global const uint *perm, uint use_perm, global const struct twiddle *n_inv,
                   uint scale)
 {
     TAKE_SPACE(space);
-    local ulong x[ROWS * TILE];
-    struct tile tile = tile_of_group(&space, first_group);
-    struct modulus modulus = q[tile.modulus];
-    struct row from = row_of_tile(&space, 1, tile), to = row_of_tile(&space, 0, tile);
+    local ulong x[SLOTS];
+    uint kinds = use_perm ? perm[(uint)space.shape[3]] : PERMUTATION_IDENTITY;
+    struct tile own = OWN_TILE(&space, first_group);
+    struct modulus modulus = q[own.modulus];
 
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        uint e = element_of_turn(turn, kinds), i = e / ROWS % TILE;
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, e, own);
+        if (!tile.exists)
+            continue;
+        struct row from = row_of_tile(&space, 1, tile);
         uint place = place_of(tile, i);
-        uint target = i;
-        if (use_perm && tile.n == TILE)
-            target = perm[i];
-        else if (use_perm)
-            place = perm[place];
-        x[SLOT(tile.slot, target)] =
-            residue_of(WIDEN(AT(in, from.position + (long)place * from.stride)), modulus);
+        if (tile.n == TILE)
+            e = ELEMENT_OF(e / TILE_ELEMENTS, tile.slot, permuted(i, tile.n, kinds, perm));
+        else
+            place = permuted(place, tile.n, kinds, perm);
+        long value = WIDEN(AT(in, from.position + (long)place * from.stride));
+        x[SLOT(e)] = OTHER_ROWS ? (ulong)value : residue_of(value, modulus);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    FOR_OWN_ELEMENTS(x, own, value, residue_of((long)value, modulus));
 
-    intt_tile(x, tile, twiddles + (ulong)tile.modulus * tile.n, modulus.value);
+    intt_tile(x, own, twiddles_of(own, twiddles, high), modulus.value);
+    struct twiddle factor = n_inv[own.modulus];
+    FOR_OWN_ELEMENTS(x, own, value, inverse_finished(value, factor, scale, modulus.value));
 
-    struct twiddle factor = n_inv[tile.modulus];
-    for (uint i = tile.first_element; i < TILE; i += ROW_SIZE) {
-        ulong value = x[SLOT(tile.slot, i)];
-        value = scale ? multiply_twiddle(value, factor, modulus.value)
-                      : subtract_once(value, modulus.value);
-        AT(out, to.position + (long)place_of(tile, i) * to.stride) = (OUT)value;
+    for (uint turn = get_local_id(0); turn < ELEMENTS; turn += LOCAL_SIZE) {
+        struct tile tile = TILE_OF_ELEMENT(&space, first_group, turn, own);
+        if (!tile.exists)
+            continue;
+        struct row to = row_of_tile(&space, 0, tile);
+        ulong value = x[SLOT(turn)];
+        if (!OTHER_ROWS)
+            value = inverse_finished(value, factor, scale, modulus.value);
+        AT(out, to.position + (long)place_of(tile, turn / ROWS % TILE) * to.stride) = (OUT)value;
     }
 }

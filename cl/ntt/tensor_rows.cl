@@ -11,7 +11,8 @@ static inline struct row row_of(const struct space *space, uint operand, uint nu
 {
     const struct operand *view = &space->operand[operand];
     uint r_size = (uint)space->shape[1], k = (uint)space->shape[2];
-    uint outer = number / k, j = number % k, l = outer / r_size, r = outer % r_size;
+    uint outer = (uint)divide_by_axis(number, space, 2), j = number - outer * k;
+    uint l = (uint)divide_by_axis(outer, space, 1), r = outer - l * r_size;
     struct row row;
     row.position = view->offset + l * view->stride[0] + r * view->stride[1] + j * view->stride[2];
     row.stride = view->stride[3];

@@ -17,6 +17,7 @@ enum {
                                more, several work-groups may share it */
     TRANSFORM_RADIX = 8,
     STAGING_BYTES = 4 << 20,     /* a transfer of that size runs at about the link's rate */
+    TRANSFORM_PRODUCTS = 16384,  /* the twiddles of a modulus then take 256 KiB */
     PAST_CACHES_BYTES = 16 << 20 /* caches keep less than that for the next operation */
 };
 
@@ -124,6 +125,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .transform_rows = TRANSFORM_ROWS,
                                        .transform_tile = TRANSFORM_TILE,
                                        .transform_radix = TRANSFORM_RADIX,
+                                       .transform_products = TRANSFORM_PRODUCTS,
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .queues_overlap = queues_overlap,
@@ -143,6 +145,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_rows = TRANSFORM_ROWS,
                                    .transform_tile = TRANSFORM_TILE,
                                    .transform_radix = TRANSFORM_RADIX,
+                                   .transform_products = TRANSFORM_PRODUCTS,
                                    .launches_at_once = 1,
                                    .queues_overlap = queues_overlap,
                                    .staging_bytes = staging_bytes,

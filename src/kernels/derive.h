@@ -51,13 +51,21 @@ MUST_CHECK enum healcl_status derive_lane_twiddles(struct launcher *self, const 
                                                    const struct buffer **table,
                                                    struct healcl_error *error);
 
+/* Of the same twiddles, as factors of products: see twiddle_products in cl/base/derive.cl.
+ * struct twiddle [k, (n >> log2_low) + 1]; n >= 2^log2_low. */
+MUST_CHECK enum healcl_status derive_twiddle_products(struct launcher *self,
+                                                      const struct step *step, int i, int q_input,
+                                                      uint32_t log2_low,
+                                                      const struct buffer **table,
+                                                      struct healcl_error *error);
+
 /* uint [n + 1] for input i, which must be a permutation; the last tells of what kind it
  * is, see permutation in cl/base/derive.cl. */
 MUST_CHECK enum healcl_status derive_permutation(struct launcher *self, const struct step *step,
                                                  int i, const struct buffer **table,
                                                  struct healcl_error *error);
 
-/* uint [n] for input i, which must be a permutation: its inverse. */
+/* The same for its inverse, which is of the same kind. */
 MUST_CHECK enum healcl_status derive_inverse_permutation(struct launcher *self,
                                                          const struct step *step, int i,
                                                          const struct buffer **table,

@@ -173,6 +173,26 @@ enum healcl_status derive_periodic_moduli(struct launcher *self, const struct st
     return lane_moduli(self, step, i, &own, moduli, error);
 }
 
+/* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
+ * may be longer than uint, does it: the table has an even number of elements. */
+MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const struct step *step,
+                                                int i, const struct buffer *table, int64_t value,
+                                                struct healcl_error *error)
+{
+    enum dtype dtype = step->in[i]->storage->dtype;
+    struct layout elements = {
+        .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
+    struct job job;
+    job_init(&job, self, step, "core", "fill");
+    job_define_type(&job, "ELEMENT", dtype);
+    space_init(&job.space, &elements);
+    space_set_operand(&job.space, 0, &elements);
+    job_add_space(&job);
+    job_add_written_buffer(&job, table);
+    job_add_long(&job, value);
+    return job_launch(&job, error);
+}
+
 /* ---------------------------------------------------------------- twiddles */
 
 static struct derived_key twiddle_key(struct launcher *self, enum derived_kind kind,
@@ -231,27 +251,38 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }
 
-/* ---------------------------------------------------------------- permutations */
-
-/* Fills a table of uint with one byte's value, -1 or 0. The core program of input i's type, which
- * may be longer than uint, does it: the table has an even number of elements. */
-MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const struct step *step,
-                                                int i, const struct buffer *table, int64_t value,
-                                                struct healcl_error *error)
+enum healcl_status derive_twiddle_products(struct launcher *self, const struct step *step, int i,
+                                           int q_input, uint32_t log2_low,
+                                           const struct buffer **table, struct healcl_error *error)
 {
-    enum dtype dtype = step->in[i]->storage->dtype;
-    struct layout elements = {
-        .rank = 1, .shape = {(int64_t)(table->bytes / dtype_size(dtype))}, .stride = {1}};
+    struct derived_key key =
+        twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, step->in[i], step->in[q_input]);
+    key.size = log2_low;
+    if (derived_find(self, step->in[i], &key, table))
+        return HEALCL_OK;
+    const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+    const struct buffer *moduli, *twiddles;
+    struct layout all;
     struct job job;
-    job_init(&job, self, step, "core", "fill");
-    job_define_type(&job, "ELEMENT", dtype);
-    space_init(&job.space, &elements);
-    space_set_operand(&job.space, 0, &elements);
+    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
+    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
+    TRY(layout_init(&all, 2, (int64_t[]){k, n}, sizeof(struct twiddle), error));
+    TRY(derived_add(self, step->in[i], &key, k * ((n >> log2_low) + 1), sizeof(struct twiddle),
+                    table, error));
+    TRY(fill_table(self, step, i, *table, -1, error));
+    job_init(&job, self, step, "core", "twiddle_products");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
+    space_init(&job.space, &all);
     job_add_space(&job);
-    job_add_written_buffer(&job, table);
-    job_add_long(&job, value);
+    job_add_table(&job, moduli);
+    job_add_table(&job, twiddles);
+    job_add_uint(&job, (uint32_t)n);
+    job_add_uint(&job, log2_low);
+    job_add_written_table(&job, *table);
     return job_launch(&job, error);
 }
+
+/* ---------------------------------------------------------------- permutations */
 
 MUST_CHECK static enum healcl_status launch_permutation(struct launcher *self,
                                                         const struct step *step, int i,
@@ -313,7 +344,7 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     struct job job;
     int64_t n = layout->shape[0];
     TRY(derive_permutation(self, step, i, &permutation, error));
-    TRY(derived_add(self, step->in[i], &key, n + n % 2, sizeof(uint32_t), table, error));
+    TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), table, error));
     /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
     TRY(fill_table(self, step, i, *table, 0, error));
     job_init(&job, self, step, "core", "inverse_permutation");

@@ -11,6 +11,7 @@ enum derived_kind {
     DERIVED_LANE_MODULI,
     DERIVED_TWIDDLES,
     DERIVED_LANE_TWIDDLES,
+    DERIVED_TWIDDLE_PRODUCTS,
     DERIVED_PERMUTATION,
     DERIVED_INVERSE_PERMUTATION,
     DERIVED_CRT_INVERSES,
@@ -21,7 +22,7 @@ enum derived_kind {
 struct derived_key {
     enum derived_kind kind;
     struct layout layout;
-    int64_t first, size; /* DERIVED_INDEX_CHECK; DERIVED_LANE_TWIDDLES: size is the word's */
+    int64_t first, size; /* DERIVED_INDEX_CHECK; of twiddles: size is the word's, log2_low */
     const struct storage *q_storage; /* of twiddles */
     uint64_t q_generation;
     struct layout q_layout;

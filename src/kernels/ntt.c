@@ -129,7 +129,7 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
 enum {
     SHARED = 1 << TUNABLE_transform_local_size,
     TILED = SHARED | 1 << TUNABLE_transform_rows | 1 << TUNABLE_transform_tile |
-            1 << TUNABLE_transform_radix
+            1 << TUNABLE_transform_radix | 1 << TUNABLE_transform_products
 };
 
 static const struct variant variants[] = {

@@ -8,27 +8,33 @@
 struct tiling {
     uint32_t rows;       /* done together, of one l */
     int64_t groups;      /* of so many rows, the last one of each l may have fewer */
-    uint32_t log2_most;  /* of the elements of a row that fit a tile */
-    uint32_t stages;     /* over columns; 0: a row fits a tile */
+    uint32_t log2_most;  /* of the elements of a row that fit local memory */
+    uint32_t stages;     /* over columns; 0: a row fits local memory */
     uint32_t log2_width; /* columns of a tile, at least */
+    uint32_t log2_apart; /* blocks of a row that are done together, as far apart as they can be */
 };
 
 /* One reading and writing of rows: tiles of so many elements of each go through so many stages. */
 struct pass {
     uint32_t log2_tile, stages;
+    uint32_t log2_apart; /* 0 for columns */
     bool is_columns;
     const struct buffer *out, *in;
     enum dtype out_dtype, in_dtype;
     int scratch;               /* which operand is scratch memory; NO_SCRATCH: neither */
     const struct buffer *perm; /* NULL: none */
+    uint32_t log2_low;         /* of twiddles that are products; 0: they are not */
+    const struct buffer *high; /* their factors */
     bool scale;
 };
 
 enum { NO_SCRATCH = -1 };
 
-static uint32_t log2_radix(const struct healcl_device *device)
+/* Stages that are done in registers at a time, on rows of n. */
+static uint32_t log2_radix(const struct healcl_device *device, int64_t n)
 {
-    return log2_of(device->tuning.transform_radix);
+    uint32_t most = log2_of(device->tuning.transform_radix), wanted = log2_of((uint64_t)n);
+    return n == 1 ? 1 : wanted < most ? wanted : most;
 }
 
 /* Elements that lie side by side in a line of the caches. */
@@ -45,34 +51,50 @@ static bool is_interleaved(const struct layout *layout)
            llabs(layout->stride[axis]) < llabs(layout->stride[3]);
 }
 
+/* Log2 of how many of what lies side by side fill a line, of rows that are done together. */
+static uint32_t log2_of_line(const struct tensor *tensor, int64_t rows)
+{
+    int64_t together = is_interleaved(&tensor->layout) ? rows : 1;
+    uint32_t log2_width = 0;
+    while (together << log2_width < line_elements(tensor))
+        log2_width++;
+    return log2_width;
+}
+
 /* Whether rows fit one or two passes if so many are done together; then how. */
 static bool fits(struct tiling *tiling, const struct step *step, const struct healcl_device *device,
                  int64_t rows)
 {
-    const struct tensor *out = step->out, *first = step->kind == STEP_INTT ? out : step->in[0];
+    const struct tensor *in = step->in[0], *out = step->out;
     int64_t n = out->layout.shape[3], all = out->layout.shape[1] * out->layout.shape[2];
     int64_t groups = (all + rows - 1) / rows;
     int64_t most = (int64_t)device->info.local_memory_bytes / (int64_t)sizeof(uint64_t);
     most = most < device->tuning.transform_tile ? most : device->tuning.transform_tile;
     rows = (all + groups - 1) / groups; /* the same number in each, if that can be */
-    if (most / rows < device->tuning.transform_radix)
-        return false;
-    int64_t together = is_interleaved(&first->layout) ? rows : 1, width = 1;
-    while (width * together < line_elements(first))
-        width *= 2;
-    *tiling = (struct tiling){.rows = (uint32_t)rows,
-                              .groups = out->layout.shape[0] * groups,
-                              .log2_most = log2_of((uint64_t)(most / rows)),
-                              .log2_width = log2_of((uint64_t)width)};
-    uint32_t log2_n = log2_of((uint64_t)n);
-    if (log2_n <= tiling->log2_most)
+    *tiling = (struct tiling){.rows = (uint32_t)rows, .groups = out->layout.shape[0] * groups};
+    uint32_t log2_n = log2_of((uint64_t)n), radix = log2_radix(device, n);
+    if (rows * n <= most)
         return true;
-    tiling->stages = log2_n - tiling->log2_most;
-    return tiling->stages + tiling->log2_width <= tiling->log2_most &&
-           rows * n <= (int64_t)(device->chunk_bytes / sizeof(uint64_t));
+    if (most / rows < (int64_t)1 << radix ||
+        rows * n > (int64_t)(device->chunk_bytes / sizeof(uint64_t)))
+        return false;
+    tiling->log2_most = log2_of((uint64_t)(most / rows));
+    bool inverse = step->kind == STEP_INTT, permutes = step->in[3] != NULL;
+    tiling->log2_width = log2_of_line(inverse ? out : in, rows);
+    /* Numbers of elements whose bits are reversed follow each other from block to block. */
+    tiling->log2_apart = permutes ? log2_of_line(inverse ? in : out, rows) : 0;
+    for (;; tiling->log2_apart--) {
+        uint32_t stages = log2_n + tiling->log2_apart - tiling->log2_most;
+        tiling->stages = stages;
+        if (radix + tiling->log2_apart <= tiling->log2_most &&
+            stages + tiling->log2_width <= tiling->log2_most)
+            return true;
+        if (tiling->log2_apart == 0)
+            return false;
+    }
 }
 
-/* As many rows together as fill lines of the caches. */
+/* As many rows together as fill lines of the caches, or fewer where these fit one pass. */
 static bool find_tiling(struct tiling *tiling, const struct step *step,
                         const struct healcl_device *device)
 {
@@ -84,30 +106,48 @@ static bool find_tiling(struct tiling *tiling, const struct step *step,
                (int64_t)dtype_size(step->out->storage->dtype);
     rows = rows < all ? rows : all;
     rows = rows < tuning->transform_local_size ? rows : tuning->transform_local_size;
-    while (rows > 1 && !fits(tiling, step, device, rows))
-        rows /= 2;
-    return rows > 1 || fits(tiling, step, device, 1);
+    int64_t fewer = rows < tuning->transform_rows ? rows : tuning->transform_rows;
+    if ((fits(tiling, step, device, rows) && tiling->stages == 0) ||
+        (fits(tiling, step, device, fewer) && tiling->stages == 0))
+        return true;
+    for (; !fits(tiling, step, device, rows); rows /= 2)
+        if (rows == 1)
+            return false;
+    return true;
 }
 
 const char *lacks_ntt_local(const struct step *step, const struct healcl_device *device)
 {
     struct tiling tiling;
     int64_t n = step->out->layout.shape[3];
-    if (n < device->tuning.transform_radix)
-        return "rows are shorter than the radix";
-    if (transform_rows(step) >
-        UINT32_MAX / n * device->tuning.transform_radix) /* tiles are counted in 32 bits */
+    if (transform_rows(step) > UINT32_MAX / n) /* tiles and elements are counted in 32 bits */
         return "there are too many rows";
     return find_tiling(&tiling, step, device) ? NULL : "rows do not fit two passes";
 }
 
-/* Work-items for each row: fewer where there is not enough for all of them to do. */
-static size_t work_items_of_row(const struct launcher *self, const struct tiling *tiling,
-                                uint32_t log2_tile)
+/* Of a work-group: tiles, and work-items for each row of one. */
+struct group {
+    uint32_t log2_tiles;
+    size_t row_size;
+};
+
+/* As many work-items as there should be, for fewer leave a device's units idle: several rows where
+ * one has not enough for all of them to do. */
+static struct group group_of(const struct launcher *self, const struct transform *transform,
+                             const struct tiling *tiling, const struct pass *pass)
 {
-    uint32_t most = log2_of(self->device->tuning.transform_local_size / tiling->rows);
-    uint32_t wanted = log2_tile - log2_radix(self->device);
-    return (size_t)1 << (wanted < most ? wanted : most);
+    const struct healcl_device *device = self->device;
+    uint32_t radix = log2_radix(device, transform->n);
+    uint32_t log2_items = log2_of(device->tuning.transform_local_size / tiling->rows);
+    uint32_t row = pass->log2_tile > radix ? pass->log2_tile - radix : 0, tiles = pass->log2_apart;
+    row = row + tiles < log2_items ? row : log2_items > tiles ? log2_items - tiles : 0;
+    if ((uint64_t)1 << pass->log2_tile == (uint64_t)transform->n) {
+        uint64_t most = device->info.local_memory_bytes / sizeof(uint64_t);
+        most = most < device->tuning.transform_tile ? most : device->tuning.transform_tile;
+        uint32_t fit = log2_of(most / ((uint64_t)tiling->rows << pass->log2_tile));
+        tiles = log2_items - row < fit ? log2_items - row : fit;
+    }
+    return (struct group){tiles, (size_t)1 << row};
 }
 
 /* The groups of rows [first, first + count). */
@@ -117,7 +157,8 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
                                                  const struct pass *pass, int64_t first,
                                                  int64_t count, struct healcl_error *error)
 {
-    uint32_t radix_stages = log2_radix(self->device);
+    uint32_t radix_stages = log2_radix(self->device, transform->n);
+    struct group group = group_of(self, transform, tiling, pass);
     struct job job;
     transform_begin(&job, self, transform, "ntt_tiles", "intt_tiles");
     job_define_type(&job, "OUT", pass->out_dtype);
@@ -126,8 +167,13 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
     job_define_number(&job, "STAGES", pass->stages);
     job_define_number(&job, "LOG2_RADIX", radix_stages);
     job_define_number(&job, "ROWS", tiling->rows);
+    job_define_number(&job, "LOG2_TILES", group.log2_tiles);
     if (pass->is_columns)
         job_define(&job, "COLUMNS", "");
+    if (pass->log2_apart > 0)
+        job_define(&job, "APART", "");
+    if (pass->log2_low > 0)
+        job_define_number(&job, "LOG2_LOW", pass->log2_low);
     if (pass->scratch != NO_SCRATCH)
         job_define_number(&job, "SCRATCH", (uint32_t)pass->scratch);
     job_add_uint(&job, (uint32_t)first);
@@ -135,26 +181,28 @@ MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
     job_add_buffer(&job, pass->in);
     job_add_table(&job, transform->q);
     job_add_table(&job, transform->twiddles);
+    job_add_table(&job, pass->high ? pass->high : transform->twiddles);
     job_add_table(&job, pass->perm ? pass->perm : transform->perm);
     job_add_uint(&job, pass->perm != NULL);
     if (transform->inverse) {
         job_add_table(&job, transform->n_inv);
         job_add_uint(&job, pass->scale);
     }
-    size_t row_size = work_items_of_row(self, tiling, pass->log2_tile);
-    /* Loading and storing the tile, and as many stages at a time as registers allow. */
-    uint64_t turns = ((uint64_t)1 << pass->log2_tile >> radix_stages) / row_size,
+    /* Loading and storing the tiles, and as many stages at a time as registers allow. */
+    uint64_t elements = ((uint64_t)1 << pass->log2_tile) / group.row_size,
              passes = (pass->stages + radix_stages - 1) / radix_stages;
-    job.rounds = (turns * 2 << radix_stages) + passes * (turns + 1);
-    return job_launch_groups(&job, (uint64_t)(count * transform->n) >> pass->log2_tile,
-                             tiling->rows * row_size, error);
+    job.rounds = elements * 2 + passes * ((elements >> radix_stages) + 1);
+    uint64_t tiles = (uint64_t)(count * transform->n) >> pass->log2_tile;
+    return job_launch_groups(&job, ((tiles - 1) >> group.log2_tiles) + 1,
+                             (tiling->rows * group.row_size) << group.log2_tiles, error);
 }
 
 /* Log2 of the elements of a row in a tile of columns: enough for all work-items. */
-static uint32_t log2_columns_tile(const struct launcher *self, const struct tiling *tiling)
+static uint32_t log2_columns_tile(const struct launcher *self, const struct tiling *tiling,
+                                  int64_t n)
 {
     uint32_t least = tiling->stages + tiling->log2_width;
-    uint32_t wanted = log2_radix(self->device) +
+    uint32_t wanted = log2_radix(self->device, n) +
                       log2_of(self->device->tuning.transform_local_size / tiling->rows);
     return wanted < least ? least : wanted < tiling->log2_most ? wanted : tiling->log2_most;
 }
@@ -167,11 +215,13 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
 {
     int64_t at_once;
     struct pass columns = whole, blocks = whole;
-    blocks.log2_tile = blocks.stages = tiling->log2_most;
-    columns.log2_tile = log2_columns_tile(self, tiling);
+    blocks.log2_tile = blocks.stages = tiling->log2_most - tiling->log2_apart;
+    blocks.log2_apart = tiling->log2_apart;
+    columns.log2_tile = log2_columns_tile(self, tiling, transform->n);
     columns.stages = tiling->stages;
     columns.is_columns = true;
     columns.perm = NULL;
+    columns.log2_low = 0;
     blocks.scale = false;
     struct pass *before = transform->inverse ? &blocks : &columns;
     struct pass *after = transform->inverse ? &columns : &blocks;
@@ -209,6 +259,12 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
                          .scale = transform.inverse};
     TRY(launcher_buffer(self, out->storage, &whole.out, error));
     TRY(launcher_buffer(self, in->storage, &whole.in, error));
+    if (transform.n >= self->device->tuning.transform_products) {
+        /* The twiddles of the last stages are numbers from n / radix on. */
+        uint32_t radix = log2_radix(self->device, transform.n), half = log2_n / 2;
+        whole.log2_low = half < log2_n - radix ? half : log2_n - radix;
+        TRY(derive_twiddle_products(self, step, 2, 1, whole.log2_low, &whole.high, error));
+    }
     bool permutes = step->in[3] != NULL;
     if (tiling.stages == 0) {
         whole.perm = permutes ? transform.perm : NULL;
