@@ -14,45 +14,24 @@ static inline bool are_all(long8 comparison)
     return as_ulong(convert_char8(comparison)) == ~(ulong)0;
 }
 
-/* A modulus with its double, for all lanes. */
-struct lane_modulus {
-    ulong8 q, twice;
-};
-
-/* The product of the lower halves of each lane. */
-static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
-{
-    return (a & 0xffffffffUL) * (b & 0xffffffffUL);
-}
-
 /*
- * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
- * The high word of x*quotient is taken without the product of the two lower halves and without
- * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
- * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
+ * How 64 bits are multiplied, and what else depends on it: by -D MULTIPLY, one of those that
+ * geometry.h lists. Where it is not given, devices multiply and convert vectors of 64 bits.
  */
-static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct lane_modulus m)
-{
-    ulong8 x_high = as_ulong8(as_uint16(x).s1133557799bbddff), quotient_high = quotient >> 32;
-    ulong8 high = multiply_halves(x_high, quotient_high) +
-                  ((multiply_halves(x, quotient_high) >> 32) +
-                   (multiply_halves(x_high, quotient) >> 32));
-    ulong8 rest = x * factor - high * m.q;
-    return min(rest, rest - m.twice);
-}
+#ifndef MULTIPLY
+#define MULTIPLY MULTIPLY_DOUBLES
+#endif
 
-/* [0, 4q) to [0, 2q), and 4q to 2q */
-static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
-{
-    return min(x, x - m.twice);
-}
+/* Those of each lane, twice. */
+#define UPPER_HALVES_8(x) as_ulong8(as_uint16(x).s1133557799bbddff)
+#define UPPER_HALVES_4(x) as_ulong4(as_uint8(x).s11335577)
+#define UPPER_HALVES_2(x) as_ulong2(as_uint4(x).s1133)
 
-/* [0, 4q) to [0, q) */
-static inline ulong8 reduce_lazy(ulong8 x, struct lane_modulus m)
-{
-    x = halve_range(x, m);
-    return min(x, x - m.q);
-}
+#define LAZY(name) name
+#define LAZY_LANES 8
+#include "lazy.cl"
+#undef LAZY
+#undef LAZY_LANES
 
 /* The high word of a*b, exactly. */
 static inline ulong8 multiply_high(ulong8 a, ulong8 b)

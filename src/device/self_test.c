@@ -493,6 +493,7 @@ enum self_test_outcome self_test_read_kept(const struct device_info *info,
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
+    info->vector_width = LANES;
     if (!read_kept(info, line) || strncmp(line, PASSED, strlen(PASSED)) != 0)
         return;
     const char *loops = strstr(line, LOOPS);

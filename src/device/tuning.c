@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cl/base/base.h"
 #include "core/numbers.h"
 #include "device/device.h"
 
@@ -42,6 +43,13 @@ const char *tunable_name(enum tunable tunable)
 #undef TUNABLE
     };
     return names[tunable];
+}
+
+static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
+
+const char *multiply_name(enum multiply multiply)
+{
+    return multiply_names[multiply];
 }
 
 const char *kernel_family_name(enum kernel_family family)
@@ -121,6 +129,8 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .transform_radix = TRANSFORM_RADIX,
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
+                                       .multiply = info->multiply,
+                                       .vector_width = info->vector_width,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
@@ -137,6 +147,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_tile = TRANSFORM_TILE,
                                    .transform_radix = TRANSFORM_RADIX,
                                    .launches_at_once = 1,
+                                   .vector_width = LANES,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;
@@ -166,6 +177,16 @@ static bool parse_variant(const char *text, size_t length, enum kernel_variant *
     for (int v = 0; v < VARIANT_COUNT; v++)
         if (is_name(text, length, variant_names[v])) {
             *variant = (enum kernel_variant)v;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
+{
+    for (uint32_t i = 0; i < MULTIPLY_COUNT; i++)
+        if (is_name(text, length, multiply_names[i])) {
+            *multiply = i;
             return true;
         }
     return false;
@@ -202,6 +223,8 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     size_t name_length = (size_t)(equals - item);
     const char *value = equals + 1;
     size_t value_length = length - name_length - 1;
+    if (is_name(item, name_length, tunable_name(TUNABLE_multiply)))
+        return parse_multiply(value, value_length, &tuning->multiply);
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
             return parse_tunable(&tunables[i], value, value_length);
@@ -242,8 +265,12 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
     };
     int used = 0;
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
-                         i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
+        used +=
+            i == TUNABLE_multiply
+                ? snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                           tunable_name(TUNABLE_multiply), multiply_names[values[i]])
+                : snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
+                           i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);
