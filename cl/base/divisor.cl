@@ -11,10 +11,6 @@
  * Else they are estimated by integers, as by P. Barrett, 1986: of x < 2^126 / 2^shift the quotient
  * is (x << shift) / 2^62 times r / 2^65, r = floor((2^127 - 1) / (q << shift)).
  */
-#if MULTIPLY == MULTIPLY_DOUBLES && !defined cl_khr_fp64
-#error "quotients need doubles"
-#endif
-
 /* Eight moduli. */
 struct lane_divisor {
     ulong8 q;

@@ -14,24 +14,68 @@ static inline bool are_all(long8 comparison)
     return as_ulong(convert_char8(comparison)) == ~(ulong)0;
 }
 
-/*
- * How 64 bits are multiplied, and what else depends on it: by -D MULTIPLY, one of those that
- * geometry.h lists. Where it is not given, devices multiply and convert vectors of 64 bits.
- */
+/* -D MULTIPLY: how 64 bits are multiplied, one of the ways that geometry.h lists. A device that is
+ * given none multiplies, compares and converts vectors of 64 bits in few instructions. */
 #ifndef MULTIPLY
 #define MULTIPLY MULTIPLY_DOUBLES
 #endif
 
-/* Those of each lane, twice. */
-#define UPPER_HALVES_8(x) as_ulong8(as_uint16(x).s1133557799bbddff)
-#define UPPER_HALVES_4(x) as_ulong4(as_uint8(x).s11335577)
-#define UPPER_HALVES_2(x) as_ulong2(as_uint4(x).s1133)
+/* x - y where that is not below 0, else x; x - y in [-2^63, 2^63), so that its sign tells. */
+static inline ulong8 subtract_once(ulong8 x, ulong8 y)
+{
+    ulong8 rest = x - y;
+#if MULTIPLY == MULTIPLY_DOUBLES
+    return min(x, rest);
+#else
+    return select(rest, x, as_ulong8(as_long8(rest) < 0));
+#endif
+}
 
-#define LAZY(name) name
-#define LAZY_LANES 8
-#include "lazy.cl"
-#undef LAZY
-#undef LAZY_LANES
+/* A modulus with its double, for all lanes. */
+struct lane_modulus {
+    ulong8 q, twice;
+};
+
+/* The product of the lower halves of each lane. */
+static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
+{
+    return (a & 0xffffffffUL) * (b & 0xffffffffUL);
+}
+
+/*
+ * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.
+ * The high word of x*quotient is taken without the product of the two lower halves and without
+ * the carry of the two middle products: it is at most 2 too small, on top of the 1 that it may be
+ * too small exactly. So x*w - high*q is in [0, 4q), and one conditional subtraction is enough.
+ */
+static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, struct lane_modulus m)
+{
+    ulong8 x_high = as_ulong8(as_uint16(x).s1133557799bbddff), quotient_high = quotient >> 32;
+    ulong8 high = multiply_halves(x_high, quotient_high) +
+                  ((multiply_halves(x, quotient_high) >> 32) +
+                   (multiply_halves(x_high, quotient) >> 32));
+#if MULTIPLY == MULTIPLY_DOUBLES
+    ulong8 rest = x * factor - high * m.q;
+#else /* no products of 64 bits: all that is multiplied by 2^32 is added up before */
+    ulong8 lower = multiply_halves(x, factor) - multiply_halves(high, m.q);
+    ulong8 upper = multiply_halves(x_high, factor) + multiply_halves(x, factor >> 32) -
+                   multiply_halves(high >> 32, m.q) - multiply_halves(high, m.q >> 32);
+    ulong8 rest = lower + (upper << 32);
+#endif
+    return subtract_once(rest, m.twice);
+}
+
+/* [0, 4q) to [0, 2q), and 4q to 2q */
+static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
+{
+    return subtract_once(x, m.twice);
+}
+
+/* [0, 4q) to [0, q) */
+static inline ulong8 reduce_lazy(ulong8 x, struct lane_modulus m)
+{
+    return subtract_once(halve_range(x, m), m.q);
+}
 
 /* The high word of a*b, exactly. */
 static inline ulong8 multiply_high(ulong8 a, ulong8 b)

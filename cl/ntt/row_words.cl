@@ -1,6 +1,4 @@
 /*
- * -D VECTOR_WIDTH: words of 64 bits in a vector, 8, 4 or 2, of which 8 is the default.
- *
  * The arithmetic of rows.cl: a row's residues are words of WORD_BITS, and WIDTH of them make a
  * vector. Residues are lazy, with a bound that leaves a word room for twice as much: 2q for
  * q < 2^62 in words of 64 bits, q for q < 2^31 in words of 32.
@@ -9,29 +7,21 @@
 
 #include "transpose.cl"
 
-#ifndef VECTOR_WIDTH
-#define VECTOR_WIDTH 8
-#endif
-
 #if WORD_BITS == 64
 
-#define LAZY(name) JOIN(words_, name)
-#define LAZY_LANES VECTOR_WIDTH
-#include "../base/lazy.cl"
-
 typedef ulong word;
-typedef JOIN(ulong, VECTOR_WIDTH) words;
-enum { WIDTH = VECTOR_WIDTH, MODULUS_BITS = 62 };
+typedef ulong8 words;
+enum { WIDTH = 8, MODULUS_BITS = 62 };
 
-#define word_modulus words_lane_modulus
+#define word_modulus lane_modulus
 #define BOUND twice
-#define multiply_words words_multiply_lazy
-#define subtract_words words_subtract_once
+#define multiply_words multiply_lazy
+#define subtract_words subtract_once
 
 /* [0, 2 BOUND] to [0, q] */
 static inline words reduce_words(words x, struct word_modulus m)
 {
-    return words_reduce_lazy(x, m);
+    return reduce_lazy(x, m);
 }
 
 static inline struct word_modulus make_word_modulus(ulong q)
@@ -46,29 +36,7 @@ static inline word word_quotient(ulong quotient)
     return quotient;
 }
 
-/* a[i].lane[j] ↔ a[j].lane[i] */
-#if VECTOR_WIDTH == 8
 #define transpose_words transpose_8
-#elif VECTOR_WIDTH == 4
-static inline void transpose_words(words *a)
-{
-    words even = (words)(a[0].s0, a[1].s0, a[0].s2, a[1].s2);
-    words odd = (words)(a[0].s1, a[1].s1, a[0].s3, a[1].s3);
-    words even_2 = (words)(a[2].s0, a[3].s0, a[2].s2, a[3].s2);
-    words odd_2 = (words)(a[2].s1, a[3].s1, a[2].s3, a[3].s3);
-    a[0] = (words)(even.lo, even_2.lo);
-    a[1] = (words)(odd.lo, odd_2.lo);
-    a[2] = (words)(even.hi, even_2.hi);
-    a[3] = (words)(odd.hi, odd_2.hi);
-}
-#else
-static inline void transpose_words(words *a)
-{
-    words even = (words)(a[0].s0, a[1].s0), odd = (words)(a[0].s1, a[1].s1);
-    a[0] = even;
-    a[1] = odd;
-}
-#endif
 
 #elif WORD_BITS == 32
 

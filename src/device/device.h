@@ -45,7 +45,6 @@ struct device_info {
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
     uint32_t multiply; /* enum multiply: which way is the fastest, as the self-test has measured */
-    uint32_t vector_width; /* words of 64 bits in a vector of transforms; of that too */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
     char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below

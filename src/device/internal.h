@@ -32,6 +32,13 @@ MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
 /* Notes what the self-test has found, and shapes kernels for it. */
 MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
                                                    uint64_t loop_limit, bool launches_overlap,
+                                                   uint32_t multiply, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- multiply.c */
+
+/* Measures which enum multiply is the fastest, of those whose products are right. Takes some
+ * milliseconds, and a compilation. */
+MUST_CHECK enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
                                                    struct healcl_error *error);
 
 /* ---------------------------------------------------------------- buffer.c */

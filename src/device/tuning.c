@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cl/base/base.h"
 #include "core/numbers.h"
 #include "device/device.h"
 
@@ -130,7 +129,6 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .launches_at_once =
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .multiply = info->multiply,
-                                       .vector_width = info->vector_width,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
@@ -147,7 +145,6 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .transform_tile = TRANSFORM_TILE,
                                    .transform_radix = TRANSFORM_RADIX,
                                    .launches_at_once = 1,
-                                   .vector_width = LANES,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
     (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
     return tuning;
@@ -265,12 +262,11 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
     };
     int used = 0;
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        used +=
-            i == TUNABLE_multiply
-                ? snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
-                           tunable_name(TUNABLE_multiply), multiply_names[values[i]])
-                : snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
-                           i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
+        used += i == TUNABLE_multiply
+                    ? snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                               tunable_name(TUNABLE_multiply), multiply_names[values[i]])
+                    : snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
+                               i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);

@@ -214,7 +214,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
 {
     struct derived_key key =
         twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
-    key.size = word_bits * self->device->tuning.vector_width;
+    key.size = word_bits;
     if (derived_find(self, step->in[i], &key, table))
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];

@@ -46,11 +46,9 @@ void job_define_type(struct job *job, const char *name, enum dtype dtype)
 
 void job_define_vectors(struct job *job)
 {
-    const struct device_tuning *tuning = &job->launcher->device->tuning;
-    if (tuning->multiply != MULTIPLY_BY_DOUBLES)
-        job_define_number(job, "MULTIPLY", tuning->multiply);
-    if (tuning->vector_width != LANES && strcmp(job->launch.program, "ntt/rows") == 0)
-        job_define_number(job, "VECTOR_WIDTH", tuning->vector_width);
+    uint32_t multiply = job->launcher->device->tuning.multiply;
+    if (multiply != MULTIPLY_BY_DOUBLES)
+        job_define_number(job, "MULTIPLY", multiply);
 }
 
 static struct launch_argument *add_argument(struct job *job)
