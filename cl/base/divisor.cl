@@ -40,6 +40,16 @@ static inline struct lane_divisor make_divisor(struct modulus m)
     return p;
 }
 
+/* All lanes of a and b are in [0, q): most are, as results of other operations. */
+static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
+{
+#if MULTIPLY == MULTIPLY_DOUBLES
+    return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
+#else /* comparisons with sign are all that such devices have */
+    return are_all((as_long8((as_ulong8(a) - p.q) & (as_ulong8(b) - p.q)) & ~(a | b)) < 0);
+#endif
+}
+
 #ifdef cl_khr_fp64
 
 /* x less a multiple of q, in [0, q + 2^16); x in [0, 2^64) */

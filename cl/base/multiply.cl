@@ -1,14 +1,16 @@
 /*
  * Each way to multiply residues, for the host to measure (src/device/multiply.c).
  */
+#define MULTIPLY MULTIPLY_HALVES /* what is not said below is as there */
 #include "lanes.cl"
 #include "divisor.cl"
 
-#define WAY(number, multiply)                           \
-    case number:                                        \
-        for (uint round = 0; round < rounds; round++)   \
-            for (uint i = 0; i < MULTIPLY_VECTORS; i++) \
-                x[i] = multiply(x[i], y[i], p);         \
+#define WAY(number, multiply)                                            \
+    case number:                                                         \
+        for (uint round = 0; round < rounds; round++)                    \
+            for (uint i = 0; i < MULTIPLY_VECTORS; i++)                  \
+                if (are_residues(as_long8(x[i]), as_long8(y[i]), p))     \
+                    x[i] = multiply(x[i], y[i], p);                      \
         break
 
 /* x = x * y mod m, in rounds; x and y in [0, m), m < 2^62. A way that is not there leaves x. */

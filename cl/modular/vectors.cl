@@ -33,16 +33,6 @@ static inline long8 lane_sign(ulong8 rest, long8 negative)
     return (as_long8(rest) ^ negative) - negative;
 }
 
-/* All lanes of a and b are in [0, q): most are, as results of other operations. */
-static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
-{
-#if MULTIPLY == MULTIPLY_DOUBLES
-    return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
-#else /* comparisons with sign are all that such devices have */
-    return are_all((as_long8((as_ulong8(a) - p.q) & (as_ulong8(b) - p.q)) & ~(a | b)) < 0);
-#endif
-}
-
 static inline long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
 {
     if (are_residues(a, b, p))
