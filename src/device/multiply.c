@@ -117,12 +117,17 @@ enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *
                                         struct healcl_error *error)
 {
     struct probe probe;
-    enum healcl_status status = prepare(device, &probe, error);
-    *fastest = MULTIPLY_BY_DOUBLES;
+    struct healcl_error problem = {.status = HEALCL_OK};
+    enum healcl_status status = prepare(device, &probe, &problem);
+    *fastest = device->info.double_width > 0 ? MULTIPLY_BY_DOUBLES : MULTIPLY_BY_HALVES;
     if (status == HEALCL_OK)
-        status = measure(device, &probe, fastest, error);
+        status = measure(device, &probe, fastest, &problem);
     device_buffer_release(device, &probe.x);
     device_buffer_release(device, &probe.y);
     device_buffer_release(device, &probe.modulus);
-    return status;
+    if (status == HEALCL_DEVICE || status == HEALCL_OK)
+        healcl_error_clear(&problem);
+    else if (error)
+        *error = problem;
+    return status == HEALCL_DEVICE ? HEALCL_OK : status;
 }
