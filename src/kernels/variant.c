@@ -144,7 +144,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
                              const struct variant *variant, int inputs, struct healcl_error *error)
 {
     job_init(job, launcher, step, variant->program, variant->kernel);
-    if (variant->shape == VARIANT_VECTORS)
+    if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
