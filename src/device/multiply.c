@@ -17,8 +17,8 @@ enum {
 /* A prime of 62 bits. */
 static const uint64_t q = 4611686018427322369;
 
-/* A way that is slower than this, in per cent of the first one's time, is not worth another
- * program: that has been measured most. */
+/* Per cent of the time of a way named before that another one may take, to be chosen instead: what
+ * less than that saves may be chance. */
 enum { WORTH = 90 };
 
 struct probe {
@@ -91,22 +91,24 @@ MUST_CHECK static enum healcl_status measure(struct healcl_device *device, struc
 {
     uint64_t best[MULTIPLY_COUNT], spent = 0;
     bool right[MULTIPLY_COUNT];
-    for (probe->way = 0; probe->way < MULTIPLY_COUNT; probe->way++) {
-        best[probe->way] = UINT64_MAX;
-        TRY(try_way(device, probe, &right[probe->way], error));
+    for (uint32_t way = 0; way < MULTIPLY_COUNT; way++) {
+        best[way] = UINT64_MAX;
+        probe->way = way;
+        TRY(try_way(device, probe, &right[way], error));
     }
     probe->way = MULTIPLY_BY_HALVES;
     while (spent < SAMPLE_NS && probe->rounds < ROUNDS_MOST) {
         probe->rounds *= 2;
         TRY(time_way(device, probe, &spent, error));
     }
-    for (int sample = 0; sample < SAMPLES; sample++)
-        for (probe->way = 0; probe->way < MULTIPLY_COUNT; probe->way++) {
-            if (!right[probe->way])
-                continue;
-            TRY(time_way(device, probe, &spent, error));
-            best[probe->way] = spent < best[probe->way] ? spent : best[probe->way];
-        }
+    for (uint32_t i = 0; i < SAMPLES * MULTIPLY_COUNT; i++) {
+        uint32_t way = i % MULTIPLY_COUNT;
+        probe->way = way;
+        if (!right[way])
+            continue;
+        TRY(time_way(device, probe, &spent, error));
+        best[way] = spent < best[way] ? spent : best[way];
+    }
     for (uint32_t way = 0; way < MULTIPLY_COUNT; way++)
         if (best[way] / WORTH < best[*fastest] / 100)
             *fastest = way;
@@ -125,9 +127,9 @@ enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *
     device_buffer_release(device, &probe.x);
     device_buffer_release(device, &probe.y);
     device_buffer_release(device, &probe.modulus);
-    if (status == HEALCL_DEVICE || status == HEALCL_OK)
-        healcl_error_clear(&problem);
-    else if (error)
+    if (status != HEALCL_OK && status != HEALCL_DEVICE && error)
         *error = problem;
+    else
+        healcl_error_clear(&problem);
     return status == HEALCL_DEVICE ? HEALCL_OK : status;
 }
