@@ -1,41 +1,61 @@
 /*
- * Vectors of eight residues modulo q, for any q in [1, 2^63), on devices with wide vectors and
- * doubles. After lanes.cl.
+ * Vectors of eight residues modulo q, for any q in [1, 2^63), on devices with wide vectors. After
+ * lanes.cl.
  *
- * Quotients are estimated in doubles from the inverse of q, which is too small by a part between
- * 2^-50 and 2^-49 of it. That is more than what the up to five roundings behind an estimate, of a
- * part of at most 2^-53 each, can add; so an estimate is never above the quotient x/q, and below it
- * by less than x/q * 2^-48. Cut to an integer it leaves a rest in [0, q + x * 2^-48). An operation
- * that is fused with the next one only leaves roundings out.
+ * With doubles, quotients are estimated in them from the inverse of q, which is too small by a part
+ * between 2^-50 and 2^-49 of it. That is more than what the up to five roundings behind an
+ * estimate, of a part of at most 2^-53 each, can add; so an estimate is never above the quotient
+ * x/q, and below it by less than x/q * 2^-48. Cut to an integer it leaves a rest in
+ * [0, q + x * 2^-48). An operation that is fused with the next one only leaves roundings out.
+ *
+ * Else they are estimated by integers, as by P. Barrett, 1986: of x < 2^126 / 2^shift the quotient
+ * is (x << shift) / 2^62 times r / 2^65, r = floor((2^127 - 1) / (q << shift)).
  */
-#ifndef cl_khr_fp64
-#error "quotients need doubles"
-#endif
-
 /* Eight moduli. */
 struct lane_divisor {
     ulong8 q;
-    double8 inverse; /* 1/q, less a part between 2^-50 and 2^-49 of it */
+    ulong8 inverse; /* bits of a double: 1/q, less a part between 2^-50 and 2^-49 of it */
+    ulong8 reciprocal, shift; /* those of struct modulus */
 };
 
 /* 1/q as in struct lane_divisor: the two roundings before the last one, and that, are of a part of
- * 2^-53 at most each, beside the 12 * 2^-53 that are taken off. */
-static inline double make_inverse(ulong q)
+ * 2^-53 at most each, beside the 12 * 2^-53 that are taken off. 0 on devices without doubles. */
+static inline ulong make_inverse(ulong q)
 {
-    return 1.0 / (double)q * (1 - INVERSE_MARGIN);
+#ifdef cl_khr_fp64
+    return as_ulong(1.0 / (double)q * (1 - INVERSE_MARGIN));
+#else
+    return 0;
+#endif
 }
+
+/* The same modulus in all lanes. */
+static inline struct lane_divisor make_divisor(struct modulus m)
+{
+    struct lane_divisor p;
+    p.q = m.value;
+    p.inverse = make_inverse(m.value);
+    p.reciprocal = m.reciprocal;
+    p.shift = m.shift;
+    return p;
+}
+
+/* All lanes of a and b are in [0, q): most are, as results of other operations. */
+static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
+{
+#if MULTIPLY == MULTIPLY_DOUBLES
+    return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
+#else /* comparisons with sign are all that such devices have */
+    return are_all((as_long8((as_ulong8(a) - p.q) & (as_ulong8(b) - p.q)) & ~(a | b)) < 0);
+#endif
+}
+
+#ifdef cl_khr_fp64
 
 /* x less a multiple of q, in [0, q + 2^16); x in [0, 2^64) */
-static inline ulong8 lane_shrink(ulong8 x, struct lane_divisor p)
+static inline ulong8 shrink_by_doubles(ulong8 x, struct lane_divisor p)
 {
-    return x - convert_ulong8(convert_double8(x) * p.inverse) * p.q;
-}
-
-/* x mod q in [0, q); x in [0, 2^64). What is shrunk twice is below q + (q + 2^16) * 2^-48. */
-static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
-{
-    x = lane_shrink(lane_shrink(x, p), p);
-    return min(x, x - p.q);
+    return x - convert_ulong8(convert_double8(x) * as_double8(p.inverse)) * p.q;
 }
 
 /*
@@ -44,14 +64,14 @@ static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
  * the rest is below q + q/2 + 1; the second one is below (2 + 2^16/q) * 2^31 + 1, and that rest is
  * below 2q. Both rests are below 2^64.
  */
-static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
+static inline ulong8 multiply_by_doubles(ulong8 a, ulong8 b, struct lane_divisor p)
 {
     ulong8 high = b >> 31, low = b & 0x7fffffff;
-    double8 part = convert_double8(a) * p.inverse;
+    double8 inverse = as_double8(p.inverse), part = convert_double8(a) * inverse;
     ulong8 rest = a * high - convert_ulong8(part * convert_double8(high)) * p.q;
-    double8 quotient = convert_double8(rest) * (p.inverse * 0x1p31) + part * convert_double8(low);
+    double8 quotient = convert_double8(rest) * (inverse * 0x1p31) + part * convert_double8(low);
     rest = (rest << 31) + a * low - convert_ulong8(quotient) * p.q;
-    return min(rest, rest - p.q);
+    return subtract_once(rest, p.q);
 }
 
 /*
@@ -59,9 +79,140 @@ static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
  * word in [0, 2^63]. The quotient is below 2^63 + 2^50, and so leaves a rest below
  * q + (2^32 * (q + q/2^8 + 2^17) + 2^63) * 2^-48.
  */
-static inline ulong8 lane_append(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
+static inline ulong8 append_by_doubles(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
 {
-    double8 quotient = convert_double8(x) * (p.inverse * (double)(1UL << shift)) +
-                       convert_double8(word) * p.inverse;
+    double8 inverse = as_double8(p.inverse);
+    double8 quotient = convert_double8(x) * (inverse * (double)(1UL << shift)) +
+                       convert_double8(word) * inverse;
     return (x << shift) + word - convert_ulong8(quotient) * p.q;
 }
+
+#endif
+
+/* r as above */
+static inline ulong8 lane_reciprocal(struct lane_divisor p)
+{
+    return p.reciprocal >> 1 | (ulong)1 << 63;
+}
+
+/* x mod q in [0, q); x in [0, 2^64). The high word is less than 2 too small, so that the quotient
+ * is less than 2 too small where it is not shifted, and else less than 1 + 1/2. */
+static inline ulong8 reduce_by_integers(ulong8 x, struct lane_divisor p)
+{
+    ulong8 quotient = multiply_high(x, lane_reciprocal(p)) >> (63 - p.shift);
+    return subtract_once(x - quotient * p.q, p.q);
+}
+
+/* The upper 64 bits of x << count, x = high * 2^64 + low, where count is in [1, 63]; for count of
+ * 64 and 65, which moduli below 4 have, high is 0, and low has less than 32 bits. */
+#define SHIFT_LEFT(high, low, count) ((high) << ((count)&63) | (low) >> ((64 - (count)) & 63))
+
+/*
+ * a*b mod q in [0, q); a and b in [0, q), or their product below 2^126 / 2^shift; q < 2^62. What
+ * the quotient is too small by: that product's bits below 2^62 are worth less than 1/2 of it; the
+ * reciprocal takes less than 1/2; its product, of three of four products of halves, less than 3/2;
+ * the last bit 1/2. So the rest is below 3q < 2^64.
+ */
+static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor p)
+{
+    const ulong8 mask = 0xffffffffUL;
+    ulong8 a_high = a >> 32, b_high = b >> 32, r = lane_reciprocal(p), r_high = r >> 32;
+    ulong8 lower = multiply_halves(a, b), cross = multiply_halves(a, b_high);
+    ulong8 middle = (lower >> 32) + (cross & mask) + multiply_halves(a_high, b);
+    ulong8 high = multiply_halves(a_high, b_high) + (cross >> 32) + (middle >> 32);
+    ulong8 low = middle << 32 | (lower & mask);
+    ulong8 x = SHIFT_LEFT(high, low, p.shift + 2), x_high = x >> 32;
+    ulong8 quotient = multiply_halves(x_high, r_high) + (multiply_halves(x, r_high) >> 32) +
+                      (multiply_halves(x_high, r) >> 32);
+    ulong8 rest = subtract_once(low - (quotient >> 1) * p.q, p.q << 1);
+    return subtract_once(rest, p.q);
+}
+
+/* f of each lane of a and b, and of the divisor. */
+#define LANE(f, i) f(a.i, b.i, p.q.i, p.reciprocal.i, p.shift.i)
+#ifdef __OPENCL_C_VERSION__
+#define EACH_LANE(f)                                                                      \
+    ((ulong8)(LANE(f, s0), LANE(f, s1), LANE(f, s2), LANE(f, s3), LANE(f, s4), LANE(f, s5), \
+              LANE(f, s6), LANE(f, s7)))
+#else /* the tests' C compiler has vectors of one lane only */
+#define EACH_LANE(f) f(a, b, p.q, p.reciprocal, p.shift)
+#endif
+
+/* The same by exact high words, lane by lane. Each of three cuts is worth less than 1. */
+#define MULTIPLY_BY(way, HIGH_WORD)                                                              \
+    static inline ulong multiply_lane_by_##way(ulong a, ulong b, ulong q, ulong reciprocal,      \
+                                               ulong shift)                                      \
+    {                                                                                            \
+        ulong low = a * b, x = SHIFT_LEFT(HIGH_WORD(a, b), low, shift + 1);                      \
+        ulong rest = low - HIGH_WORD(x, reciprocal >> 1 | (ulong)1 << 63) * q;                   \
+        rest = min(rest, rest - 2 * q);                                                          \
+        return min(rest, rest - q);                                                              \
+    }                                                                                            \
+    static inline ulong8 multiply_by_##way(ulong8 a, ulong8 b, struct lane_divisor p)            \
+    {                                                                                            \
+        return EACH_LANE(multiply_lane_by_##way);                                                \
+    }
+
+MULTIPLY_BY(mul_hi, mul_hi)
+
+#ifdef __SIZEOF_INT128__
+#define HIGH_WORD_128(a, b) ((ulong)((unsigned __int128)(a) * (b) >> 64))
+MULTIPLY_BY(int128, HIGH_WORD_128)
+#endif
+
+static inline ulong multiply_lane_exactly(ulong a, ulong b, ulong q, ulong reciprocal, ulong shift)
+{
+    struct modulus m;
+    m.value = q;
+    m.normalized = q << shift;
+    m.reciprocal = reciprocal;
+    m.shift = shift;
+    return multiply_mod(a, b, m);
+}
+
+/* a*b mod q in [0, q); a in [0, q), any b */
+NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor p)
+{
+    return EACH_LANE(multiply_lane_exactly);
+}
+
+#if MULTIPLY == MULTIPLY_DOUBLES
+#define lane_shrink shrink_by_doubles
+#define lane_multiply multiply_by_doubles
+#define lane_append append_by_doubles
+
+/* What lane_multiply takes of any b in [0, 2^63]. */
+#define lane_factor(b, p) (b)
+
+/* x mod q in [0, q); x in [0, 2^64). What is shrunk twice is below q + (q + 2^16) * 2^-48. */
+static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
+{
+    return subtract_once(lane_shrink(lane_shrink(x, p), p), p.q);
+}
+
+#else
+#if MULTIPLY == MULTIPLY_HALVES
+#define MULTIPLY_LANES multiply_by_halves
+#elif MULTIPLY == MULTIPLY_INT128 && defined __SIZEOF_INT128__
+#define MULTIPLY_LANES multiply_by_int128
+#else
+#define MULTIPLY_LANES multiply_by_mul_hi
+#endif
+
+#define lane_shrink reduce_by_integers
+#define lane_reduce reduce_by_integers
+#define lane_factor reduce_by_integers
+
+/* As multiply_by_halves, for any q. */
+static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
+{
+    return are_all(p.q >> 62 == 0) ? MULTIPLY_LANES(a, b, p) : multiply_exactly(a, b, p);
+}
+
+/* x * 2^shift + word mod q in [0, q); shift <= 32, x in [0, q), word in [0, 2^64) */
+static inline ulong8 lane_append(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
+{
+    ulong8 sum = lane_multiply(x, (ulong8)(1UL << shift), p) + lane_reduce(word, p);
+    return subtract_once(sum, p.q);
+}
+#endif

@@ -11,6 +11,16 @@ enum { CACHE_LINE = 64 };
 /* Elements of a vector, in all kernels with explicit vectors. */
 enum { LANES = 8 };
 
+/* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
+ * numbers as in src/device/tuning.h. */
+#define MULTIPLY_DOUBLES 0
+#define MULTIPLY_HALVES 1
+#define MULTIPLY_MUL_HI 2
+#define MULTIPLY_INT128 3
+
+/* cl/base/multiply.cl: vectors that stay in the innermost cache. */
+enum { MULTIPLY_VECTORS = 64 };
+
 /* The part of 1/q by which inverses of moduli are too small: see cl/base/divisor.cl. */
 #define INVERSE_MARGIN 0x1.8p-50
 

@@ -14,6 +14,23 @@ static inline bool are_all(long8 comparison)
     return as_ulong(convert_char8(comparison)) == ~(ulong)0;
 }
 
+/* -D MULTIPLY: how 64 bits are multiplied, one of the ways that geometry.h lists. A device that is
+ * given none multiplies, compares and converts vectors of 64 bits in few instructions. */
+#ifndef MULTIPLY
+#define MULTIPLY MULTIPLY_DOUBLES
+#endif
+
+/* x - y where that is not below 0, else x; x - y in [-2^63, 2^63), so that its sign tells. */
+static inline ulong8 subtract_once(ulong8 x, ulong8 y)
+{
+    ulong8 rest = x - y;
+#if MULTIPLY == MULTIPLY_DOUBLES
+    return min(x, rest);
+#else
+    return select(rest, x, as_ulong8(as_long8(rest) < 0));
+#endif
+}
+
 /* A modulus with its double, for all lanes. */
 struct lane_modulus {
     ulong8 q, twice;
@@ -37,21 +54,27 @@ static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, str
     ulong8 high = multiply_halves(x_high, quotient_high) +
                   ((multiply_halves(x, quotient_high) >> 32) +
                    (multiply_halves(x_high, quotient) >> 32));
+#if MULTIPLY == MULTIPLY_DOUBLES
     ulong8 rest = x * factor - high * m.q;
-    return min(rest, rest - m.twice);
+#else /* no products of 64 bits: all that is multiplied by 2^32 is added up before */
+    ulong8 lower = multiply_halves(x, factor) - multiply_halves(high, m.q);
+    ulong8 upper = multiply_halves(x_high, factor) + multiply_halves(x, factor >> 32) -
+                   multiply_halves(high >> 32, m.q) - multiply_halves(high, m.q >> 32);
+    ulong8 rest = lower + (upper << 32);
+#endif
+    return subtract_once(rest, m.twice);
 }
 
 /* [0, 4q) to [0, 2q), and 4q to 2q */
 static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
 {
-    return min(x, x - m.twice);
+    return subtract_once(x, m.twice);
 }
 
 /* [0, 4q) to [0, q) */
 static inline ulong8 reduce_lazy(ulong8 x, struct lane_modulus m)
 {
-    x = halve_range(x, m);
-    return min(x, x - m.q);
+    return subtract_once(halve_range(x, m), m.q);
 }
 
 /* The high word of a*b, exactly. */

@@ -14,6 +14,10 @@ static inline long with_sign(ulong rest, bool negative)
 /* a*b, C remainder by p */
 static inline long compute_modmul(long a, long b, struct modulus p)
 {
+#ifndef AXES /* CPUs: most are residues, as branches there foresee */
+    if ((ulong)a < p.value && (ulong)b < p.value)
+        return (long)multiply_mod((ulong)a, (ulong)b, p);
+#endif
     ulong size_a = magnitude(a), size_b = magnitude(b), scaled, rest;
     divide_wide(size_a >> (64 - p.shift), size_a << p.shift, p, &scaled);
     divide_wide(mul_hi(scaled, size_b), scaled * size_b, p, &rest);

@@ -81,14 +81,18 @@ static inline struct lane_divisor group_divisor(global const struct modulus *q, 
                                                 ulong k)
 {
     struct lane_divisor p;
-    ulong values[LANES];
-    double inverses[LANES];
+    ulong words[4][LANES];
     for (ulong i = 0; i < LANES; i++) {
-        values[i] = q[(long)(i % k) * stride].value;
-        inverses[i] = make_inverse(values[i]);
+        struct modulus m = q[(long)(i % k) * stride];
+        words[0][i] = m.value;
+        words[1][i] = make_inverse(m.value);
+        words[2][i] = m.reciprocal;
+        words[3][i] = m.shift;
     }
-    p.q = vload8(0, values);
-    p.inverse = vload8(0, inverses);
+    p.q = vload8(0, words[0]);
+    p.inverse = vload8(0, words[1]);
+    p.reciprocal = vload8(0, words[2]);
+    p.shift = vload8(0, words[3]);
     return p;
 }
 

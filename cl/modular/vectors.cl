@@ -17,10 +17,13 @@ KERNEL lane_moduli(SPACE(space), global const struct modulus *table, ulong k, gl
     TAKE_SPACE(space);
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
         for (ulong i = 0; i < span.length; i++) {
-            ulong place = span.linear + i, q = table[place % k].value;
-            global ulong *lane = lanes + place / LANES * 2 * LANES + place % LANES;
-            lane[0] = q;
-            lane[LANES] = as_ulong(make_inverse(q));
+            ulong place = span.linear + i;
+            struct modulus m = table[place % k];
+            global ulong *lane = lanes + place / LANES * 4 * LANES + place % LANES;
+            lane[0] = m.value;
+            lane[LANES] = make_inverse(m.value);
+            lane[2 * LANES] = m.reciprocal;
+            lane[3 * LANES] = m.shift;
         }
 }
 
@@ -30,17 +33,12 @@ static inline long8 lane_sign(ulong8 rest, long8 negative)
     return (as_long8(rest) ^ negative) - negative;
 }
 
-/* All lanes of a and b are in [0, q): most are, as results of other operations. */
-static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
-{
-    return are_all(max(as_ulong8(a), as_ulong8(b)) < p.q);
-}
-
 static inline long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
 {
     if (are_residues(a, b, p))
         return as_long8(lane_multiply(as_ulong8(a), as_ulong8(b), p));
-    ulong8 rest = lane_multiply(lane_shrink(lane_magnitude(a), p), lane_magnitude(b), p);
+    ulong8 rest = lane_multiply(lane_shrink(lane_magnitude(a), p),
+                                lane_factor(lane_magnitude(b), p), p);
     return lane_sign(rest, (a ^ b) >> 63);
 }
 
@@ -48,14 +46,14 @@ static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
 {
     if (are_residues(a, b, p)) {
         ulong8 sum = as_ulong8(a) + as_ulong8(b);
-        return as_long8(min(sum, sum - p.q));
+        return as_long8(subtract_once(sum, p.q));
     }
     /* The floor remainder of the sum, and the sign of the exact sum, which may have 65 bits. */
     ulong8 rest_a = lane_reduce(lane_magnitude(a), p), rest_b = lane_reduce(lane_magnitude(b), p);
     rest_a = select(rest_a, p.q - rest_a, as_ulong8(a < 0));
     rest_b = select(rest_b, p.q - rest_b, as_ulong8(b < 0));
     ulong8 rest = rest_a + rest_b;
-    rest = min(rest, rest - p.q); /* in [0, q], and q only where both a and b are below 0 */
+    rest = subtract_once(rest, p.q); /* in [0, q], and q only where both a and b are below 0 */
     long8 negative = ((a >> 1) + (b >> 1) + (a & b & 1)) >> 63;
     return as_long8(rest) -
            as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));

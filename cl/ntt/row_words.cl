@@ -16,6 +16,7 @@ enum { WIDTH = 8, MODULUS_BITS = 62 };
 #define word_modulus lane_modulus
 #define BOUND twice
 #define multiply_words multiply_lazy
+#define subtract_words subtract_once
 
 /* [0, 2 BOUND] to [0, q] */
 static inline words reduce_words(words x, struct word_modulus m)
@@ -49,6 +50,7 @@ struct word_modulus {
 };
 
 #define BOUND q
+#define subtract_words(x, y) min(x, (x) - (y))
 
 /* x*w mod q in [0, q) for any x; w in [0, q) with its quotient, q < 2^31. */
 static inline words multiply_words(words x, words factor, words quotient, struct word_modulus m)
@@ -118,7 +120,7 @@ static inline void transpose_words(words *a)
 /* [0, 2 BOUND) to [0, BOUND), and 2 BOUND to BOUND */
 static inline words halve_words(words x, struct word_modulus m)
 {
-    return min(x, x - m.BOUND);
+    return subtract_words(x, m.BOUND);
 }
 
 /* (x, y) ← (x + y*w, x - y*w), all in [0, 2 BOUND) */

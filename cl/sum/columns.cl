@@ -49,10 +49,10 @@ static inline ulong8 lane_sum_reduce(const struct lane_sum *sum, struct lane_div
     ulong8 high = sum->high;
     if (!are_all(high < p.q)) {
         ulong8 rest = lane_reduce(lane_magnitude(as_long8(high)), p);
-        high = select(rest, p.q - rest, as_ulong8(as_long8(high) < 0)); /* in [0, q] */
+        high = subtract_once(select(rest, p.q - rest, as_ulong8(as_long8(high) < 0)), p.q);
     }
     ulong8 rest = lane_shrink(lane_append(high, 32, lane_sum_rest(sum), p), p);
-    return min(rest, rest - p.q);
+    return subtract_once(rest, p.q);
 }
 
 /* The sums of so many columns, of count rows that are stride ablock. */
@@ -182,7 +182,7 @@ static inline ulong8 lane_products_reduce(const struct lane_products *sums, ulon
     rest = lane_append(rest, HALF, sums->word[1], p);
     rest = lane_append(rest, HALF, sums->word[0] + x, p);
     rest = lane_shrink(rest, p);
-    return min(rest, rest - p.q);
+    return subtract_once(rest, p.q);
 }
 
 /* Axis n of out or b: element l lies at l * stride, or at perm[l] * stride. */
@@ -343,9 +343,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     block.b_stride = space.operand[2].stride[AXIS_TERMS];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[0]];
-        struct lane_divisor p;
-        p.q = modulus.value;
-        p.inverse = make_inverse(modulus.value);
+        struct lane_divisor p = make_divisor(modulus);
         block.first = span.index[1] * SUM_COLUMNS * LANES;
         block.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - block.first) / LANES);
         block.b = b + span.position[2];

@@ -37,10 +37,12 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
 /* ---------------------------------------------------------------- the environment */
 
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
-                                        bool launches_overlap, struct healcl_error *error)
+                                        bool launches_overlap, uint32_t multiply,
+                                        struct healcl_error *error)
 {
     device->info.loop_limit = loop_limit;
     device->info.launches_overlap = launches_overlap;
+    device->info.multiply = multiply;
     struct device_tuning tuning;
     TRY(tuning_of_device(&device->info, &tuning, error));
     return device_set_tuning(device, &tuning, error);

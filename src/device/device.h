@@ -43,6 +43,7 @@ struct device_info {
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
+    uint32_t multiply; /* enum multiply: which way is the fastest, as the self-test has measured */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
     char too_few_parameters[96]; /* with both numbers, where max_parameter_bytes is below

@@ -46,6 +46,14 @@ void context_leave(struct healcl_device *device);
 /* Notes what the self-test has found, and shapes kernels for it. */
 MUST_CHECK enum healcl_status device_note_findings(struct healcl_device *device,
                                                    uint64_t loop_limit, bool launches_overlap,
+                                                   uint32_t multiply, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- multiply.c */
+
+/* Measures which enum multiply is the fastest, of those whose products are right. Takes some
+ * milliseconds, and a compilation. A device that cannot do any of it has the first one that its
+ * types allow, and does not fail. Errors: HEALCL_REFUSED, HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
                                                    struct healcl_error *error);
 
 /* ---------------------------------------------------------------- buffer.c */

@@ -397,8 +397,10 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
         status = find_overlap(device, &test, &overlap, error);
     release_launch(device, &test);
     TRY(status);
-    uint32_t rounds = outputs->counters.rounds;
-    return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, error);
+    uint32_t rounds = outputs->counters.rounds, multiply = MULTIPLY_BY_DOUBLES;
+    if (rounds == ROUNDS && device->info.type & CL_DEVICE_TYPE_CPU)
+        TRY(device_find_multiply(device, &multiply, error));
+    return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, multiply, error);
 }
 
 enum healcl_status self_test_run(struct healcl_device *device, struct healcl_error *error)
@@ -430,9 +432,10 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 3"
+#define SELF_TEST_ABI "healcl self-test 4"
 
-extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[];
+extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
+    healcl_cl_base_multiply[];
 
 /* "selftest_<key>" */
 enum { NAME_SIZE = 10 + CACHE_KEY_SIZE };
@@ -444,9 +447,10 @@ static void name_of(const struct device_info *info, char name[NAME_SIZE])
     char key[CACHE_KEY_SIZE];
     char units[16];
     const char *layers = getenv("OPENCL_LAYERS");
-    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test, units};
+    const char *const texts[] = {healcl_cl_base_arithmetic_h, healcl_cl_base_self_test,
+                                 healcl_cl_base_multiply, units};
     snprintf(units, sizeof units, "%" PRIu32, info->compute_units);
-    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 3, texts, key);
+    cache_key(info, SELF_TEST_ABI, layers ? layers : "", 4, texts, key);
     snprintf(name, NAME_SIZE, "selftest_%s", key);
 }
 
@@ -459,9 +463,10 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
 #define PASSED "passed"
 
 #define OVERLAP ", launches overlap"
+#define MULTIPLIES ", multiplies by "
 #define LOOPS ", loops end after "
 
-/* A file of one line: "passed", "passed, launches overlap, loops end after 65535 rounds" or a part
+/* A file of one line: "passed", "passed, launches overlap, multiplies by halves" or a part
  * of that, or the message of the failure. */
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
@@ -490,8 +495,12 @@ void self_test_take_findings(struct device_info *info)
     char line[SELF_TEST_REASON_SIZE];
     if (!read_kept(info, line) || strncmp(line, PASSED, strlen(PASSED)) != 0)
         return;
-    const char *loops = strstr(line, LOOPS);
+    const char *loops = strstr(line, LOOPS), *multiplies = strstr(line, MULTIPLIES);
     info->launches_overlap = strstr(line, OVERLAP) != NULL;
+    info->multiply = MULTIPLY_BY_DOUBLES;
+    for (uint32_t way = 0; multiplies && way < MULTIPLY_COUNT; way++)
+        if (strstr(multiplies, multiply_name((enum multiply)way)))
+            info->multiply = way;
     if (!loops || sscanf(loops, LOOPS "%" SCNu64, &info->loop_limit) != 1)
         info->loop_limit = 0;
 }
@@ -512,9 +521,11 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     struct healcl_error failure = {.status = HEALCL_OK};
     enum healcl_status status = self_test_run(device, &failure);
     char line[96] = PASSED, loops[48] = "";
+    const char *way = multiply_name((enum multiply)device->info.multiply);
     if (device->info.loop_limit > 0)
         snprintf(loops, sizeof loops, LOOPS "%" PRIu64 " rounds", device->info.loop_limit);
-    snprintf(line, sizeof line, PASSED "%s%s", device->info.launches_overlap ? OVERLAP : "", loops);
+    snprintf(line, sizeof line, PASSED "%s" MULTIPLIES "%s%s",
+             device->info.launches_overlap ? OVERLAP : "", way, loops);
     if (status == HEALCL_OK)
         keep(device, line);
     else if (status == HEALCL_DEVICE)

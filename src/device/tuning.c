@@ -46,6 +46,13 @@ const char *tunable_name(enum tunable tunable)
     return names[tunable];
 }
 
+static const char *const multiply_names[MULTIPLY_COUNT] = {"doubles", "halves", "mul_hi", "int128"};
+
+const char *multiply_name(enum multiply multiply)
+{
+    return multiply_names[multiply];
+}
+
 const char *kernel_family_name(enum kernel_family family)
 {
     return families[family].name;
@@ -130,6 +137,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                            info->launches_overlap ? LAUNCHES_AT_ONCE_MAX : 1,
                                        .queues_overlap = queues_overlap,
                                        .staging_bytes = staging_bytes,
+                                       .multiply = info->multiply,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
             (void)prefer(&tuning, VARIANT_VECTORS);
@@ -183,6 +191,16 @@ static bool parse_variant(const char *text, size_t length, enum kernel_variant *
     return false;
 }
 
+static bool parse_multiply(const char *text, size_t length, uint32_t *multiply)
+{
+    for (uint32_t i = 0; i < MULTIPLY_COUNT; i++)
+        if (is_name(text, length, multiply_names[i])) {
+            *multiply = i;
+            return true;
+        }
+    return false;
+}
+
 struct number {
     uint32_t *value;
     uint64_t least, most;
@@ -214,6 +232,8 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
     size_t name_length = (size_t)(equals - item);
     const char *value = equals + 1;
     size_t value_length = length - name_length - 1;
+    if (is_name(item, name_length, tunable_name(TUNABLE_multiply)))
+        return parse_multiply(value, value_length, &tuning->multiply);
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (is_name(item, name_length, tunable_name((enum tunable)i)))
             return parse_tunable(&tunables[i], value, value_length);
@@ -254,8 +274,11 @@ void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZ
     };
     int used = 0;
     for (int i = 0; i < TUNABLE_COUNT; i++)
-        used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
-                         i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
+        used += i == TUNABLE_multiply
+                    ? snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
+                               tunable_name(TUNABLE_multiply), multiply_names[values[i]])
+                    : snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), "%s%s=%u",
+                               i > 0 ? "," : "", tunable_name((enum tunable)i), values[i]);
     for (int family = 0; family < FAMILY_COUNT; family++)
         used += snprintf(text + used, (size_t)(TUNING_TEXT_SIZE - used), ",%s=%s",
                          families[family].name, variant_names[tuning->variants[family]]);

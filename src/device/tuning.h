@@ -29,6 +29,18 @@ enum kernel_variant {
 
 enum { LAUNCHES_AT_ONCE_MAX = 16 };
 
+/* Ways to multiply 64 bits in vectors, as cl/base/geometry.h has them for cl/base/divisor.cl. */
+enum multiply {
+    MULTIPLY_BY_DOUBLES, /* quotients estimated in doubles */
+    MULTIPLY_BY_HALVES,  /* halves of 32 bits */
+    MULTIPLY_BY_MUL_HI,  /* lane by lane */
+    MULTIPLY_BY_INT128,  /* the same with integers of 128 bits, where the compiler has them */
+    MULTIPLY_COUNT
+};
+
+/* "doubles" ... */
+const char *multiply_name(enum multiply multiply);
+
 /* Numbers that shape kernels: tunables.def has their ranges. */
 enum tunable {
 #define TUNABLE(name, ...) TUNABLE_##name,

@@ -135,6 +135,7 @@ MUST_CHECK static enum healcl_status lane_moduli(struct launcher *self, const st
     TRY(derived_add(self, step->in[i], &key, moduli->period, sizeof(struct scalar_lanes),
                     &moduli->lanes, error));
     job_init(&job, self, step, "vectors", "lane_moduli");
+    job_define_vectors(&job);
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     space_init(&job.space, &vectors);
     job_add_space(&job);
@@ -243,6 +244,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     TRY(derived_add(self, step->in[i], &key, k * (int64_t)ntt_lane_twiddles((uint64_t)n),
                     word_bits / 8, table, error));
     job_init(&job, self, step, "ntt/rows", "lane_twiddles");
+    job_define_vectors(&job);
     job_define_number(&job, "WORD_BITS", word_bits);
     job_add_table(&job, twiddles);
     job_add_long(&job, n);

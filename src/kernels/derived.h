@@ -60,6 +60,7 @@ bool has_scalar_table(const struct step *step, int i, const struct healcl_device
 struct scalar_lanes {
     uint64_t q[LANES];
     double inverse[LANES];
+    uint64_t reciprocal[LANES], shift[LANES];
 };
 
 /* struct modulus and struct scalar_lanes of every scalar of the plan, at its place in the plan's

@@ -15,23 +15,32 @@ bool has_scalar_table(const struct step *step, int i, const struct healcl_device
 }
 
 /* As make_modulus in cl/base/arithmetic.h. value in [1, 2^63) */
-static void make_modulus(uint64_t value, void *entry)
+static struct modulus modulus_of(uint64_t value)
 {
     struct modulus modulus = {.value = value};
     while (value << modulus.shift >> 63 == 0)
         modulus.shift++;
     modulus.normalized = value << modulus.shift;
     modulus.reciprocal = (uint64_t)(~(uint128)0 / modulus.normalized); /* less 2^64 */
+    return modulus;
+}
+
+static void make_modulus(uint64_t value, void *entry)
+{
+    struct modulus modulus = modulus_of(value);
     memcpy(entry, &modulus, sizeof modulus);
 }
 
-/* As make_inverse in cl/base/divisor.cl. value in [1, 2^63) */
+/* As lane_moduli in cl/modular/vectors.cl. value in [1, 2^63) */
 static void make_lanes(uint64_t value, void *entry)
 {
     struct scalar_lanes lanes;
+    struct modulus modulus = modulus_of(value);
     for (int i = 0; i < LANES; i++) {
         lanes.q[i] = value;
         lanes.inverse[i] = 1.0 / (double)value * (1 - INVERSE_MARGIN);
+        lanes.reciprocal[i] = modulus.reciprocal;
+        lanes.shift[i] = modulus.shift;
     }
     memcpy(entry, &lanes, sizeof lanes);
 }

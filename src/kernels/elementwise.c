@@ -325,11 +325,11 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, OVER_ELEMENTS, "vectors",
-     NULL, "cl/modular/vectors.cl",
+    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
+     "cl/modular/vectors.cl",
      "rows of multiples of eight elements in order, moduli that repeat along them"},
-    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "vectors", NULL, "cl/modular/interleaved.cl",
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+     NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
     {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},

@@ -44,6 +44,13 @@ void job_define_type(struct job *job, const char *name, enum dtype dtype)
     job_define(job, name, opencl_type(dtype));
 }
 
+void job_define_vectors(struct job *job)
+{
+    uint32_t multiply = job->launcher->device->tuning.multiply;
+    if (multiply != MULTIPLY_BY_DOUBLES)
+        job_define_number(job, "MULTIPLY", multiply);
+}
+
 static struct launch_argument *add_argument(struct job *job)
 {
     return &job->launch.arguments[job->launch.argument_count++];

@@ -26,6 +26,9 @@ void job_define(struct job *job, const char *name, const char *value);
 void job_define_number(struct job *job, const char *name, uint32_t value);
 void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
+/* What the device's tuning says of vectors: "-D MULTIPLY=1". */
+void job_define_vectors(struct job *job);
+
 /* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
  * at the same time. */
 void job_add_space(struct job *job);

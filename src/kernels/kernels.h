@@ -36,6 +36,7 @@ const char *lacks_double_vectors(const struct step *step, const struct healcl_de
 enum {
     OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
     OVER_ANY_VIEW = OVER_ELEMENTS | 1 << TUNABLE_compiled_axes,
+    MULTIPLIED = OVER_ELEMENTS | 1 << TUNABLE_multiply,
     PAST_CACHES = OVER_ELEMENTS | 1 << TUNABLE_past_caches_bytes
 };
 

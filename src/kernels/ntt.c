@@ -98,6 +98,8 @@ void transform_begin(struct job *job, struct launcher *self, const struct transf
 {
     job_init(job, self, transform->step, transform->variant->program,
              transform->inverse ? inverse : forward);
+    if (transform->variant->tunables >> TUNABLE_multiply & 1)
+        job_define_vectors(job);
     job->space = step_space(transform->step, 1);
     job_add_space(job);
 }

@@ -210,12 +210,12 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, OVER_ELEMENTS, "vectors",
+    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, OVER_ELEMENTS, "vectors", "axis_modsum_rows",
+    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/rows.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, OVER_ELEMENTS,
-     "vectors", "axis_modsum_interleaved", "cl/modular/interleaved.cl",
+    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+     "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
     {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
      "cl/sum/general.cl", "anything"},
@@ -357,10 +357,10 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, OVER_ELEMENTS,
+    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
      "vectors", "modmul_axis_sum_vectors", "cl/sum/columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS, "vectors",
+    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "vectors",
      "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},

@@ -124,8 +124,9 @@ const char *lacks_vectors(const struct step *step, const struct healcl_device *d
 
 const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device)
 {
-    return device->info.double_width == 0 ? "the device has no doubles"
-                                          : lacks_vectors(step, device);
+    return device->info.double_width == 0 && device->tuning.multiply == MULTIPLY_BY_DOUBLES
+               ? "the device has no doubles"
+               : lacks_vectors(step, device);
 }
 
 struct space step_space(const struct step *step, int inputs)
@@ -143,6 +144,8 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
                              const struct variant *variant, int inputs, struct healcl_error *error)
 {
     job_init(job, launcher, step, variant->program, variant->kernel);
+    if (variant->tunables >> TUNABLE_multiply & 1)
+        job_define_vectors(job);
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));

@@ -40,7 +40,7 @@ static const struct tune_case {
 enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };
 
 static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
-                  LAUNCHES[] = "launches_at_once";
+                  LAUNCHES[] = "launches_at_once", MULTIPLY[] = "multiply";
 
 /* Whether a subject is a tunable of thin kernels. */
 static bool is_shape(const char *subject)
@@ -55,6 +55,8 @@ static bool decides(const char *subject, const struct tune_case *measured)
         return measured->family != FAMILY_transform;
     if (subject == LAUNCHES)
         return true;
+    if (subject == MULTIPLY)
+        return measured->family == FAMILY_elementwise || measured->family == FAMILY_transform;
     return strcmp(kernel_family_name(measured->family), subject) == 0;
 }
 
@@ -163,6 +165,9 @@ void tune_list(const struct device_info *info, struct tune_report *report)
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (has_choice((enum kernel_family)family))
             list_variants(&lister, (enum kernel_family)family, sizes, size_count);
+    for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
+        add(&lister, MULTIPLY, "%s=%s", MULTIPLY,
+            multiply_name((enum multiply)((report->tuning.multiply + i) % MULTIPLY_COUNT)));
     if (!info->out_of_order)
         return;
     add_number(&lister, LAUNCHES, report->tuning.launches_at_once);

@@ -20,7 +20,7 @@ static const char preface[] =
     "| shape | for | work-items |\n"
     "|---|---|---|\n"
     "| `general` | anything | thin or fat, any layout, tensors of several chunks |\n"
-    "| `vectors` | CPUs | few fat ones with vectors of eight; elementwise and sums need doubles |\n"
+    "| `vectors` | CPUs | few fat ones with vectors of eight |\n"
     "| `local` | GPUs | work-groups of thin ones that share local memory |\n"
     "| `single` | FPGAs | one, with loops of fixed bounds |\n";
 

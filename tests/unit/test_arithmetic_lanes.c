@@ -51,6 +51,13 @@ static ulong double_bits(double x)
     return bits;
 }
 
+static double as_double8(ulong bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 static ulong same(ulong x)
 {
     return x;
@@ -96,6 +103,7 @@ static void next_span(const struct space *space, struct span *span)
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#pragma GCC diagnostic ignored "-Wpedantic" /* __int128 */
 #include "cl/base/arithmetic.h"
 #include "cl/vectors.cl"
 #pragma GCC diagnostic pop
@@ -120,7 +128,7 @@ enum { S_MIN = 1, S_MAX = 63, S_MAX_LAZY = 62 };
 
 static struct lane_divisor divisor_of(ulong q)
 {
-    return (struct lane_divisor){q, make_inverse(q)};
+    return make_divisor(make_modulus(q));
 }
 
 #define CHECK(actual, expected)                                                            \
@@ -177,7 +185,16 @@ static void check_operations(struct lane_divisor p, long a, long b)
     assert_true(shrunk < q + (1 << 16));
     CHECK(shrunk % q, x % q);
     CHECK(lane_reduce(x, p), x % q);
-    CHECK(lane_multiply(shrunk, size, p), (uint128)shrunk * size % q);
+    CHECK(lane_multiply(shrunk, lane_factor(size, p), p), (uint128)shrunk * size % q);
+    CHECK(multiply_by_doubles(shrunk, size, p), (uint128)shrunk * size % q);
+    ulong c = x % q, d = size % q, product = (ulong)((uint128)c * d % q);
+    CHECK(multiply_exactly(c, size, p), (uint128)c * size % q);
+    if (q >> 62 == 0) {
+        CHECK(multiply_by_halves(c, d, p), product);
+        CHECK(multiply_by_mul_hi(c, d, p), product);
+        CHECK(multiply_by_int128(c, d, p), product);
+    }
+    CHECK(reduce_by_integers(x, p), x % q);
     check_append(p, x, (ulong)b);
     CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
     CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
@@ -262,7 +279,7 @@ static void inverses(void **state)
         for (int round = 0; round < 20000; round++) {
             ulong q = modulus_of_bits(s, &random), a = 0, b = 0;
             /* An integer, since the inverse has 53 bits and is above 2^(-1 - s). */
-            uint128 scaled = (uint128)ldexp(make_inverse(q), 53 + s);
+            uint128 scaled = (uint128)ldexp(as_double8(make_inverse(q)), 53 + s);
             uint128 one = (uint128)1 << (53 + s), part = one - scaled * q;
             CHECK(part > one >> 50 && part < one >> 49, 1);
         }

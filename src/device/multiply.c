@@ -1,0 +1,135 @@
+/* Which way to multiply residues in vectors is the fastest on a device: cl/base/multiply.cl. */
+#include <string.h>
+
+#include "cl/base/base.h"
+#include "core/clock.h"
+#include "device/internal.h"
+
+__extension__ typedef unsigned __int128 uint128;
+
+enum {
+    COUNT = MULTIPLY_VECTORS * LANES,
+    SAMPLES = 4,         /* of each way, in turn; the best one counts */
+    SAMPLE_NS = 1000000, /* which clocks can tell */
+    ROUNDS_MOST = 1 << 16
+};
+
+/* A prime of 62 bits. */
+static const uint64_t q = 4611686018427322369;
+
+/* Per cent of the time of a way named before that another one may take, to be chosen instead: what
+ * less than that saves may be chance. */
+enum { WORTH = 90 };
+
+struct probe {
+    struct launch launch;
+    struct buffer x, y, modulus;
+    uint32_t way, rounds;
+    uint64_t first[COUNT], factors[COUNT];
+};
+
+/* Buffers are the caller's to release, also where this fails. */
+MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struct probe *probe,
+                                             struct healcl_error *error)
+{
+    const struct modulus modulus = {.value = q,
+                                    .normalized = q << 2,
+                                    .reciprocal = (uint64_t)(~(uint128)0 / (q << 2)),
+                                    .shift = 2};
+    *probe = (struct probe){.rounds = 1};
+    for (uint64_t i = 0; i < COUNT; i++) {
+        probe->first[i] = ~i * 0x9e3779b97f4a7c15 % q;
+        probe->factors[i] = ~i * 0xc2b2ae3d27d4eb4f % q;
+    }
+    TRY(device_buffer_acquire(device, sizeof probe->first, true, &probe->x, error));
+    TRY(device_buffer_acquire(device, sizeof probe->factors, true, &probe->y, error));
+    TRY(device_buffer_acquire(device, sizeof modulus, true, &probe->modulus, error));
+    TRY(device_upload(device, &probe->y, probe->factors, error));
+    TRY(device_upload(device, &probe->modulus, &modulus, error));
+    probe->launch =
+        (struct launch){.program = "base/multiply",
+                        .kernel = "multiply",
+                        .argument_count = 5,
+                        .arguments = {{.table = &probe->x},
+                                      {.table = &probe->y},
+                                      {.table = &probe->modulus},
+                                      {.value = &probe->way, .size = sizeof probe->way},
+                                      {.value = &probe->rounds, .size = sizeof probe->rounds}},
+                        .local_size = 1,
+                        .groups = 1};
+    return HEALCL_OK;
+}
+
+/* Whether a round by probe->way is right; one that the program lacks does nothing. */
+MUST_CHECK static enum healcl_status try_way(struct healcl_device *device, struct probe *probe,
+                                             bool *right, struct healcl_error *error)
+{
+    void *memory;
+    TRY(device_upload(device, &probe->x, probe->first, error));
+    TRY(device_launch(device, &probe->launch, error));
+    TRY(device_download_map(device, &probe->x, 0, 0, sizeof probe->first, &memory, error));
+    const uint64_t *products = memory;
+    *right = true;
+    for (size_t i = 0; i < COUNT; i++)
+        *right =
+            *right && products[i] == (uint64_t)((uint128)probe->first[i] * probe->factors[i] % q);
+    return device_download_end(device, &probe->x, 0, memory, error);
+}
+
+MUST_CHECK static enum healcl_status time_way(struct healcl_device *device, struct probe *probe,
+                                              uint64_t *nanoseconds, struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    TRY(device_launch(device, &probe->launch, error));
+    TRY(device_finish(device, error));
+    *nanoseconds = monotonic_nanoseconds() - start;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status measure(struct healcl_device *device, struct probe *probe,
+                                             uint32_t *fastest, struct healcl_error *error)
+{
+    uint64_t best[MULTIPLY_COUNT], spent = 0;
+    bool right[MULTIPLY_COUNT];
+    for (uint32_t way = 0; way < MULTIPLY_COUNT; way++) {
+        best[way] = UINT64_MAX;
+        probe->way = way;
+        TRY(try_way(device, probe, &right[way], error));
+    }
+    probe->way = MULTIPLY_BY_HALVES;
+    while (spent < SAMPLE_NS && probe->rounds < ROUNDS_MOST) {
+        probe->rounds *= 2;
+        TRY(time_way(device, probe, &spent, error));
+    }
+    for (uint32_t i = 0; i < SAMPLES * MULTIPLY_COUNT; i++) {
+        uint32_t way = i % MULTIPLY_COUNT;
+        probe->way = way;
+        if (!right[way])
+            continue;
+        TRY(time_way(device, probe, &spent, error));
+        best[way] = spent < best[way] ? spent : best[way];
+    }
+    for (uint32_t way = 0; way < MULTIPLY_COUNT; way++)
+        if (best[way] / WORTH < best[*fastest] / 100)
+            *fastest = way;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *fastest,
+                                        struct healcl_error *error)
+{
+    struct probe probe;
+    struct healcl_error problem = {.status = HEALCL_OK};
+    enum healcl_status status = prepare(device, &probe, &problem);
+    *fastest = device->info.double_width > 0 ? MULTIPLY_BY_DOUBLES : MULTIPLY_BY_HALVES;
+    if (status == HEALCL_OK)
+        status = measure(device, &probe, fastest, &problem);
+    device_buffer_release(device, &probe.x);
+    device_buffer_release(device, &probe.y);
+    device_buffer_release(device, &probe.modulus);
+    if (status != HEALCL_OK && status != HEALCL_DEVICE && error)
+        *error = problem;
+    else
+        healcl_error_clear(&problem);
+    return status == HEALCL_DEVICE ? HEALCL_OK : status;
+}
