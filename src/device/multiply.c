@@ -41,11 +41,8 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struc
         probe->first[i] = ~i * 0x9e3779b97f4a7c15 % q;
         probe->factors[i] = ~i * 0xc2b2ae3d27d4eb4f % q;
     }
-    TRY(device_buffer_acquire(device, sizeof probe->first, true, &probe->x, error));
-    TRY(device_buffer_acquire(device, sizeof probe->factors, true, &probe->y, error));
-    TRY(device_buffer_acquire(device, sizeof modulus, true, &probe->modulus, error));
-    TRY(device_upload(device, &probe->y, probe->factors, error));
-    TRY(device_upload(device, &probe->modulus, &modulus, error));
+    TRY(device_upload_memory(device, sizeof probe->factors, probe->factors, &probe->y, error));
+    TRY(device_upload_memory(device, sizeof modulus, &modulus, &probe->modulus, error));
     probe->launch =
         (struct launch){.program = "base/multiply",
                         .kernel = "multiply",
@@ -64,16 +61,16 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struc
 MUST_CHECK static enum healcl_status try_way(struct healcl_device *device, struct probe *probe,
                                              bool *right, struct healcl_error *error)
 {
-    void *memory;
-    TRY(device_upload(device, &probe->x, probe->first, error));
+    uint64_t products[COUNT];
+    device_buffer_release(device, &probe->x);
+    TRY(device_upload_memory(device, sizeof probe->first, probe->first, &probe->x, error));
     TRY(device_launch(device, &probe->launch, error));
-    TRY(device_download_map(device, &probe->x, 0, 0, sizeof probe->first, &memory, error));
-    const uint64_t *products = memory;
+    TRY(device_read(device, &probe->x, 0, sizeof products, products, error));
     *right = true;
     for (size_t i = 0; i < COUNT; i++)
         *right =
             *right && products[i] == (uint64_t)((uint128)probe->first[i] * probe->factors[i] % q);
-    return device_download_end(device, &probe->x, 0, memory, error);
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status time_way(struct healcl_device *device, struct probe *probe,
