@@ -52,7 +52,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
                 BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
         TAKE_SPACE(space);                                                                         \
-        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))     \
+        EACH_SPAN(space, span)                                                                     \
             for (count_t i = 0; i < span.length; i++) {                                            \
                 long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
                 long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
@@ -81,7 +81,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 {
     TAKE_SPACE(space);
     struct twiddle w = {factor, quotient};
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(a, POSITION(space, span, 1, i)));
             AT(out, POSITION(space, span, 0, i)) = (ELEMENT)with_sign(
@@ -93,7 +93,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) =
                 (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));

@@ -260,6 +260,8 @@ static const struct variant elementwise_variants[] = {
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
     {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
+     "cl/modular/general.cl", "up to 2^31 elements"},
     {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
     {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,

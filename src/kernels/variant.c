@@ -128,6 +128,12 @@ const char *lacks_double_vectors(const struct step *step, const struct healcl_de
                                           : lacks_vectors(step, device);
 }
 
+const char *lacks_single(const struct step *step, const struct healcl_device *device)
+{
+    (void)device;
+    return layout_elements(&step->out->layout) > INT32_MAX ? "there are too many elements" : NULL;
+}
+
 struct space step_space(const struct step *step, int inputs)
 {
     struct space space;
@@ -143,6 +149,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
                              const struct variant *variant, int inputs, struct healcl_error *error)
 {
     job_init(job, launcher, step, variant->program, variant->kernel);
+    job->single = variant->shape == VARIANT_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));
