@@ -83,11 +83,20 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     return HEALCL_OK;
 }
 
+enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
+
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct tensor *tensor, const struct buffer *out,
                                struct healcl_error *error)
 {
+    const struct buffer *from;
+    uint64_t size = dtype_size(tensor->storage->dtype);
+    TRY(launcher_buffer(self, tensor->storage, &from, error));
+    if (out->bytes <= SMALL_RESULT_BYTES && from->chunk_count == 1 &&
+        layout_is_contiguous(&tensor->layout))
+        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out,
+                           step->origins, error);
     struct storage packed = {.id = (uint32_t)self->plan->storage_count,
                              .dtype = tensor->storage->dtype,
                              .elements = layout_elements(&tensor->layout)};
