@@ -188,8 +188,8 @@ struct span {
     place_t position[SPACE_OPERANDS]; /* of its first element in each operand */
 };
 
-/* A pipeline need not wait for what it has written: plans let no element that a kernel writes be read
- * for another one. */
+/* A pipeline need not wait for what it has written: plans let no element that a kernel writes be
+ * read for another one. */
 #ifdef SINGLE
 #define PIPELINE _Pragma("ivdep")
 #else

@@ -66,9 +66,12 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
-#define MODULAR(name)                                          \
-    ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT) \
-    ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+/* -D MODULI_TENSOR: few steps want these kernels, and every program would be built with them. */
+#ifdef MODULI_TENSOR
+#define MODULAR(name) ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+#else
+#define MODULAR(name) ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)
+#endif
 
 MODULAR(modmul)
 MODULAR(modsum)

@@ -212,10 +212,12 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     TRY(begin(&job, self, step, variant,
               table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
     job.space = space_of(step, &moduli);
-    if (table)
+    if (table) {
         job_add_table(&job, table);
-    else
+    } else {
+        job_define(&job, "MODULI_TENSOR", "");
         TRY(job_add_input(&job, step->in[2], error));
+    }
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
