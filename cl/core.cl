@@ -7,5 +7,7 @@
 #include "copy/general.cl"
 #include "modular/general.cl"
 #include "sum/general.cl"
+#ifndef SINGLE /* its stages are for work-groups */
 #include "ntt/general.cl"
+#endif
 #include "base/derive.cl"

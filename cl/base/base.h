@@ -9,6 +9,8 @@
  *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
  *   NARROW        with AXES: every storage is one buffer of less than 2^32 bytes
  *   THIN          with AXES: a work-item takes one element
+ *   SINGLE        with AXES: one work-item takes all elements, from number 0 on, in one loop that
+ *                 can be a pipeline
  */
 #ifndef HEALCL_CL_BASE_H
 #define HEALCL_CL_BASE_H
@@ -90,6 +92,13 @@ struct self_test_counters {
 #define KERNEL __attribute__((reqd_work_group_size(LOCAL_SIZE, 1, 1))) kernel void
 #endif
 
+#ifdef SINGLE
+#define THIN /* a span is one element */
+#define WORK_ITEM 0
+#else
+#define WORK_ITEM ((count_t)get_group_id(0) * LOCAL_SIZE + (count_t)get_local_id(0))
+#endif
+
 #define UNROLL _Pragma("unroll")
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
@@ -167,7 +176,7 @@ typedef long place_t;
 
 /*
  * A work-item's walk through its elements of a space, in spans along the last axis:
- *     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+ *     EACH_SPAN(space, span)
  *         for (count_t i = 0; i < span.length; i++)
  *             AT(out, POSITION(space, span, 0, i)) = ...;
  */
@@ -178,6 +187,17 @@ struct span {
     count_t index[SPAN_AXES];         /* of its first element */
     place_t position[SPACE_OPERANDS]; /* of its first element in each operand */
 };
+
+/* A pipeline need not wait for what it has written: plans let no element that a kernel writes be
+ * read for another one. */
+#ifdef SINGLE
+#define PIPELINE _Pragma("ivdep")
+#else
+#define PIPELINE
+#endif
+#define EACH_SPAN(space, span) \
+    PIPELINE                   \
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
 
 #ifdef THIN /* i is 0 */
 #define POSITION(space, span, k, i) ((span).position[k])
@@ -230,9 +250,42 @@ static inline struct span span_at(const struct space *space, count_t item)
     return span;
 }
 
+#ifdef SINGLE
+
 static inline struct span first_span(const struct space *space)
 {
-    return span_at(space, (count_t)get_group_id(0) * LOCAL_SIZE + (count_t)get_local_id(0));
+    struct span span = {0, (count_t)space->end, space->end > 0, {0}, {0}};
+    for (uint k = 0; k < SPACE_OPERANDS; k++)
+        span.position[k] = (place_t)space->operand[k].offset;
+    return span;
+}
+
+/* Counters, and steps that do not change, so that each turn of a pipeline is additions only. */
+static inline void next_span(const struct space *space, struct span *span)
+{
+    span->linear++;
+    span->left--;
+    span->length = span->left > 0;
+    bool moves = true;
+    UNROLL for (uint axis = AXES; axis-- > 0;)
+    {
+        count_t last = (count_t)space->shape[axis] - 1;
+        bool carries = moves && span->index[axis] == last;
+        for (uint k = 0; k < SPACE_OPERANDS; k++) {
+            place_t stride = (place_t)space->operand[k].stride[axis];
+            place_t back = 0 - (place_t)last * stride;
+            span->position[k] += carries ? back : moves ? stride : 0;
+        }
+        span->index[axis] = carries ? 0 : span->index[axis] + moves;
+        moves = carries;
+    }
+}
+
+#else
+
+static inline struct span first_span(const struct space *space)
+{
+    return span_at(space, WORK_ITEM);
 }
 
 static inline void next_span(const struct space *space, struct span *span)
@@ -266,6 +319,8 @@ static inline void next_span(const struct space *space, struct span *span)
     }
     span->length = min(span->left, (count_t)space->shape[last]);
 }
+
+#endif
 
 static inline void report(volatile global struct status *status, uint key, ulong index)
 {

@@ -7,10 +7,10 @@
 KERNEL note_value(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    if (get_global_id(0) > 0 || status->key != space.key || status->index >= space.end)
+    if (WORK_ITEM > 0 || status->key != space.key || status->index >= space.end)
         return;
     space.first = status->index;
-    struct span span = first_span(&space);
+    struct span span = span_at(&space, 0);
     status->value = WIDEN(AT(in, span.position[0]));
 }
 
@@ -18,7 +18,7 @@ KERNEL note_value(SPACE(space), BUFFER(const ELEMENT, in), volatile global struc
 KERNEL check_moduli(SPACE(space), BUFFER(const ELEMENT, in), volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             if (WIDEN(AT(in, POSITION(space, span, 0, i))) < 1)
                 report(status, space.key, span.linear + i);
@@ -29,7 +29,7 @@ KERNEL check_indices(SPACE(space), BUFFER(const ELEMENT, in), long first, long s
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
             if (value < first || value >= size)
@@ -42,7 +42,7 @@ KERNEL moduli(SPACE(space), BUFFER(const ELEMENT, in), global struct modulus *ta
               volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
             if (value < 1)
@@ -56,7 +56,7 @@ KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct mod
                 global struct twiddle *table)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             struct modulus modulus = q[(span.linear + i) / n];
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
@@ -103,10 +103,10 @@ static inline uint reverse_bits(uint i, ulong n)
 KERNEL permutation_first(SPACE(space), BUFFER(const ELEMENT, in), volatile global uint *first)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            if (value >= 0 && value < space.shape[0])
+            if (value >= 0 && value < (long)space.end)
                 atomic_min(&first[value], (uint)(span.linear + i));
         }
 }
@@ -118,12 +118,12 @@ KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *f
                    volatile global uint *table, volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    uint n = (uint)space.shape[0];
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    uint n = (uint)space.end;
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
             uint place = (uint)(span.linear + i);
-            bool good = value >= 0 && value < space.shape[0];
+            bool good = value >= 0 && value < (long)space.end;
             good = good && first[good ? value : 0] == place;
             if (!good)
                 report(status, space.key, place);
@@ -140,7 +140,7 @@ KERNEL permutation(SPACE(space), BUFFER(const ELEMENT, in), global const uint *f
 KERNEL inverse_permutation(SPACE(space), global const uint *perm, global uint *inverse)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             inverse[perm[span.linear + i]] = (uint)(span.linear + i);
     if (get_global_id(0) == 0)
@@ -153,7 +153,7 @@ KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
                     global struct twiddle *table, volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             ulong row = (span.linear + i) / k, column = (span.linear + i) % k;
             if (row >= column)

@@ -4,7 +4,7 @@
 KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) = AT(in, POSITION(space, span, 1, i));
 }
@@ -13,7 +13,7 @@ KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
 KERNEL fill(SPACE(space), BUFFER(ELEMENT, out), long value)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
 }

@@ -27,7 +27,7 @@ KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_
 {
     TAKE_SPACE(space);
     uint dropped = 0;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             ulong rest = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
             long at = POSITION(space, span, 0, i);
@@ -48,7 +48,7 @@ KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long 
     TAKE_SPACE(space);
     uint dropped = 0;
     ulong bits = (ulong)min(base_bits, 64L);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             ulong digit = (ulong)POSITION(space, span, 2, i), bit = digit * bits;
             ulong value = (A_UNSIGNED)AT(a, POSITION(space, span, 1, i));
@@ -59,7 +59,7 @@ KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long 
     count_dropped(status, dropped);
 }
 
-#if CHUNKS == 1
+#if CHUNKS == 1 && !defined(SINGLE)
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
 
 /* Eight digits at any place. (Not vstore8: PoCL's takes each char for itself.) */
@@ -78,7 +78,7 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
     ulong digit_mask = low_bits((ELEMENT_UNSIGNED)~0UL, base_bits);
     ulong kept = low_bits(~0UL, base_bits * count);
     uint dropped = 0;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
             int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
             global const A *from = a + POSITION(space, span, 1, first);
@@ -186,7 +186,7 @@ KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
 #else
     ulong x[LIMBS];
 #endif
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             for (int j = 0; j < limbs; j++)
@@ -211,7 +211,7 @@ KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
     count_dropped(status, dropped);
 }
 
-#if CHUNKS == 1 && !defined(IN_LOCAL)
+#if CHUNKS == 1 && !defined(IN_LOCAL) && !defined(SINGLE)
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
@@ -225,7 +225,7 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
         words[LIMBS][i] = 0;
     ulong mask = low_bits(~0UL, base_bits);
     uint dropped = 0;
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (ulong first = 0; first < span.length; first += DIGITS_BLOCK) {
             int values = (int)min(span.length - first, (ulong)DIGITS_BLOCK);
             for (int i = 0; i < values; i++) {

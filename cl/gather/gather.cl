@@ -12,7 +12,7 @@ KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
               BUFFER(const INDEX, idx), long size, long stride)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long index = WIDEN(AT(idx, POSITION(space, span, 2, i)));
             index += index < 0 ? size : 0;
@@ -22,7 +22,7 @@ KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
         }
 }
 
-#if CHUNKS == 1
+#if CHUNKS == 1 && !defined(SINGLE)
 
 /*
  * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
@@ -33,7 +33,7 @@ KERNEL gather_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                    global const INDEX *idx, long size)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+    EACH_SPAN(space, span) {
         global const ELEMENT *row = a + span.position[1];
         global const INDEX *from = idx + span.position[2];
         global ELEMENT *to = out + span.position[0];

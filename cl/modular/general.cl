@@ -56,7 +56,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
                 BUFFER(const ELEMENT, b), P_PARAMETER, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                              \
         TAKE_SPACE(space);                                                                         \
-        for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))     \
+        EACH_SPAN(space, span)                                                                     \
             for (count_t i = 0; i < span.length; i++) {                                            \
                 long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
                 long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
@@ -74,9 +74,12 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
-#define MODULAR(name)                                          \
-    ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT) \
-    ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+/* -D MODULI_TENSOR: few steps want these kernels, and every program would be built with them. */
+#ifdef MODULI_TENSOR
+#define MODULAR(name) ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+#else
+#define MODULAR(name) ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)
+#endif
 
 MODULAR(modmul)
 MODULAR(modsum)
@@ -149,7 +152,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 {
     TAKE_SPACE(space);
     struct twiddle w = {factor, quotient};
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long value = WIDEN(AT(a, POSITION(space, span, 1, i)));
             AT(out, POSITION(space, span, 0, i)) = (ELEMENT)with_sign(
@@ -161,7 +164,7 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
 KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
             AT(out, POSITION(space, span, 0, i)) =
                 (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));

@@ -13,7 +13,7 @@ KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint s
                 global const struct modulus *q, global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+    EACH_SPAN(space, span) {
         struct modulus modulus = q[span.index[2]];
         ulong row = span.linear - (ulong)span.index[3] - space.first;
         for (count_t i = 0; i < span.length; i++) {
@@ -31,7 +31,7 @@ KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
                  global const uint *perm, uint use_perm)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+    EACH_SPAN(space, span) {
         ulong modulus = q[span.index[2]].value;
         ulong row = span.linear - (ulong)span.index[3] - space.first;
         for (count_t i = 0; i < span.length; i++) {

@@ -6,7 +6,7 @@ KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                    global const struct modulus *q, long count, long stride, uint add)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             place_t at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             struct wide sum = wide_zero();
@@ -29,7 +29,7 @@ KERNEL modmul_axis_sum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
                        long b_stride, long out_n_stride, long b_n_stride)
 {
     TAKE_SPACE(space);
-    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+    EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             count_t l = span.index[RANK(space) - 1] + i, m = use_perm ? perm[l] : l;
             place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;

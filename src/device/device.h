@@ -367,6 +367,12 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             const struct launch *launch,
                                             struct healcl_error *error);
 
+/* Enqueues a copy of the bytes of `from` that begin at offset, as many as `to` has; both are one
+ * chunk. It counts as a launch without a kernel, so that no compiler is started for it. */
+MUST_CHECK enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
+                                          uint64_t offset, const struct buffer *to, const void *tag,
+                                          struct healcl_error *error);
+
 /* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
  * the command before it and its start: it had no command yet, or had not begun with the one it had.
  * Both are 0 for the first one, and where the host's clock counts. */

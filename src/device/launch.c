@@ -164,3 +164,39 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
         error_prefix(error, "kernel '%s': ", launch->kernel);
     return status;
 }
+
+/* ---------------------------------------------------------------- copies */
+
+static cl_int enqueue_copy(struct healcl_device *device, const struct buffer *from, uint64_t offset,
+                           const struct buffer *to, cl_event *event)
+{
+    const struct launch_argument arguments[] = {{.buffer = to},
+                                                {.buffer = from, .read_only = true}};
+    struct awaited_events awaited;
+    overlap_begin(device, &(struct command_use){.argument_count = 2, .arguments = arguments},
+                  &awaited);
+    return device->cl->clEnqueueCopyBuffer(device->compute, from->chunks[0], to->chunks[0],
+                                           (size_t)offset, 0, (size_t)to->bytes, AWAITED(awaited),
+                                           event);
+}
+
+enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
+                               uint64_t offset, const struct buffer *to, const void *tag,
+                               struct healcl_error *error)
+{
+    struct command command = {.tag = tag};
+    TRY(device_await_uploads(device, error));
+    if (device->profiling) {
+        TRY(command_log_reserve(&device->launches, error));
+        command.span = trace_command(device->trace, TRACE_COMPUTE, "transfer", "copy", to->bytes);
+        command_begin(device, &command);
+    }
+    cl_event *wanted = device->profiling || device->overlaps ? &command.event : NULL;
+    cl_int code = enqueue_copy(device, from, offset, to, wanted);
+    if (device_recovers(device, code))
+        code = enqueue_copy(device, from, offset, to, wanted);
+    TRY_CL(error, "clEnqueueCopyBuffer", code);
+    overlap_end(device, command.event);
+    return device->profiling ? command_log_add(device, &device->launches, &command, error)
+                             : HEALCL_OK;
+}

@@ -221,6 +221,8 @@ MUST_CHECK static enum healcl_status launch_transpose(struct launcher *self,
 static const struct variant fill_variants[] = {
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "fill",
+     "cl/copy/general.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
@@ -233,6 +235,8 @@ static const struct variant copy_variants[] = {
      "cl/copy/local.cl", "in lies in another order than out"},
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "copy",
+     "cl/copy/general.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
@@ -240,6 +244,8 @@ static const struct variant copy_variants[] = {
 static const struct variant absolute_variants[] = {
     {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "absolute",
+     "cl/modular/general.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "absolute",
      "cl/modular/general.cl", "anything"},
 };

@@ -61,6 +61,12 @@ static const char *lacks_digits(const struct step *step, const struct healcl_dev
     return layout_elements(&step->out->layout) > 0 ? NULL : "there are no digits";
 }
 
+static const char *lacks_single_digits(const struct step *step, const struct healcl_device *device)
+{
+    const char *lack = lacks_single(step, device);
+    return lack ? lack : lacks_digits(step, device);
+}
+
 MUST_CHECK static enum healcl_status launch_each_digit(struct launcher *self,
                                                        const struct step *step,
                                                        const struct variant *variant,
@@ -88,6 +94,8 @@ static const struct variant digits_variants[] = {
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
     {"each", VARIANT_LOCAL, lacks_digits, launch_each_digit, OVER_ANY_VIEW, "digits/digits",
      "digits_each", "cl/digits/digits.cl", "any digits"},
+    {"single", VARIANT_SINGLE, lacks_single_digits, launch_each_digit, 0, "digits/digits",
+     "digits_each", "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
      "cl/digits/digits.cl", "anything"},
 };
@@ -191,6 +199,8 @@ static const struct variant full_q_variants[] = {
      "values in order, moduli that private memory holds"},
     {"local", VARIANT_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "moduli that local memory holds"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_full_q, 0, "digits/digits", "digits_full_q",
+     "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };

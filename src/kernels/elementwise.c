@@ -213,10 +213,12 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     TRY(begin(&job, self, step, variant,
               table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
     job.space = space_of(step, &moduli);
-    if (table)
+    if (table) {
         job_add_table(&job, table);
-    else
+    } else {
+        job_define(&job, "MODULI_TENSOR", "");
         TRY(job_add_input(&job, step->in[2], error));
+    }
     add_scalars(&job, step);
     return job_launch(&job, error);
 }
@@ -335,6 +337,8 @@ static const struct variant elementwise_variants[] = {
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
     {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
+     "cl/modular/general.cl", "up to 2^31 elements"},
     {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
     {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,

@@ -59,6 +59,8 @@ MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct 
 static const struct variant variants[] = {
     {"rows", VARIANT_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most of long rows in order"},
+    {"single", VARIANT_SINGLE, lacks_single, launch, 0, "gather/gather", "gather",
+     "cl/gather/gather.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch, OVER_ANY_VIEW, "gather/gather", "gather",
      "cl/gather/gather.cl", "anything"},
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/job.h"
+#include "kernels/variant.h"
 
 static const char *opencl_type(enum dtype dtype)
 {
@@ -23,6 +24,10 @@ void job_init(struct job *job, struct launcher *launcher, const struct step *ste
     job->launch.program = program;
     job->launch.kernel = kernel;
     job->launch.tag = step->origins;
+    const struct family *family = family_of(step->kind);
+    const struct healcl_device *device = launcher->device;
+    job->single = family && device->tuning.variants[family->preference] == VARIANT_SINGLE &&
+                  device->info.loop_limit == 0;
 }
 
 void job_define(struct job *job, const char *name, const char *value)
@@ -162,20 +167,38 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
            space->end <= INT32_MAX;
 }
 
+/* How many axes the kernel is compiled for, at least the space's; 0: any. Some numbers share
+ * kernels since each costs a compilation, which takes hours for an FPGA. */
+static uint32_t compiled_axes(const struct job *job)
+{
+    enum { SINGLE_AXES = 4, SINGLE_AXES_MORE = 8 };
+    uint32_t rank = job->space.rank;
+    if (rank == 0 || job->space.end > INT32_MAX || job->granule > 0)
+        return 0;
+    if (job->single)
+        return rank <= SINGLE_AXES        ? SINGLE_AXES
+               : rank <= SINGLE_AXES_MORE ? SINGLE_AXES_MORE
+                                          : SPACE_AXES;
+    return !axes_are_compiled(&job->space, job->launcher->device) ? 0 : rank == 2 ? 3 : rank;
+}
+
 /* Has the kernel compiled for the space's axes where that is wanted. */
 static void compile_axes(struct job *job)
 {
     struct space *space = &job->space;
-    if (job->granule > 0 || !axes_are_compiled(space, job->launcher->device))
+    uint32_t axes = compiled_axes(job);
+    if (axes == 0)
         return;
-    if (space->rank == 2) /* shares the kernels of three axes: each number costs a compilation */
+    while (space->rank < axes)
         space_add_axis(space);
     for (uint32_t axis = 0; axis < space->rank; axis++)
         space->reciprocal[axis] = reciprocal_of(space->shape[axis]);
     job_define_number(job, "AXES", space->rank);
     if (is_narrow(&job->launch))
         job_define(job, "NARROW", "");
-    if (space->elements_per_item <= 1)
+    if (job->single)
+        job_define(job, "SINGLE", "");
+    else if (space->elements_per_item <= 1)
         job_define(job, "THIN", "");
 }
 
@@ -189,6 +212,11 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
                "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
                "%" PRIu64,
                rounds, limit);
+    job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
+    if (job->single) {
+        groups = groups > 0;
+        local_size = 1;
+    }
     compile_axes(job);
     job->launch.groups = groups;
     job->launch.local_size = local_size;

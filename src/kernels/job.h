@@ -14,10 +14,12 @@ struct job {
     uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
     uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
                          may be more than a few; 0 where they are not */
+    bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
-/* The launch's tag, and so its time's, are the origins of the step. */
+/* The launch's tag, and so its time's, are the origins of the step. It is single where the tuning
+ * asks for that in the step's family. */
 void job_init(struct job *job, struct launcher *launcher, const struct step *step,
               const char *program, const char *kernel);
 

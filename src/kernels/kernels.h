@@ -32,6 +32,9 @@ bool step_has_chunks(const struct step *step, const struct healcl_device *device
 const char *lacks_vectors(const struct step *step, const struct healcl_device *device);
 const char *lacks_double_vectors(const struct step *step, const struct healcl_device *device);
 
+/* What is in the way of a general kernel as one work-item that counts elements in 32 bits. */
+const char *lacks_single(const struct step *step, const struct healcl_device *device);
+
 /* Tunables of kernels over elements, and of those whose outputs may go past the caches. */
 enum {
     OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,

@@ -7,6 +7,7 @@ static void begin_elements(struct job *job, struct launcher *self,
                            int64_t count)
 {
     transform_begin(job, self, transform, kernel, kernel);
+    job->single = false;
     job_define_type(job, "ELEMENT", transform->step->out->storage->dtype);
     job->space.first = (uint64_t)(first * transform->n);
     job->space.end = (uint64_t)((first + count) * transform->n);

@@ -217,6 +217,8 @@ static const struct variant axis_modsum_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
+     "cl/sum/general.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
      "cl/sum/general.cl", "anything"},
 };
@@ -362,6 +364,8 @@ static const struct variant product_variants[] = {
      "rows of multiples of eight elements in order"},
     {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "vectors",
      "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
+    {"single", VARIANT_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
+     "cl/sum/general.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };

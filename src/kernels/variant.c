@@ -83,11 +83,20 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
     return HEALCL_OK;
 }
 
+enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
+
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct tensor *tensor, const struct buffer *out,
                                struct healcl_error *error)
 {
+    const struct buffer *from;
+    uint64_t size = dtype_size(tensor->storage->dtype);
+    TRY(launcher_buffer(self, tensor->storage, &from, error));
+    if (out->bytes <= SMALL_RESULT_BYTES && from->chunk_count == 1 &&
+        layout_is_contiguous(&tensor->layout))
+        return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out,
+                           step->origins, error);
     struct storage packed = {.id = (uint32_t)self->plan->storage_count,
                              .dtype = tensor->storage->dtype,
                              .elements = layout_elements(&tensor->layout)};
@@ -129,6 +138,12 @@ const char *lacks_double_vectors(const struct step *step, const struct healcl_de
                : lacks_vectors(step, device);
 }
 
+const char *lacks_single(const struct step *step, const struct healcl_device *device)
+{
+    (void)device;
+    return layout_elements(&step->out->layout) > INT32_MAX ? "there are too many elements" : NULL;
+}
+
 struct space step_space(const struct step *step, int inputs)
 {
     struct space space;
@@ -146,6 +161,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
+    job->single = variant->shape == VARIANT_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));

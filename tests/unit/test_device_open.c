@@ -73,7 +73,7 @@ static void refuses_bad_tuning(void **state)
         "transform",
         "transform=",
         "transform=fast",
-        "copy=single,transform=8",
+        "gather=local",
         "fast",
         "local_size=1073741824",
         "local_size=8;",

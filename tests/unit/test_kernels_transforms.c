@@ -234,6 +234,7 @@ int main(void)
     /* Chunks that hold eight rows of 256, fewer than there are. Programs know the size of chunks: a
      * device has but one. */
     static struct setting chunks = {VARIANT_GENERAL, 1, NO_LIMIT, 16384, 7, 8, 0, false, 0};
+    static struct setting single_chunks = {VARIANT_SINGLE, 1, 1024, 16384, 7, 8, 0, false, 0};
     static struct setting local_chunks = {VARIANT_LOCAL, 8, 1024, 16384, 8, 8, 0, false, 0};
     const struct CMUnitTest tests[] = {
         {"local, one work-item", check_setting, NULL, NULL, &alone},
@@ -250,6 +251,7 @@ int main(void)
         {"single", check_setting, NULL, NULL, &single},
         {"single, rows too long", check_setting, NULL, NULL, &too_long},
         {"chunks", check_setting, NULL, NULL, &chunks},
+        {"single, chunks, rows too long", check_setting, NULL, NULL, &single_chunks},
         {"local, chunks", check_setting, NULL, NULL, &local_chunks},
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
