@@ -69,6 +69,10 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
         sharing.parts *= 2;
     sharing.inner = beside > 0 ? inner_min : items / sharing.parts;
     sharing.rows = items / (sharing.inner * sharing.parts);
+    uint32_t line =
+        LINE % sharing.inner == 0 ? LINE / sharing.inner : LINE; /* sums that fill one */
+    if (sharing.rows > line)
+        sharing.rows -= sharing.rows % line;
     return sharing;
 }
 
