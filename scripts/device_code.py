@@ -35,6 +35,7 @@ class Failure(Exception):
 
 # What Oclgrind is to build with: it knows neither what LLVM makes of optimised code, nor prefetches,
 # nor fences (docs/DRIVERS.md).
+SYSTEM_OCLGRIND = "/etc/OpenCL/vendors/oclgrind.icd"
 OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()="
 
 # What a compiler says of a kernel; None where it does not.
@@ -415,41 +416,41 @@ def check(codes, file=sys.stdout):
 # as a whole: table entries of moduli and twiddles.)
 Traffic = collections.namedtuple("Traffic", "options kernels most")
 Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
-ELEMENTWISE, SUM = 1.05, 1.1
+MOST, MOST_OF_SUMS = 1.05, 1.1
+ROW, INDEX = 1, 0.25  # a transform's row read and written, and beside that four bytes of a permutation
 TRAFFIC = [Traffic(*row) for row in (
-    ("modmul --n 256 --batch 2 --k 4", "modmul_table", ELEMENTWISE),
-    ("modmul --n 256 --batch 2 --k 4 --dtype int32", "modmul_table", ELEMENTWISE),
-    ("modsum --n 256 --batch 2 --k 4", "modsum_table", ELEMENTWISE),
-    ("mod --n 256 --batch 2 --k 4 --values any", "mod_table", ELEMENTWISE),
-    ("modneg --n 256 --batch 2 --k 4", "modneg_table", ELEMENTWISE),
-    ("abs --n 256 --batch 2", "absolute", ELEMENTWISE),
-    ("axis_modsum --n 256 --batch 2 --k 4 --s 8", "axis_modsum.*", SUM),
-    ("axis_modsum --n 1 --batch 4 --k 1 --s 4096", "axis_modsum.*", SUM),
-    ("axis_modsum --n 1 --batch 1 --k 2 --s 8192", "axis_modsum.*", SUM),
-    ("modmul_axis_sum --n 256 --batch 1 --k 4 --s 8", "modmul_axis_sum.*", SUM),
-    ("modmul_axis_sum --n 256 --batch 4 --k 2 --s 8", "modmul_axis_sum.*", SUM),
-    ("modmul_axis_sum --n 256 --batch 4 --k 2 --s 8 --layout heal", "modmul_axis_sum.*", SUM),
-    ("modmul_axis_sum --n 1024 --batch 2 --k 1 --s 4 --layout heal --perm reverse",
-     "modmul_axis_sum.*", SUM),
-    ("contiguous --n 64 --batch 2 --k 4 --r 2", "copy.*", ELEMENTWISE),
-    ("contiguous --n 256 --batch 2 --k 2 --r 16 --dtype int32", "copy.*", ELEMENTWISE),
-    ("copy --n 1024 --batch 2", "copy.*", ELEMENTWISE),
-    ("set_const_val --n 1024 --batch 2", "fill", ELEMENTWISE),
-    ("pad_single_axis --n 256 --batch 2", "copy|fill", ELEMENTWISE),
-    ("apply_g_decomp --n 256 --batch 2 --digits 4 --base-bits 8", "digits.*", ELEMENTWISE),
-    ("apply_g_decomp --n 256 --batch 2 --digits 9 --base-bits 7 --dtype int64", "digits.*",
-     ELEMENTWISE),
-    ("apply_g_decomp_relative_to_full_q --n 256 --batch 2 --k 4 --digits 8 --base-bits 30 "
-     "--dtype int64", "digits_full_q", ELEMENTWISE),
-    ("take_along_axis --n 256 --batch 2", "gather", ELEMENTWISE),
-    ("permute --n 256 --batch 2 --r 2", "gather", ELEMENTWISE),
-    ("ntt --n 1024 --batch 2", "ntt_tiles", 1),
-    ("ntt --n 4096 --batch 1", "ntt_tiles", 1),
-    ("intt --n 4096 --batch 1", "intt_tiles", 1),
-    ("ntt --n 512 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", 1),
-    ("ntt --n 1024 --batch 1 --k 4 --r 1 --layout heal", "ntt_tiles", 1),
-    ("intt --n 8192 --batch 1", "intt_tiles", 2),
-    ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", 2),
+    ("modmul --n 64 --batch 1 --k 4", "modmul_table", MOST),
+    ("modmul --n 64 --batch 1 --k 4 --dtype int32", "modmul_table", MOST),
+    ("modsum --n 64 --batch 1 --k 4", "modsum_table", MOST),
+    ("mod --n 64 --batch 1 --k 4 --values any", "mod_table", MOST),
+    ("modneg --n 64 --batch 1 --k 4", "modneg_table", MOST),
+    ("abs --n 256 --batch 1", "absolute", MOST),
+    ("axis_modsum --n 64 --batch 1 --k 4 --s 8", "axis_modsum.*", MOST_OF_SUMS),
+    ("axis_modsum --n 1 --batch 4 --k 1 --s 1024", "axis_modsum.*", MOST_OF_SUMS),
+    ("axis_modsum --n 1 --batch 1 --k 2 --s 4096", "axis_modsum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 64 --batch 1 --k 4 --s 8", "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 64 --batch 4 --k 2 --s 8", "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 64 --batch 9 --k 2 --s 4 --layout heal", "modmul_axis_sum.*",
+     MOST_OF_SUMS),
+    ("modmul_axis_sum --n 256 --batch 2 --k 1 --s 4 --layout heal --perm reverse",
+     "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("contiguous --n 32 --batch 1 --k 4 --r 2", "copy.*", MOST),
+    ("contiguous --n 128 --batch 2 --k 2 --r 8 --dtype int32", "copy.*", MOST),
+    ("copy --n 256 --batch 2", "copy.*", MOST),
+    ("set_const_val --n 256 --batch 2", "fill", MOST),
+    ("pad_single_axis --n 128 --batch 2", "copy|fill", MOST),
+    ("apply_g_decomp --n 128 --batch 2 --digits 4 --base-bits 8", "digits.*", MOST),
+    ("apply_g_decomp --n 128 --batch 2 --digits 9 --base-bits 7 --dtype int64", "digits.*", MOST),
+    ("apply_g_decomp_relative_to_full_q --n 64 --batch 2 --k 4 --digits 8 --base-bits 30 "
+     "--dtype int64", "digits.*", MOST),
+    ("take_along_axis --n 256 --batch 1", "gather", MOST),
+    ("permute --n 256 --batch 1 --r 1", "gather", MOST),
+    ("ntt --n 1024 --batch 1", "ntt_tiles", ROW),
+    ("ntt --n 4096 --batch 1", "ntt_tiles", ROW),
+    ("intt --n 1024 --batch 1", "intt_tiles", ROW + INDEX),
+    ("ntt --n 512 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", ROW),
+    ("ntt --n 1024 --batch 1 --k 4 --r 1 --layout heal", "ntt_tiles", ROW),
+    ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", 2 * ROW),
 )]
 
 
@@ -481,9 +482,9 @@ def find_oclgrind():
         environment.update(line.split("=", 1) for line in told.split("\0")
                            if line.startswith(("LD_LIBRARY_PATH=", "OCLGRIND_")))
         return {**environment, "OCL_ICD_VENDORS": unpacked}
-    registered = "/etc/OpenCL/vendors/oclgrind.icd"
-    environment["OCLGRIND_BUILD_OPTIONS"] = OCLGRIND_BUILD_OPTIONS
-    return {**environment, "OCL_ICD_VENDORS": registered} if os.path.exists(registered) else None
+    environment.update(OCL_ICD_VENDORS=SYSTEM_OCLGRIND,
+                       OCLGRIND_BUILD_OPTIONS=OCLGRIND_BUILD_OPTIONS)
+    return environment if os.path.exists(SYSTEM_OCLGRIND) else None
 
 
 def count(healcl, traffic, environment, out):
