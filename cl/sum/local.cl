@@ -41,7 +41,8 @@ static inline struct wide add_parts(local ulong *words, struct wide sum, const s
             at[2 * LOCAL_SIZE] = (ulong)sum.high;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (share->part + kept < left) {
+        /* Behind the last column are work-items without one, and without others behind them. */
+        if (share->part + kept < left && get_local_id(0) + kept * inner < LOCAL_SIZE) {
             local const ulong *other = at + kept * inner;
             struct wide more = {other[0], other[LOCAL_SIZE], (long)other[2 * LOCAL_SIZE]};
             sum = wide_join(sum, more);
