@@ -39,7 +39,8 @@ static const char *lacks_local(const struct step *step, const struct healcl_devi
 {
     int64_t count = step->out->layout.shape[step->out->layout.rank - 1];
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
-           : device->info.local_memory_bytes < DIGITS_LOCAL_BYTES * device->tuning.local_size
+           : device->info.local_memory_bytes <
+                   (uint64_t)DIGITS_LOCAL_BYTES * device->tuning.local_size
                ? "there is too little local memory"
                : NULL;
 }

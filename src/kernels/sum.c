@@ -35,6 +35,7 @@ enum {
     TERMS_OF_ITEM = 4,    /* at least, where work-items are only to be more */
     REPS_MAX = 8,
     LINE = CACHE_LINE / sizeof(int64_t),
+    LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
 };
 
 static uint64_t items_wanted(const struct healcl_device *device)
@@ -54,8 +55,8 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     uint32_t items = (uint32_t)device->tuning.local_size / reps, inner_min = LINE;
     if (columns < inner_min)
         inner_min = (uint32_t)columns;
-    if (beside > 0 && beside < 4 * LINE) {
-        uint32_t run = terms * beside % LINE == 0 ? LINE : 4 * LINE;
+    if (beside > 0 && beside < LINES) {
+        uint32_t run = terms % LINE * beside % LINE == 0 ? LINE : LINES;
         inner_min = (uint32_t)beside;
         sharing.parts = (run + inner_min - 1) / inner_min;
         if (terms < sharing.parts)
@@ -65,7 +66,8 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     if (inner_min > items || sharing.parts > items / inner_min)
         return (struct sharing){.inner = items, .parts = 1, .rows = 1, .reps = reps};
     while (columns * reps * sharing.parts < items_wanted(device) &&
-           sharing.parts * 2 <= items / inner_min && sharing.parts * 2 * TERMS_OF_ITEM <= terms)
+           sharing.parts * 2 <= items / inner_min &&
+           (int64_t)sharing.parts * 2 * TERMS_OF_ITEM <= terms)
         sharing.parts *= 2;
     sharing.inner = beside > 0 ? inner_min : items / sharing.parts;
     sharing.rows = items / (sharing.inner * sharing.parts);
@@ -96,12 +98,12 @@ MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct
                                                    struct healcl_error *error)
 {
     uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
+    uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
     job_add_uint(job, sharing->rows);
     job->space.elements_per_item = 1;
-    return job_launch_groups(job, (job->space.end + columns - 1) / columns,
-                             job->launcher->device->tuning.local_size, error);
+    return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- along an axis */
