@@ -151,11 +151,19 @@ static size_t local_size_for(const struct step *step, const struct healcl_device
     return local_size;
 }
 
+/* Of a work-group: NVIDIA's compilers take no more, whatever a device has. */
+static uint64_t local_bytes(const struct healcl_device *device)
+{
+    enum { LOCAL_BYTES_MAX = 48 << 10 };
+    uint64_t bytes = device->info.local_memory_bytes;
+    return bytes < LOCAL_BYTES_MAX ? bytes : LOCAL_BYTES_MAX;
+}
+
 static const char *lacks_full_q_local(const struct step *step, const struct healcl_device *device)
 {
     int64_t count = step->out->layout.shape[1];
     return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
-           : local_size_for(step, device, device->info.local_memory_bytes) > 0
+           : local_size_for(step, device, local_bytes(device)) > 0
                ? NULL
                : "there are too many moduli for local memory";
 }
@@ -197,8 +205,8 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
     if (variant->shape == VARIANT_VECTORS)
         return job_launch_alone(&job, error);
     if (variant->shape == VARIANT_LOCAL)
-        return launch_values(
-            &job, local_size_for(step, self->device, self->device->info.local_memory_bytes), error);
+        return launch_values(&job, local_size_for(step, self->device, local_bytes(self->device)),
+                             error);
     return job_launch_of(&job, local_size_for(step, self->device, PRIVATE_BYTES_MAX), error);
 }
 
