@@ -77,6 +77,14 @@ KERNEL axis_modsum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMEN
             (ELEMENT)wide_reduce(sum, q[POSITION(space, share.span, 2, 0)]);
 }
 
+/* Factors are a work-item's own, or with SEVERAL_REPS shared. Not a matter of reps alone: PoCL takes
+ * long to compile barriers that are passed at times. */
+#ifdef SEVERAL_REPS
+#define FACTORS_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#else
+#define FACTORS_BARRIER()
+#endif
+
 /*
  * As modmul_axis_sum. The space is [blocks of reps,k,n], or where n_last is 0 [blocks of reps,n,k];
  * a block has so many reps as a work-group does, which read the elements of b once together, or
@@ -98,14 +106,12 @@ KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const EL
     bool reads = share.span.length > 0 && share.rep < reps, adds = reads && rep < all_reps;
     count_t l = n_last ? share.span.index[last] : share.span.index[last - 1];
     count_t m = l;
-    if (use_perm) { /* read once for a column */
-        if (reads && share.part == 0 && share.rep == 0)
-            factors[id] = perm[l];
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (reads)
-            m = (count_t)factors[id - share.part * inner - share.rep * share.apart];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
+    if (reads && share.part == 0 && share.rep == 0) /* once for a column */
+        factors[id] = use_perm ? perm[l] : l;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (reads)
+        m = (count_t)factors[id - share.part * inner - share.rep * share.apart];
+    barrier(CLK_LOCAL_MEM_FENCE);
     place_t out_at = POSITION(space, share.span, 0, 0) + (place_t)m * (place_t)out_n_stride +
                      share.rep * (place_t)out_reps_stride;
     place_t a_at = POSITION(space, share.span, 1, 0) + share.rep * (place_t)a_reps_stride;
@@ -115,12 +121,10 @@ KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const EL
         sum = wide_add(sum, WIDEN(AT(out, out_at)));
     for (long first = share.part; first - share.part < count; first += reps * parts) {
         long term = first + share.rep * parts;
-        if (reps > 1)
-            barrier(CLK_LOCAL_MEM_FENCE);
+        FACTORS_BARRIER();
         if (reads && term < count)
             factors[id] = WIDEN(AT(b, b_at + (place_t)term * (place_t)b_stride));
-        if (reps > 1)
-            barrier(CLK_LOCAL_MEM_FENCE);
+        FACTORS_BARRIER();
         term = first;
         for (uint i = 0; i < reps; i++, term += parts)
             if (adds && term < count)

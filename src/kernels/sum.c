@@ -32,7 +32,9 @@ struct sharing {
 
 enum {
     ITEMS_OF_UNIT = 1024, /* work-items with which a compute unit has enough to do */
-    TERMS_OF_ITEM = 4,    /* at least, where work-items are only to be more */
+    TERMS_MIN = 8192,     /* of all sums, or of one, that are worth another program */
+    LONG_SUM = 256,
+    TERMS_OF_ITEM = 4, /* at least, where work-items are only to be more */
     REPS_MAX = 8,
     LINE = CACHE_LINE / sizeof(int64_t),
     LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
@@ -86,7 +88,7 @@ static const char *lacks_local(const struct step *step, const struct healcl_devi
     const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
     return sums == 0 || sums > INT32_MAX ? "there are no sums, or too many"
-           : terms == 0                  ? "there are no terms"
+           : terms == 0 || (terms < LONG_SUM && terms < TERMS_MIN / sums) ? "there are few terms"
            : device->info.loop_limit > 0 ? "loops end early on this device"
            : device->tuning.local_size < REPS_MAX || words > device->info.local_memory_bytes
                ? "work-groups are too small, or there is too little local memory"
@@ -583,6 +585,8 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     job_add_uint(&job, (uint32_t)all_reps);
     job_add_uint(&job, n_last);
     job_add_uint(&job, sharing.reps);
+    if (reps > 1)
+        job_define(&job, "SEVERAL_REPS", "");
     return launch_shared(&job, &sharing, error);
 }
 
