@@ -433,7 +433,8 @@ static const struct variant axis_modsum_variants[] = {
      "vectors", "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
     {"shared", VARIANT_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
-     "axis_modsum_local", "cl/sum/local.cl", "few columns, or terms beside each other"},
+     "axis_modsum_local", "cl/sum/local.cl",
+     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
     {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
      "cl/sum/general.cl", "anything"},
 };
@@ -634,7 +635,8 @@ static const struct variant product_variants[] = {
     {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, OVER_ELEMENTS, "vectors",
      "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
     {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
-     "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl", "tensors of one chunk"},
+     "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
+     "8192 terms, or 256 of a sum; tensors of one chunk"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
