@@ -6,6 +6,9 @@ Runs transcripts as on a GPU (HEALCL_AS=gpu) on any device that is here, reads f
 kernels were launched and with which options their programs were built, compiles these for real GPUs,
 and tells what the compilers say of each kernel. A target whose compiler is missing is named and
 skipped. Instructions are those in a kernel's text: of loops one trip, of branches both sides.
+
+Bytes of global memory are counted by Oclgrind, which interprets kernels, while healcl bench runs
+single operations there as on a GPU.
 """
 import argparse
 import collections
@@ -29,6 +32,11 @@ MARKS = "<!-- made by scripts/device_code.py --markdown -->", "<!-- end of what 
 class Failure(Exception):
     pass
 
+
+# What Oclgrind is to build with: it knows neither what LLVM makes of optimised code, nor prefetches,
+# nor fences (docs/DRIVERS.md).
+SYSTEM_OCLGRIND = "/etc/OpenCL/vendors/oclgrind.icd"
+OCLGRIND_BUILD_OPTIONS = "-cl-opt-disable -DPREFETCH(address)= -DFENCE_PAST()="
 
 # What a compiler says of a kernel; None where it does not.
 Code = collections.namedtuple("Code", [
@@ -400,6 +408,125 @@ def check(codes, file=sys.stdout):
     return not broken
 
 
+# ------------------------------------------------------------------ bytes of global memory
+
+# Of an operation as healcl bench has it: its options, which kernels do it, and the most of what is
+# compulsory, which is each input and output once. (Oclgrind does not count structures that are read
+# as a whole: table entries of moduli and twiddles.)
+Traffic = collections.namedtuple("Traffic", "options kernels most")
+Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
+MOST, MOST_OF_SUMS = 1.05, 1.1
+ROW, INDEX = 1, 0.25  # a transform's row read and written, and beside that four bytes of a permutation
+TRAFFIC = [Traffic(*row) for row in (
+    ("modmul --n 64 --batch 1 --k 4", "modmul_table", MOST),
+    ("modmul --n 64 --batch 1 --k 4 --dtype int32", "modmul_table", MOST),
+    ("modsum --n 64 --batch 1 --k 4", "modsum_table", MOST),
+    ("mod --n 64 --batch 1 --k 4 --values any", "mod_table", MOST),
+    ("modneg --n 64 --batch 1 --k 4", "modneg_table", MOST),
+    ("abs --n 256 --batch 1", "absolute", MOST),
+    ("axis_modsum --n 64 --batch 2 --k 4 --s 8", "axis_modsum.*", MOST_OF_SUMS),
+    ("axis_modsum --n 1 --batch 4 --k 1 --s 1024", "axis_modsum.*", MOST_OF_SUMS),
+    ("axis_modsum --n 1 --batch 1 --k 2 --s 4096", "axis_modsum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 128 --batch 1 --k 4 --s 8", "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 128 --batch 4 --k 2 --s 8", "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("modmul_axis_sum --n 128 --batch 9 --k 2 --s 4 --layout heal", "modmul_axis_sum.*",
+     MOST_OF_SUMS),
+    ("modmul_axis_sum --n 1024 --batch 2 --k 1 --s 4 --layout heal --perm reverse",
+     "modmul_axis_sum.*", MOST_OF_SUMS),
+    ("contiguous --n 32 --batch 1 --k 4 --r 2", "copy.*", MOST),
+    ("contiguous --n 128 --batch 2 --k 2 --r 8 --dtype int32", "copy.*", MOST),
+    ("copy --n 256 --batch 2", "copy.*", MOST),
+    ("set_const_val --n 256 --batch 2", "fill", MOST),
+    ("pad_single_axis --n 128 --batch 2", "copy|fill", MOST),
+    ("apply_g_decomp --n 128 --batch 2 --digits 4 --base-bits 8", "digits.*", MOST),
+    ("apply_g_decomp --n 128 --batch 2 --digits 9 --base-bits 7 --dtype int64", "digits.*", MOST),
+    ("apply_g_decomp_relative_to_full_q --n 64 --batch 2 --k 4 --digits 8 --base-bits 30 "
+     "--dtype int64", "digits.*", MOST),
+    ("take_along_axis --n 256 --batch 1", "gather", MOST),
+    ("permute --n 256 --batch 1 --r 1", "gather", MOST),
+    ("ntt --n 1024 --batch 1", "ntt_tiles", ROW),
+    ("ntt --n 4096 --batch 1", "ntt_tiles", ROW),
+    ("intt --n 1024 --batch 1", "intt_tiles", ROW + INDEX),
+    ("ntt --n 512 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", ROW),
+    ("ntt --n 1024 --batch 1 --k 4 --r 1 --layout heal", "ntt_tiles", ROW),
+    ("ntt --n 1024 --batch 1 --k 4 --r 2 --layout heal", "ntt_tiles", 2 * ROW),
+)]
+
+
+def parse_counts(log, kernels):
+    """-> bytes, and structures read as a whole, of one operation, in what Oclgrind says of several
+    that were alike: the shortest end of its launches that comes twice, a last copy aside"""
+    launches = [part.partition("':") for part in
+                log.split("Instructions executed for kernel '")[1:]]
+    launches = [(name, counts) for name, _, counts in launches if re.fullmatch(kernels, name)]
+    for end in launches, launches[:-1]:
+        for size in range(1, len(end) // 2 + 1):
+            if end[-size:] == end[-2 * size:-size]:
+                counts = "".join(counts for _, counts in end[-size:])
+                return [sum(map(int, re.findall(pattern, counts))) for pattern in (
+                    r"- (?:load|store) global \((\d+) bytes\)",
+                    r"(\d+) - call llvm\.memcpy\.p0\w*\.p1")]
+    raise Failure("Oclgrind has not counted %s" % kernels)
+
+
+def find_oclgrind():
+    """-> the environment in which a loader finds it alone; None where it is not installed"""
+    folder = os.environ.get("HEALCL_VENDORS_DIR") or os.path.join(
+        os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "healcl/vendors")
+    unpacked = os.path.join(folder, "icd/oclgrind.icd")
+    environment = {**os.environ, "HEALCL_AS": "gpu", "OCLGRIND_INST_COUNTS": "1",
+                   "HEALCL_TUNING": "", "HEALCL_VARIANT": ""}
+    if os.path.exists(unpacked):
+        told = run(["bash", "-c", '. "$0" && env -0', os.path.join(folder, "environment")])
+        environment.update(line.split("=", 1) for line in told.split("\0")
+                           if line.startswith(("LD_LIBRARY_PATH=", "OCLGRIND_")))
+        return {**environment, "OCL_ICD_VENDORS": unpacked}
+    environment.update(OCL_ICD_VENDORS=SYSTEM_OCLGRIND,
+                       OCLGRIND_BUILD_OPTIONS=OCLGRIND_BUILD_OPTIONS)
+    return environment if os.path.exists(SYSTEM_OCLGRIND) else None
+
+
+def count(healcl, traffic, environment, out):
+    """-> Counted of an operation, or a Failure"""
+    try:
+        log = run([healcl, "bench", "--device", "Oclgrind", "--repeat", "1", "--json", out, "--op",
+                   *traffic.options.split()], env=environment)
+        bench, = json.loads(pathlib.Path(out).read_text())["results"]
+        bytes, entries = parse_counts(log, traffic.kernels)
+        return Counted(bytes, bench["bytes"], bench["units"], entries)
+    except (Failure, ValueError) as failure:
+        return Failure(str(failure))
+
+
+def count_all(healcl, folder, jobs):
+    """-> [(Traffic, Counted or Failure)]; says where Oclgrind is missing"""
+    environment = find_oclgrind()
+    if environment is None:
+        print("device_code.py: SKIPPED bytes of global memory: they take Oclgrind "
+              "(scripts/setup-vendors.sh oclgrind)", file=sys.stderr)
+        return []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(count, healcl, traffic, environment,
+                             os.path.join(folder, "bench-%d.json" % i))
+                 for i, traffic in enumerate(TRAFFIC)]
+        return list(zip(TRAFFIC, (task.result() for task in tasks)))
+
+
+def check_counts(counts, file=sys.stdout):
+    """-> whether none takes more than the most of what is compulsory; prints those that do"""
+    good = True
+    for traffic, counted in counts:
+        if isinstance(counted, Failure):
+            print("BROKEN: bytes of %s: %s" % (traffic.options, counted), file=file)
+        elif counted.bytes > traffic.most * counted.compulsory:
+            print("BROKEN: bytes of %s: %d, at most %g times %d" % (
+                traffic.options, counted.bytes, traffic.most, counted.compulsory), file=file)
+        else:
+            continue
+        good = False
+    return good
+
+
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
@@ -493,7 +620,7 @@ def private_share(uses, codes, target):
     return using, sum(use.launches for use in uses.values())
 
 
-def print_markdown(uses, codes, tools, skipped, transcripts, file):
+def print_markdown(uses, codes, counts, tools, skipped, transcripts, file):
     targets = list(tools)
     print("Made of %s by:\n" % ", ".join("`%s`" % os.path.basename(path) for path in transcripts),
           file=file)
@@ -507,6 +634,10 @@ def print_markdown(uses, codes, tools, skipped, transcripts, file):
     print("\nLaunches whose kernel uses private memory: %s.\n" % ", ".join(
         "%d of %d on %s" % (*private_share(uses, codes, target), target) for target in targets),
         file=file)
+    if counts:
+        print("## Bytes of global memory\n", file=file)
+        print_counts(counts, file)
+        print(file=file)
     rows = grouped(uses, codes, targets)
     largest = {}
     for row in rows:  # of a kernel, those with the most work-items come first
@@ -527,6 +658,18 @@ def write_markdown(path, text):
     if not mark or not end:
         raise Failure("%s has no lines %s and %s" % (path, *MARKS))
     pathlib.Path(path).write_text("%s%s\n\n%s\n%s%s" % (before, mark, text, end, after))
+
+
+def print_counts(counts, file):
+    print("| operation | kernels | bytes for an element | of what is compulsory | at most | "
+          "table entries for an element |\n|---|---|---:|---:|---:|---:|", file=file)
+    for traffic, counted in counts:
+        cells = ("?", "?", "?") if isinstance(counted, Failure) else (
+            "%.4g" % (counted.bytes / counted.elements),
+            "%.3f" % (counted.bytes / counted.compulsory),
+            "%.3g" % (counted.entries / counted.elements))
+        print("| `%s` | `%s` | %s | %s | %g | %s |" % (traffic.options, traffic.kernels.replace(
+            "|", "`, `").replace(".*", "*"), *cells[:2], traffic.most, cells[2]), file=file)
 
 
 def print_text(uses, codes, targets):
@@ -592,24 +735,27 @@ def main(arguments=None):
             if not tools:
                 print("device_code.py: NOTHING was looked at", file=sys.stderr)
                 return 0
-            uses = launched(options.healcl or healcl_program(), options.device,
-                            options.transcripts, folder)
+            healcl = options.healcl or healcl_program()
+            counts = count_all(healcl, folder, jobs)
+            uses = launched(healcl, options.device, options.transcripts, folder)
             codes = compile_all(uses, tools, folder, jobs)
             if options.markdown:
                 text = io.StringIO()
-                print_markdown(uses, codes, tools, skipped, options.transcripts, text)
+                print_markdown(uses, codes, counts, tools, skipped, options.transcripts, text)
                 write_markdown(options.markdown, text.getvalue())
             elif not options.check:
                 print_text(uses, codes, tools)
+                print_counts(counts, sys.stdout)
         except Failure as failure:
             print("device_code.py: %s" % failure, file=sys.stderr)
             return 2
     if not options.check:
         return 0
-    good = check(codes)
-    print("%d kernels on %s: %s%s" % (
-        len(uses), " ".join(tools), "all bars hold" if good else "bars are broken",
-        "; NOT on %s" % " ".join(skipped) if skipped else ""))
+    good = check(codes) & check_counts(counts)
+    print("%d kernels on %s, bytes of %d operations: %s%s%s" % (
+        len(uses), " ".join(tools), len(counts), "all bars hold" if good else "bars are broken",
+        "; NOT on %s" % " ".join(skipped) if skipped else "",
+        "" if counts else "; NOT bytes of global memory"))
     return 0 if good else 1
 
 

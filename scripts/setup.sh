@@ -9,6 +9,7 @@
 #
 # Where nothing is missing it changes nothing and needs neither network nor privileges.
 set -euo pipefail
+cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
     pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
@@ -80,6 +81,8 @@ if [ "${1-}" = --all ]; then
             install_missing "$package"
         fi
     done
+    # What counts their bytes, unpacked beside the system's drivers and not among them.
+    scripts/setup-vendors.sh oclgrind || true
     runtime=$(runtime_of_clang || true)
     if [ -n "$runtime" ] && apt-cache show "$runtime" >/dev/null 2>&1; then
         install_missing "$runtime"

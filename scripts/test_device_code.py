@@ -219,6 +219,54 @@ class Bars(unittest.TestCase):
         self.assertIn("remove this row", told)
 
 
+OCLGRIND = """Instructions executed for kernel '%s':
+              64 - load private (512 bytes)
+              32 - load global (%d bytes)
+              16 - store global (128 bytes)
+               4 - call llvm.memcpy.p0i8.p1i8.i64()
+               2 - call llvm.memcpy.p0i8.p0i8.i64()
+"""
+
+
+def counts_of(*launches):
+    return "".join(OCLGRIND % launch for launch in launches)
+
+
+class Bytes(unittest.TestCase):
+    def test_counts(self):
+        log = counts_of(("moduli", 8), ("ntt_tiles", 64), ("copy", 8), ("ntt_tiles", 64))
+        self.assertEqual(device_code.parse_counts(log, "ntt_tiles"), [192, 4])
+
+    def test_operation_of_two_kernels(self):
+        two = ("copy", 256), ("fill", 0)
+        log = counts_of(("copy", 512), *two, *two)
+        self.assertEqual(device_code.parse_counts(log, "copy|fill"), [512, 8])
+        log = counts_of(*two, *two, ("copy", 512))  # which hands the result out
+        self.assertEqual(device_code.parse_counts(log, "copy|fill"), [512, 8])
+
+    def test_nothing_counted(self):
+        with self.assertRaisesRegex(Failure, "has not counted gather"):
+            device_code.parse_counts(counts_of(("copy", 8), ("copy", 8)), "gather")
+
+    def test_bars(self):
+        traffic = device_code.Traffic("copy --n 8", "copy", 1.05)
+        for bytes, good in ((128, True), (134, True), (135, False)):
+            said = io.StringIO()
+            counts = [(traffic, device_code.Counted(bytes, 128, 8, 0))]
+            self.assertEqual(device_code.check_counts(counts, said), good)
+            self.assertEqual(said.getvalue(), "" if good else
+                             "BROKEN: bytes of copy --n 8: 135, at most 1.05 times 128\n")
+        self.assertFalse(device_code.check_counts([(traffic, Failure("no"))], io.StringIO()))
+
+    def test_missing(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(
+                os.environ, {"HEALCL_VENDORS_DIR": folder}), mock.patch.object(
+                device_code, "SYSTEM_OCLGRIND", folder + "/none"), contextlib.redirect_stderr(
+                io.StringIO()) as said:
+            self.assertEqual(device_code.count_all("healcl", folder, 1), [])
+        self.assertIn("SKIPPED bytes of global memory", said.getvalue())
+
+
 class Tables(unittest.TestCase):
     def test_families(self):
         names = [device_code.FAMILIES[device_code.family_of(name)][0] for name in (

@@ -178,6 +178,18 @@ FUNCTION struct wide wide_add(struct wide sum, long a)
     return wide_add_product(sum, a, 1);
 }
 
+/* sum + more, exactly */
+FUNCTION struct wide wide_join(struct wide sum, struct wide more)
+{
+    sum.low += more.low;
+    ulong carry = sum.low < more.low;
+    sum.middle += more.middle;
+    sum.high += more.high + (sum.middle < more.middle ? 1L : 0L);
+    sum.middle += carry;
+    sum.high += sum.middle < carry ? 1L : 0L;
+    return sum;
+}
+
 /* sum mod q, in [0, q) */
 FUNCTION ulong wide_reduce(struct wide sum, struct modulus m)
 {

@@ -58,6 +58,77 @@ KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long 
         }
     count_dropped(status, dropped);
 }
+#ifndef SINGLE
+/*
+ * A work-group's values have count digits, or limbs, each, and its work-items go through all of
+ * these together: those of one value after the other where memory has them so, else one of each
+ * value after the other. Either way each does count of them.
+ */
+struct piece {
+    uint value, number; /* of the group's values, and of its digits or limbs */
+};
+
+static inline struct piece first_piece(uint count, bool side_by_side)
+{
+    uint id = (uint)get_local_id(0);
+    struct piece piece = {id, 0};
+    if (side_by_side) {
+        piece.value = id / count;
+        piece.number = id - piece.value * count;
+    }
+    return piece;
+}
+
+static inline struct piece next_piece(struct piece piece, uint count, bool side_by_side)
+{
+    piece.value += side_by_side ? LOCAL_SIZE / count : 0;
+    piece.number += side_by_side ? LOCAL_SIZE % count : 1;
+    if (piece.number >= count) {
+        piece.number -= count;
+        piece.value++;
+    }
+    return piece;
+}
+
+/* Values of a work-group, each a work-item's. */
+static inline uint group_values(const struct space *space)
+{
+    count_t first = (count_t)get_group_id(0) * LOCAL_SIZE;
+    return (uint)min((count_t)space->end - first, (count_t)LOCAL_SIZE);
+}
+
+/* As digits, through local memory: a value is read once, and neighbours write neighbours. */
+KERNEL digits_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits,
+                    uint count, long out_stride, uint side_by_side,
+                    volatile global struct status *status)
+{
+    TAKE_SPACE(space);
+    local ulong value[LOCAL_SIZE];
+    local place_t place[LOCAL_SIZE];
+    struct span span = first_span(&space);
+    uint id = (uint)get_local_id(0), values = group_values(&space);
+    uint bits = (uint)min(base_bits, 64L), dropped = 0;
+    if (id < values) {
+        ulong x = (A_UNSIGNED)AT(a, POSITION(space, span, 1, 0));
+        ulong kept = (ulong)count * bits;
+        value[id] = x;
+        place[id] = POSITION(space, span, 0, 0);
+        dropped = kept < 64 && x >> kept != 0;
+    }
+    count_dropped(status, dropped);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    struct piece piece = first_piece(count, side_by_side);
+    for (uint i = 0; i < count; i++) {
+        if (piece.value < values) {
+            ulong bit = (ulong)piece.number * bits;
+            ulong rest = bit < 64 ? value[piece.value] >> bit : 0;
+            AT(out, place[piece.value] + (place_t)piece.number * (place_t)out_stride) =
+                (ELEMENT)low_bits(rest, (long)bits);
+        }
+        piece = next_piece(piece, count, side_by_side);
+    }
+}
+#endif
 
 #if CHUNKS == 1 && !defined(SINGLE)
 #define ELEMENT_UNSIGNED JOIN(u, ELEMENT)
@@ -114,11 +185,9 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
  * all its work-items side by side. */
 #ifdef IN_LOCAL
 #define WORDS_MEMORY local
-#define COUNT(limbs) ((int)(limbs)) /* not known to compilers: some unroll what they know */
 enum { WORDS_STRIDE = LOCAL_SIZE };
 #else
 #define WORDS_MEMORY
-#define COUNT(limbs) LIMBS
 enum { WORDS_STRIDE = 1 };
 #endif
 
@@ -140,7 +209,8 @@ static inline void combine(int limbs, WORDS_MEMORY ulong *x, global const struct
         x[j * WORDS_STRIDE] = v;
     }
     for (int j = limbs - 2; j >= 0; j--) { /* x/(q[0]*...*q[j]) is in the words behind digit j */
-        ulong factor = q[j].value, carry = x[j * WORDS_STRIDE];
+        struct modulus modulus = q[j];
+        ulong factor = modulus.value, carry = x[j * WORDS_STRIDE];
         for (int i = j; i < limbs; i++) {
             ulong word = i + 1 < limbs ? x[(i + 1) * WORDS_STRIDE] : 0;
             ulong low = word * factor, high = mul_hi(word, factor);
@@ -167,6 +237,65 @@ static inline struct bit next_digit(struct bit bit, long base_bits, int limbs)
     return bit;
 }
 
+#ifdef IN_LOCAL
+/*
+ * As digits_full_q below, through local memory: neighbours read and write neighbours, limbs or
+ * values, digits or values. limbs is LIMBS, not known to compilers: some unroll what they know.
+ */
+KERNEL digits_full_q_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
+                           global const struct modulus *q, global const struct twiddle *inverses,
+                           uint limbs, long base_bits, uint count, long out_stride, long a_stride,
+                           uint digits_side_by_side, uint limbs_side_by_side,
+                           volatile global struct status *status)
+{
+    TAKE_SPACE(space);
+    local ulong words[LIMBS * LOCAL_SIZE];
+    local place_t place[LOCAL_SIZE];
+    struct span span = first_span(&space);
+    uint id = (uint)get_local_id(0), values = group_values(&space);
+    bool has_value = id < values;
+    if (has_value)
+        place[id] = POSITION(space, span, 1, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    struct piece piece = first_piece(limbs, limbs_side_by_side);
+    for (uint i = 0; i < limbs; i++) {
+        if (piece.value < values)
+            words[piece.number * LOCAL_SIZE + piece.value] = (ulong)WIDEN(
+                AT(a, place[piece.value] + (place_t)piece.number * (place_t)a_stride));
+        piece = next_piece(piece, limbs, limbs_side_by_side);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    ulong bits = (ulong)min(base_bits, (long)limbs * 64), kept = count * bits;
+    uint dropped = 0;
+    if (has_value) {
+        local ulong *x = words + id;
+        for (uint j = 0; j < limbs; j++)
+            x[j * LOCAL_SIZE] = residue_of((long)x[j * LOCAL_SIZE], q[j]);
+        combine((int)limbs, x, q, inverses);
+        for (ulong word = kept / 64; word < limbs; word++)
+            dropped |= x[word * LOCAL_SIZE] >> (word == kept / 64 ? kept % 64 : 0) != 0;
+        place[id] = POSITION(space, span, 0, 0);
+    }
+    count_dropped(status, dropped);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    piece = first_piece(count, digits_side_by_side);
+    for (uint i = 0; i < count; i++) {
+        if (piece.value < values) {
+            ulong bit = piece.number * bits, digit = 0;
+            uint word = (uint)(bit / 64), shift = (uint)(bit % 64);
+            local const ulong *x = words + piece.value + word * LOCAL_SIZE;
+            if (word < limbs)
+                digit = x[0] >> shift;
+            if (word + 1 < limbs && shift > 0)
+                digit |= x[LOCAL_SIZE] << (64 - shift);
+            AT(out, place[piece.value] + (place_t)piece.number * (place_t)out_stride) =
+                (ELEMENT)low_bits(digit, base_bits);
+        }
+        piece = next_piece(piece, count, digits_side_by_side);
+    }
+}
+#else
+
 /*
  * out[l,i,r] = digit i of the value x with residues a[l,:,r]. The space is [l,r]; operands: out, a.
  * Limb strides of a, digit strides of out are given apart. moduli: LIMBS. q, inverses:
@@ -178,40 +307,35 @@ KERNEL digits_full_q(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a),
                      volatile global struct status *status)
 {
     TAKE_SPACE(space);
-    const int limbs = COUNT(moduli);
+    const int limbs = LIMBS;
     uint dropped = 0;
-#ifdef IN_LOCAL
-    local ulong group_words[LIMBS * LOCAL_SIZE];
-    local ulong *x = group_words + get_local_id(0);
-#else
     ulong x[LIMBS];
-#endif
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
             long a_at = POSITION(space, span, 1, i), out_at = POSITION(space, span, 0, i);
             for (int j = 0; j < limbs; j++)
-                x[j * WORDS_STRIDE] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
+                x[j] = residue_of(WIDEN(AT(a, a_at + j * a_stride)), q[j]);
             combine(limbs, x, q, inverses);
             struct bit bit = {0, 0};
             for (long digit = 0; digit < count; digit++, out_at += out_stride) {
                 ulong value = 0;
                 if (bit.word < limbs) {
-                    value = x[bit.word * WORDS_STRIDE] >> bit.shift;
+                    value = x[bit.word] >> bit.shift;
                     if (bit.shift > 0 && bit.word + 1 < limbs)
-                        value |= x[(bit.word + 1) * WORDS_STRIDE] << (64 - bit.shift);
+                        value |= x[bit.word + 1] << (64 - bit.shift);
                     bit = next_digit(bit, base_bits, limbs);
                 }
                 AT(out, out_at) = (ELEMENT)low_bits(value, base_bits);
             }
-            bool rest = bit.word < limbs && x[bit.word * WORDS_STRIDE] >> bit.shift != 0;
+            bool rest = bit.word < limbs && x[bit.word] >> bit.shift != 0;
             for (long word = bit.word + 1; word < limbs; word++)
-                rest = rest || x[word * WORDS_STRIDE] != 0;
+                rest = rest || x[word] != 0;
             dropped += rest;
         }
     count_dropped(status, dropped);
 }
 
-#if CHUNKS == 1 && !defined(IN_LOCAL) && !defined(SINGLE)
+#if CHUNKS == 1 && !defined(SINGLE)
 /* As digits_full_q, for out of stride 1 along r: one digit of many values after the other, which
  * compilers turn into vectors. */
 KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *a,
@@ -256,5 +380,6 @@ KERNEL digits_full_q_vectors(SPACE(space), global ELEMENT *out, global const A *
         }
     count_dropped(status, dropped);
 }
+#endif
 #endif
 #endif

@@ -323,7 +323,7 @@ MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const st
 
 /* ---------------------------------------------------------------- kernels */
 
-enum { LAUNCH_ARGUMENTS_MAX = 16, LAUNCH_OPTIONS_SIZE = 512 };
+enum { LAUNCH_ARGUMENTS_MAX = 20, LAUNCH_OPTIONS_SIZE = 512 };
 
 struct launch_argument {
     const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */

@@ -32,6 +32,35 @@ static const char *lacks_digit_vectors(const struct step *step, const struct hea
                : "digits of a value are few, or not in order";
 }
 
+/* What a work-group's values are many enough for, and bytes of local memory for one. */
+enum { DIGITS_MAX = 1 << 16, DIGITS_LOCAL_BYTES = 2 * sizeof(uint64_t) };
+
+static const char *lacks_local(const struct step *step, const struct healcl_device *device)
+{
+    int64_t count = step->out->layout.shape[step->out->layout.rank - 1];
+    return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
+           : device->info.local_memory_bytes <
+                   (uint64_t)DIGITS_LOCAL_BYTES * device->tuning.local_size
+               ? "there is too little local memory"
+               : NULL;
+}
+
+/* Whether elements that a stride apart belong to a value lie closer than those of neighbours. */
+static bool lie_side_by_side(const struct space *space, uint32_t operand, int64_t stride)
+{
+    uint32_t last = space->rank - 1;
+    return space->shape[last] == 1 || stride < space->operand[operand].stride[last];
+}
+
+/* Launches work-groups that have a value for each work-item. */
+MUST_CHECK static enum healcl_status launch_values(struct job *job, size_t local_size,
+                                                   struct healcl_error *error)
+{
+    job->space.elements_per_item = 1;
+    return job_launch_groups(job, (job->space.end + local_size - 1) / local_size, local_size,
+                             error);
+}
+
 MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const struct step *step,
                                                    const struct variant *variant,
                                                    struct healcl_error *error)
@@ -48,11 +77,18 @@ MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const 
     space_set_operand(&job.space, 1, &step->in[0]->layout);
     space_simplify(&job.space);
     job_add_long(&job, step->value[0]);
-    job_add_long(&job, count);
-    if (variant->shape == VARIANT_GENERAL)
+    if (variant->shape == VARIANT_LOCAL)
+        job_add_uint(&job, (uint32_t)count);
+    else
+        job_add_long(&job, count);
+    if (variant->shape != VARIANT_VECTORS)
         job_add_long(&job, out->stride[digit_axis]);
+    if (variant->shape == VARIANT_LOCAL)
+        job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written_table(&job, &self->status);
-    return job_launch(&job, error);
+    return variant->shape == VARIANT_LOCAL
+               ? launch_values(&job, self->device->tuning.local_size, error)
+               : job_launch(&job, error);
 }
 
 static const char *lacks_digits(const struct step *step, const struct healcl_device *device)
@@ -92,8 +128,8 @@ MUST_CHECK static enum healcl_status launch_each_digit(struct launcher *self,
 static const struct variant digits_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"each", VARIANT_LOCAL, lacks_digits, launch_each_digit, OVER_ANY_VIEW, "digits/digits",
-     "digits_each", "cl/digits/digits.cl", "any digits"},
+    {"local", VARIANT_LOCAL, lacks_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
+     "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
     {"single", VARIANT_SINGLE, lacks_single_digits, launch_each_digit, 0, "digits/digits",
      "digits_each", "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
@@ -139,20 +175,31 @@ static const char *lacks_full_q_vectors(const struct step *step, const struct he
     return space.operand[0].stride[space.rank - 1] == 1 ? NULL : "values are not in order";
 }
 
-/* The most work-items whose words fit so many bytes together: a power of two, or 0. */
+/* The most work-items whose words, and one more, fit so many bytes together: a power of two, or 0.
+ */
 static size_t local_size_for(const struct step *step, const struct healcl_device *device,
                              uint64_t bytes)
 {
     size_t local_size = device->tuning.local_size;
-    uint64_t words = (uint64_t)step->in[0]->layout.shape[1];
+    uint64_t words = (uint64_t)step->in[0]->layout.shape[1] + 1;
     while (local_size > bytes / sizeof(uint64_t) / words)
         local_size /= 2;
     return local_size;
 }
 
+/* Of a work-group: NVIDIA's compilers take no more, whatever a device has. */
+static uint64_t local_bytes(const struct healcl_device *device)
+{
+    enum { LOCAL_BYTES_MAX = 48 << 10 };
+    uint64_t bytes = device->info.local_memory_bytes;
+    return bytes < LOCAL_BYTES_MAX ? bytes : LOCAL_BYTES_MAX;
+}
+
 static const char *lacks_full_q_local(const struct step *step, const struct healcl_device *device)
 {
-    return local_size_for(step, device, device->info.local_memory_bytes) > 0
+    int64_t count = step->out->layout.shape[1];
+    return count == 0 || count > DIGITS_MAX ? "there are no digits, or too many"
+           : local_size_for(step, device, local_bytes(device)) > 0
                ? NULL
                : "there are too many moduli for local memory";
 }
@@ -179,18 +226,24 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
     job_add_table(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
-    job_add_long(&job, out->shape[1]);
+    if (variant->shape == VARIANT_LOCAL)
+        job_add_uint(&job, (uint32_t)out->shape[1]);
+    else
+        job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
+    if (variant->shape == VARIANT_LOCAL) {
+        job_define(&job, "IN_LOCAL", "");
+        job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
+        job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
+    }
     job_add_written_table(&job, &self->status);
     if (variant->shape == VARIANT_VECTORS)
         return job_launch_alone(&job, error);
-    uint64_t bytes = PRIVATE_BYTES_MAX;
-    if (variant->shape == VARIANT_LOCAL) {
-        job_define(&job, "IN_LOCAL", "");
-        bytes = self->device->info.local_memory_bytes;
-    }
-    return job_launch_of(&job, local_size_for(step, self->device, bytes), error);
+    if (variant->shape == VARIANT_LOCAL)
+        return launch_values(&job, local_size_for(step, self->device, local_bytes(self->device)),
+                             error);
+    return job_launch_of(&job, local_size_for(step, self->device, PRIVATE_BYTES_MAX), error);
 }
 
 static const struct variant full_q_variants[] = {
@@ -198,7 +251,7 @@ static const struct variant full_q_variants[] = {
      "digits/digits", "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
     {"local", VARIANT_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
-     "digits_full_q", "cl/digits/digits.cl", "moduli that local memory holds"},
+     "digits_full_q_local", "cl/digits/digits.cl", "moduli that local memory holds"},
     {"single", VARIANT_SINGLE, lacks_single, launch_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",

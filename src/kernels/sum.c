@@ -1,5 +1,5 @@
-/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/modular/interleaved.cl.
- */
+/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/sum/local.cl,
+ * cl/modular/interleaved.cl. */
 #include "kernels/kernels.h"
 
 /* Elements of a row whose lanes are worth adding up one by one. */
@@ -22,6 +22,90 @@ static int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {
     int64_t most = job_rounds_max(self);
     return terms < most ? terms : most;
+}
+
+/* How a work-group of cl/sum/local.cl does inner * rows sums, or where several go with the same
+ * terms of b reps times as many: each has parts work-items. */
+struct sharing {
+    uint32_t inner, parts, rows, reps;
+};
+
+enum {
+    ITEMS_OF_UNIT = 1024, /* work-items with which a compute unit has enough to do */
+    TERMS_MIN = 8192,     /* of all sums, or of one, that are worth another program */
+    LONG_SUM = 256,
+    TERMS_OF_ITEM = 4, /* at least, where work-items are only to be more */
+    REPS_MAX = 8,
+    LINE = CACHE_LINE / sizeof(int64_t),
+    LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
+};
+
+static uint64_t items_wanted(const struct healcl_device *device)
+{
+    return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
+}
+
+/*
+ * Shares out so many terms of each column. beside: where the terms of so many columns lie beside
+ * those that come next, their number, else 0. Then work-items stand as terms do; as many as have
+ * whole lines to read, and if lines do not begin with columns a few lines.
+ */
+static struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
+                                  int64_t terms, int64_t beside, uint32_t reps)
+{
+    struct sharing sharing = {.inner = 1, .parts = 1, .reps = reps};
+    uint32_t items = (uint32_t)device->tuning.local_size / reps, inner_min = LINE;
+    if (columns < inner_min)
+        inner_min = (uint32_t)columns;
+    if (beside > 0 && beside < LINES) {
+        uint32_t run = terms % LINE * beside % LINE == 0 ? LINE : LINES;
+        inner_min = (uint32_t)beside;
+        sharing.parts = (run + inner_min - 1) / inner_min;
+        if (terms < sharing.parts)
+            sharing.parts = (uint32_t)terms;
+    } else
+        beside = 0;
+    if (inner_min > items || sharing.parts > items / inner_min)
+        return (struct sharing){.inner = items, .parts = 1, .rows = 1, .reps = reps};
+    while (columns * reps * sharing.parts < items_wanted(device) &&
+           sharing.parts * 2 <= items / inner_min &&
+           (int64_t)sharing.parts * 2 * TERMS_OF_ITEM <= terms)
+        sharing.parts *= 2;
+    sharing.inner = beside > 0 ? inner_min : items / sharing.parts;
+    sharing.rows = items / (sharing.inner * sharing.parts);
+    uint32_t line =
+        LINE % sharing.inner == 0 ? LINE / sharing.inner : LINE; /* sums that fill one */
+    if (sharing.rows > line)
+        sharing.rows -= sharing.rows % line;
+    return sharing;
+}
+
+enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
+
+static const char *lacks_local(const struct step *step, const struct healcl_device *device,
+                               int64_t terms)
+{
+    const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
+    int64_t sums = layout_elements(&step->out->layout);
+    return sums == 0 || sums > INT32_MAX ? "there are no sums, or too many"
+           : terms == 0 || (terms < LONG_SUM && terms < TERMS_MIN / sums) ? "there are few terms"
+           : device->info.loop_limit > 0 ? "loops end early on this device"
+           : device->tuning.local_size < REPS_MAX || words > device->info.local_memory_bytes
+               ? "work-groups are too small, or there is too little local memory"
+               : NULL;
+}
+
+/* Launches over all elements of the job's space, with the rest of the arguments. */
+MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
+                                                   struct healcl_error *error)
+{
+    uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
+    uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
+    job_add_uint(job, sharing->inner);
+    job_add_uint(job, sharing->parts);
+    job_add_uint(job, sharing->rows);
+    job->space.elements_per_item = 1;
+    return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
 
 /* ---------------------------------------------------------------- along an axis */
@@ -176,6 +260,140 @@ MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const st
     return job_launch_alone(&job, error);
 }
 
+/* The vector of moduli as an operand of out's shape: it varies along the last axis only. */
+static struct layout moduli_view(const struct step *step)
+{
+    struct layout view = layout_packed(&step->out->layout);
+    for (uint32_t i = 0; i < view.rank; i++)
+        view.stride[i] = i + 1 == view.rank;
+    return view;
+}
+
+/* As share_terms has it, of a's elements with out's places; the space is simplified. */
+static int64_t columns_beside(const struct space *space, int64_t stride)
+{
+    int64_t size = 1;
+    for (uint32_t axis = space->rank; axis-- > 0 && size < stride;) {
+        if (space->operand[1].stride[axis] != size)
+            break;
+        size *= space->shape[axis];
+    }
+    return size == stride ? size : 0;
+}
+
+/* How a sum's terms are shared out: in segments, where columns are so few that work-groups share
+ * one. */
+struct shared_sum {
+    struct space space; /* operands: out, a, q */
+    struct sharing sharing;
+    int64_t terms, stride, segment, segments;
+};
+
+enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
+
+static struct shared_sum shared_sum_of(const struct step *step, const struct healcl_device *device)
+{
+    struct shared_sum sum = {.space = space_of_sum(step),
+                             .terms = terms_of(step),
+                             .stride = step->in[0]->layout.stride[step->value[0]],
+                             .segments = 1};
+    struct layout q_view = moduli_view(step);
+    space_set_operand(&sum.space, 2, &q_view);
+    space_simplify(&sum.space);
+    sum.sharing =
+        share_terms(device, sum.space.end, sum.terms, columns_beside(&sum.space, sum.stride), 1);
+    uint64_t items = sum.space.end * sum.sharing.parts;
+    int64_t most = sum.terms / ((int64_t)sum.sharing.parts * SEGMENT_TERMS);
+    while (items * (uint64_t)sum.segments < items_wanted(device) && sum.segments * 2 <= most &&
+           sum.segments < SEGMENTS_MAX && sum.space.end * 2 * (uint64_t)sum.segments <= INT32_MAX)
+        sum.segments *= 2;
+    sum.segment = (sum.terms + sum.segments - 1) / sum.segments;
+    return sum;
+}
+
+static const char *lacks_shared_sum(const struct step *step, const struct healcl_device *device)
+{
+    const char *lack = lacks_local(step, device, terms_of(step));
+    if (lack)
+        return lack;
+    struct shared_sum sum = shared_sum_of(step, device);
+    return sum.sharing.parts > 1 || sum.segments > 1
+               ? NULL
+               : "there are many columns, and terms do not lie beside each other";
+}
+
+/* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
+MUST_CHECK static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     const struct shared_sum *sum,
+                                                     const struct buffer *out,
+                                                     const struct buffer *a,
+                                                     struct healcl_error *error)
+{
+    struct job job;
+    const struct buffer *q;
+    TRY(derive_modulus_vector(self, step, 1, &q, error));
+    job_init(&job, self, step, variant->program, variant->kernel);
+    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
+    job_add_space(&job);
+    if (out)
+        job_add_written_buffer(&job, out);
+    else
+        TRY(job_add_output(&job, step->out, error));
+    if (a)
+        job_add_buffer(&job, a);
+    else
+        TRY(job_add_input(&job, step->in[0], error));
+    job.space = sum->space;
+    job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
+    job_add_table(&job, q);
+    job_add_long(&job, sum->terms);
+    job_add_long(&job, sum->stride);
+    job_add_long(&job, sum->segment);
+    job_add_uint(&job, (uint32_t)(sum->space.end / (uint64_t)sum->segments));
+    return launch_shared(&job, &sum->sharing, error);
+}
+
+/* Operand k has the space's elements in C order from 0 on. */
+static void pack_operand(struct space *space, uint32_t operand)
+{
+    int64_t stride = 1;
+    space->operand[operand].offset = 0;
+    for (uint32_t axis = space->rank; axis-- > 0; stride *= space->shape[axis])
+        space->operand[operand].stride[axis] = stride;
+}
+
+/* The sums of segments, reduced, lie in scratch memory before they are added up. */
+MUST_CHECK static enum healcl_status launch_shared_sum(struct launcher *self,
+                                                       const struct step *step,
+                                                       const struct variant *variant,
+                                                       struct healcl_error *error)
+{
+    struct shared_sum sum = shared_sum_of(step, self->device), whole = sum;
+    struct buffer scratch;
+    if (sum.segments == 1)
+        return launch_segments(self, step, variant, &sum, NULL, NULL, error);
+    uint64_t outputs = sum.space.end;
+    space_add_axis(&sum.space);
+    sum.space.shape[0] = sum.segments;
+    sum.space.end *= (uint64_t)sum.segments;
+    sum.space.operand[1].stride[0] = sum.segment * sum.stride;
+    pack_operand(&sum.space, 0);
+    pack_operand(&whole.space, 1);
+    whole.segments = 1;
+    whole.terms = whole.segment = sum.segments;
+    whole.stride = (int64_t)outputs;
+    whole.sharing = share_terms(self->device, outputs, whole.terms,
+                                columns_beside(&whole.space, whole.stride), 1);
+    TRY(device_buffer_acquire(self->device, sum.space.end * dtype_size(step->out->storage->dtype),
+                              false, &scratch, error));
+    enum healcl_status status = launch_segments(self, step, variant, &sum, &scratch, NULL, error);
+    if (status == HEALCL_OK)
+        status = launch_segments(self, step, variant, &whole, NULL, &scratch, error);
+    device_buffer_release(self->device, &scratch);
+    return status;
+}
+
 /* Some terms after others: later ones are added to out. */
 MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
                                                         const struct step *step,
@@ -184,10 +402,7 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
 {
     int64_t stride = step->in[0]->layout.stride[step->value[0]];
     const struct buffer *q;
-    /* q varies along the last axis only: there the vector has its elements in order. */
-    struct layout q_view = layout_packed(&step->out->layout);
-    for (uint32_t i = 0; i < q_view.rank; i++)
-        q_view.stride[i] = i + 1 == q_view.rank;
+    struct layout q_view = moduli_view(step);
     TRY(derive_modulus_vector(self, step, 1, &q, error));
     int64_t terms = terms_of(step), first = 0;
     do {
@@ -219,6 +434,9 @@ static const struct variant axis_modsum_variants[] = {
      "terms in order, an output whose elements lie together by ones, twos or fours"},
     {"single", VARIANT_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
+    {"shared", VARIANT_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+     "axis_modsum_local", "cl/sum/local.cl",
+     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
     {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
      "cl/sum/general.cl", "anything"},
 };
@@ -321,6 +539,60 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     return job_launch_alone(&job, error);
 }
 
+static const char *lacks_shared_products(const struct step *step,
+                                         const struct healcl_device *device)
+{
+    const char *lack = lacks_vectors(step, device); /* what a kernel's arguments may take */
+    return lack ? lack : lacks_local(step, device, step->in[0]->layout.shape[1]);
+}
+
+/* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
+MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *self,
+                                                            const struct step *step,
+                                                            const struct variant *variant,
+                                                            struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
+    bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
+    uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
+    int64_t blocks = (all_reps + REPS_MAX - 1) / REPS_MAX;
+    int64_t reps = (all_reps + blocks - 1) / blocks;
+    int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
+    struct sharing sharing =
+        share_terms(self->device, (uint64_t)(blocks * k * n), terms, beside, (uint32_t)reps);
+    struct layout shape = {.rank = 3, .shape = {blocks}};
+    struct job job;
+    TRY(begin_product(&job, self, step, variant, error));
+    shape.shape[k_axis] = k;
+    shape.shape[n_axis] = n;
+    space_init(&job.space, &shape);
+    struct operand *operand = job.space.operand;
+    operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0] * reps}};
+    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0] * reps}};
+    operand[2].offset = b->offset;
+    operand[0].stride[k_axis] = out->stride[1];
+    operand[1].stride[k_axis] = a->stride[2];
+    operand[2].stride[k_axis] = b->stride[1];
+    operand[3].stride[k_axis] = 1;
+    operand[1].stride[n_axis] = a->stride[3];
+    job.rounds = (uint64_t)(terms / sharing.parts + reps);
+    job_add_long(&job, terms);
+    job_add_long(&job, a->stride[1]);
+    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, out->stride[2]);
+    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, out->stride[0]);
+    job_add_long(&job, a->stride[0]);
+    job_add_uint(&job, (uint32_t)all_reps);
+    job_add_uint(&job, n_last);
+    job_add_uint(&job, sharing.reps);
+    if (reps > 1)
+        job_define(&job, "SEVERAL_REPS", "");
+    return launch_shared(&job, &sharing, error);
+}
+
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
 MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
                                                             const struct step *step,
@@ -366,6 +638,9 @@ static const struct variant product_variants[] = {
      "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
     {"single", VARIANT_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
+    {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
+     "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
+     "8192 terms, or 256 of a sum; tensors of one chunk"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };

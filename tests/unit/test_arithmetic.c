@@ -259,6 +259,14 @@ static void wide_sums(void **state)
             sum = wide_add(sum, c);
             reference_add(&expected, c);
             check_sum(sum, &expected, q);
+            if (i % 3 == 0) { /* twice as much, of both signs, or nothing */
+                struct wide more = i % 2 ? sum : wide_add_product(wide_zero(), a, b);
+                expected.low += (uint128)more.middle << 64 | more.low;
+                expected.high +=
+                    more.high + (expected.low < ((uint128)more.middle << 64 | more.low));
+                sum = wide_join(sum, more);
+                check_sum(sum, &expected, q);
+            }
         }
     }
 }
