@@ -58,6 +58,7 @@ KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long 
         }
     count_dropped(status, dropped);
 }
+
 #ifndef SINGLE
 /*
  * A work-group's values have count digits, or limbs, each, and its work-items go through all of
