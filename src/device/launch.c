@@ -100,6 +100,20 @@ static void find_order(struct healcl_device *device, const struct kernel *kernel
     overlap_begin(device, kernel->launched ? &use : &(struct command_use){0}, awaited);
 }
 
+/* Hands a command's event to those who want it: one, or in an out-of-order queue of the caller's
+ * that is profiled two. */
+static enum healcl_status note_enqueued(struct healcl_device *device, const struct command *command,
+                                        struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    if (device->profiling && device->overlaps)
+        code = device->cl->clRetainEvent(command->event);
+    overlap_end(device, command->event);
+    TRY_CL(error, "clRetainEvent", code);
+    return device->profiling ? command_log_add(device, &device->launches, command, error)
+                             : HEALCL_OK;
+}
+
 static enum healcl_status enqueue_recorded(struct healcl_device *device, struct kernel *kernel,
                                            const struct launch *launch, struct healcl_error *error)
 {
@@ -124,16 +138,9 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
-    code = CL_SUCCESS;
-    if (device->profiling &&
-        device->overlaps) /* a queue of the caller's: the event has two owners */
-        code = device->cl->clRetainEvent(command.event);
-    overlap_end(device, command.event);
-    TRY_CL(error, "clRetainEvent", code);
     device->first_launches += !kernel->launched;
     kernel->launched = true;
-    return device->profiling ? command_log_add(device, &device->launches, &command, error)
-                             : HEALCL_OK;
+    return note_enqueued(device, &command, error);
 }
 
 static enum healcl_status launch_kernel(struct healcl_device *device, struct kernel *kernel,
@@ -196,7 +203,5 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     if (device_recovers(device, code))
         code = enqueue_copy(device, from, offset, to, wanted);
     TRY_CL(error, "clEnqueueCopyBuffer", code);
-    overlap_end(device, command.event);
-    return device->profiling ? command_log_add(device, &device->launches, &command, error)
-                             : HEALCL_OK;
+    return note_enqueued(device, &command, error);
 }
