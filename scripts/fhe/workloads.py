@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fhe.bootstrap import bootstrap
 from fhe.digits import digits_secure, digits_toy
 from fhe.disease import disease
+from fhe.hybrid import hybrid, hybrid_toy
 from fhe.sentiment import sentiment
 from fhe.sharpen import sharpen
 
@@ -31,6 +32,8 @@ ENCRYPTED = {
     "sharpen": Workload(sharpen, True),
     "sentiment": Workload(sentiment, True),
     "bootstrap": Workload(bootstrap, False),
+    "hybrid_toy": Workload(hybrid_toy, True),
+    "hybrid": Workload(hybrid, False),
 }
 
 
