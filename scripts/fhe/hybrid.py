@@ -24,28 +24,22 @@ from transcript_builder import ntt_primes
 FIRST_BITS, PRIME_BITS, SPECIAL_BITS = 60, 45, 61
 VALUE_BITS = 10  # slots are integers of [-2^10, 2^10] over 2^10
 STEPS = 5        # of the rotation
-SIZES = [1 << log2 for log2 in range(6, 17)]  # that n may be
+SIZES = [1 << log2 for log2 in range(6, 17)]  # what n may be
 MOST_LIMBS = 48
 
 
 class Parameters:
     """The primes: `primes` of Q in order, `special` those of P, `digits` the ranges of Q's primes
-    that one digit takes. P is at least as large as any digit."""
+    that make a digit each, at most dnum. P is at least as large as any digit."""
 
     def __init__(self, n, limbs, dnum):
-        if n not in SIZES or not 2 <= limbs <= MOST_LIMBS or not 1 <= dnum <= limbs:
-            raise ValueError("n is a power of two from 64 to 65536; 2 to 48 limbs; 1 to as many "
-                             "digits as limbs")
         size = -(-limbs // dnum)
         self.primes = ntt_primes(FIRST_BITS, n, 1) + ntt_primes(PRIME_BITS, n, limbs - 1)
         self.digits = [range(first, min(first + size, limbs)) for first in range(0, limbs, size)]
-        largest = max(self.product(digit) for digit in self.digits)
+        largest = max(math.prod(self.primes[i] for i in digit) for digit in self.digits)
         candidates = ntt_primes(SPECIAL_BITS, n, size + 1)
         count = next(i for i in range(1, size + 2) if math.prod(candidates[:i]) >= largest)
         self.special = candidates[:count]
-
-    def product(self, digit):
-        return math.prod(self.primes[i] for i in digit)
 
 
 def conversion(source, target):
@@ -259,5 +253,6 @@ def hybrid_toy(seed, sink=None):
 
 
 def hybrid(seed, sink=None, n=65536, limbs=24, dnum=4):
-    """the same at real size"""
+    """a rotation and a product, relinearised and rescaled, of 32768 slots: CKKS, n = 65536, 24
+    primes and five special ones, 128-bit security, hybrid key switching in four digits"""
     return run(seed, sink, "hybrid", n, limbs, dnum)
