@@ -24,7 +24,9 @@ import numpy as np
 
 import check_answers
 import heal_oracle as oracle
-from fhe import answers, ckks, data, digits, disease, hybrid, images, sentiment, sharpen, workloads
+import make_transcripts
+from fhe import (answers, ckks, data, digits, disease, hybrid, images, sentiment, sharpen,
+                 workloads)
 from fhe.keys import BASE_BITS, SecretKey, digit_factors, full_factors, limb_factors, turn
 from fhe.machine import FAST, FastMachine
 from fhe.ring import Modulus, RnsRing
@@ -192,6 +194,23 @@ class Hybrid(unittest.TestCase):
             found = answers.slots(side, answers.decrypt(
                 side, expected_results(sink.getvalue(), side))).reshape(-1)
             self.assertLess(abs(found - np.array(side["truth"])).max() / side["unit"], 1e-8)
+
+
+    def test_sizes(self):
+        """Options that a workload does not have, or not so large, are refused before it writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            for arguments in (["hybrid", "--n", "100"], ["hybrid", "--rotations", "2"],
+                              ["bootstrap", "--limbs", "9"], ["digits", "--dnum", "1"]):
+                with mock.patch("sys.argv", ["make", path, "--encrypted"] + arguments), \
+                        contextlib.redirect_stderr(io.StringIO()), \
+                        self.assertRaises(SystemExit) as refused:
+                    make_transcripts.main()
+                self.assertEqual((refused.exception.code, os.listdir(folder)), (2, []))
+            with mock.patch("sys.argv", ["make", path, "--encrypted", "hybrid", "--n", "64",
+                                         "--limbs", "3", "--dnum", "2"]):
+                self.assertFalse(make_transcripts.main())
+            self.assertEqual(sorted(os.listdir(folder)), ["x.answers", "x.json"])
 
 
 class Machines(unittest.TestCase):
