@@ -57,9 +57,10 @@ Not bundled, because large or endless:
 | `make_transcripts.py --int8-huge FILE` | an int8 tensor of more than 2^31 elements, made without a payload |
 | `make_transcripts.py --encrypted NAME [--seed SEED] FILE` | an encrypted workload and its side file; FILE may end in `.gz`. NAME is %s |
 | `make_transcripts.py --encrypted bootstrap [--limbs K] [--rotations N] FILE` | the same at the size of bootstrapping: about 18 MB times N times K squared |
+| `make_transcripts.py --encrypted hybrid [--n N] [--limbs K] [--dnum D] FILE` | hybrid key switching: K primes in D digits, and special ones |
 | `make_transcripts.py --bad DIR` | small transcripts that must be refused or that differ, and `expected.txt`: file, exit status, entry counted from 0, operation; `-` where there is none |
 """ % (", ".join("`%s`" % name for name in encrypted.ENCRYPTED
-                 if name != "bootstrap"))
+                 if name not in ("bootstrap", "hybrid")))
 
 BUNDLED_ENCRYPTED = ["encrypted_" + name for name, workload in encrypted.ENCRYPTED.items()
                      if workload.bundled]
@@ -168,11 +169,18 @@ def main():
     parser.add_argument("--seed", type=int, default=encrypted.SEED,
                         help="of the keys and errors of an encrypted workload (default %d)"
                              % encrypted.SEED)
-    parser.add_argument("--limbs", type=int, default=8, choices=range(2, 9), metavar="K",
-                        help="primes of the bootstrap workload, 2 to 8 (default 8)")
-    parser.add_argument("--rotations", type=int, default=3, choices=range(1, 15), metavar="N",
-                        help="rotations of the bootstrap workload, 1 to 14, each 18 MB times "
-                             "K squared (default 3)")
+    parser.add_argument("--limbs", type=int, metavar="K",
+                        help="primes of a ciphertext: of bootstrap 2 to 8 (default 8), of hybrid "
+                             "2 to 48 (default 24)")
+    parser.add_argument("--rotations", type=int, metavar="N",
+                        help="rotations of bootstrap, 1 to 14, each 18 MB times K squared "
+                             "(default 3)")
+    parser.add_argument("--n", type=int, metavar="N",
+                        help="coefficients of hybrid, a power of two, 64 to 65536 (default 65536, "
+                             "which alone gives 128 bits of security with the other defaults)")
+    parser.add_argument("--dnum", type=int, metavar="D",
+                        help="digits of hybrid key switching, at most (default 4); more make "
+                             "larger keys and fewer special primes")
     parser.add_argument("--only", action="append", metavar="NAME",
                         choices=sorted(WORKLOADS) + BUNDLED_ENCRYPTED,
                         help="only this bundled transcript; may be repeated")
@@ -183,10 +191,14 @@ def main():
                   or options.encrypted)
     if bool(writes_one) != (options.file is not None):
         parser.error("FILE goes with --large, --int8-huge, --random and --encrypted")
+    size = {name: getattr(options, name) for name in ("limbs", "rotations", "n", "dnum")
+            if getattr(options, name) is not None}
+    allowed = encrypted.ENCRYPTED[options.encrypted].options if options.encrypted else {}
+    for name, value in size.items():
+        if value not in allowed.get(name, ()):
+            parser.error("--%s %d is not for %s" % (name, value, options.encrypted or "this"))
     if options.encrypted:
-        size = {"limbs": options.limbs, "rotations": options.rotations}
-        return encrypted.write_encrypted(options.encrypted, options.file, options.seed,
-                                         **(size if options.encrypted == "bootstrap" else {}))
+        return encrypted.write_encrypted(options.encrypted, options.file, options.seed, **size)
     if options.large is not None:
         return write_large(options.large, options.file)
     if options.int8_huge:

@@ -8,6 +8,7 @@ import contextlib
 import glob
 import io
 import json
+import math
 import os
 import struct
 import tempfile
@@ -23,8 +24,10 @@ import numpy as np
 
 import check_answers
 import heal_oracle as oracle
-from fhe import ckks, data, digits, disease, images, sentiment, sharpen, workloads
-from fhe.keys import BASE_BITS, SecretKey, full_factors, limb_factors, turn
+import make_transcripts
+from fhe import (answers, ckks, data, digits, disease, hybrid, images, sentiment, sharpen,
+                 workloads)
+from fhe.keys import BASE_BITS, SecretKey, digit_factors, full_factors, limb_factors, turn
 from fhe.machine import FAST, FastMachine
 from fhe.ring import Modulus, RnsRing
 from fhe.sampling import Sampler
@@ -153,6 +156,63 @@ class Schemes(unittest.TestCase):
         self.assertTrue(0 < abs(noise).max() < 2**17)
 
 
+class Hybrid(unittest.TestCase):
+    """Hybrid key switching in its steps, and as a whole for digits of all shapes."""
+
+    def test_conversion(self):
+        """The sum is x and at most a few times the old modulus; modulo an old prime, x itself."""
+        source, other = ntt_primes(45, 16, 3), ntt_primes(61, 16, 2)
+        full = math.prod(source)
+        for x in (0, 1, full // 3, full - 1):
+            factors, weights = hybrid.conversion(source, other + source)
+            residues = [x % d * int(f) % d for d, f in zip(source, factors)]
+            wanted = sum(r * (full // d) for r, d in zip(residues, source))
+            self.assertIn(wanted - x, range(0, len(source) * full, full))
+            found = [sum(r * int(w) for r, w in zip(residues, column)) % m
+                     for column, m in zip(weights.T, other + source)]
+            self.assertEqual(found, [wanted % m for m in other] + [x % d for d in source])
+
+    def test_gadget(self):
+        parameters = hybrid.Parameters(64, 5, 3)
+        special = math.prod(parameters.special)
+        self.assertEqual([list(digit) for digit in parameters.digits], [[0, 1], [2, 3], [4]])
+        self.assertGreaterEqual(special, parameters.primes[0] * parameters.primes[1])
+        factors = digit_factors(parameters.primes, parameters.special, parameters.digits)
+        for digit, factor in zip(parameters.digits, factors):
+            self.assertEqual([factor % d for d in parameters.special], [0] * len(parameters.special))
+            self.assertEqual([factor % q for q in parameters.primes],
+                             [special % q * (i in digit) for i, q in enumerate(parameters.primes)])
+
+    def test_all_shapes(self):
+        """One digit of all primes, digits of one prime, a last digit that is shorter."""
+        for limbs, dnum in ((2, 1), (3, 3), (5, 2), (8, 3)):
+            sink = io.StringIO()
+            program, side = hybrid.hybrid(9, sink, 64, limbs, dnum)
+            program.finish()
+            verdict = answers.judge(side, expected_results(sink.getvalue(), side))
+            self.assertTrue(verdict.good, verdict.lines)
+            found = answers.slots(side, answers.decrypt(
+                side, expected_results(sink.getvalue(), side))).reshape(-1)
+            self.assertLess(abs(found - np.array(side["truth"])).max() / side["unit"], 1e-8)
+
+
+    def test_sizes(self):
+        """Options that a workload does not have, or not so large, are refused before it writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "x.json")
+            for arguments in (["hybrid", "--n", "100"], ["hybrid", "--rotations", "2"],
+                              ["bootstrap", "--limbs", "9"], ["digits", "--dnum", "1"]):
+                with mock.patch("sys.argv", ["make", path, "--encrypted"] + arguments), \
+                        contextlib.redirect_stderr(io.StringIO()), \
+                        self.assertRaises(SystemExit) as refused:
+                    make_transcripts.main()
+                self.assertEqual((refused.exception.code, os.listdir(folder)), (2, []))
+            with mock.patch("sys.argv", ["make", path, "--encrypted", "hybrid", "--n", "64",
+                                         "--limbs", "3", "--dnum", "2"]):
+                self.assertFalse(make_transcripts.main())
+            self.assertEqual(sorted(os.listdir(folder)), ["x.answers", "x.json"])
+
+
 class Machines(unittest.TestCase):
     """The fast machine does what the oracle does."""
 
@@ -187,6 +247,7 @@ class Machines(unittest.TestCase):
         tables = [t.upload(getattr(table, name)) for name in ("perm", "q", "psi", "ipsi", "n_inv")]
         perm, q, psi, ipsi, n_inv = tables
         a, b = (t.upload(table.residues(rng, (3, n, 1, k))) for _ in range(2))
+        large = t.upload(rng.integers(0, 2**63 - 1, (n, 1, 1)))
         line, key = (t.upload(table.residues(rng, (reps, 5, k, n), 2)) for reps in (3, 1))
         key = t.op("squeeze", key, 0)
         flat = t.upload(table.residues(rng, (2, k, n), 1))
@@ -195,6 +256,8 @@ class Machines(unittest.TestCase):
         results = [
             t.op("_modmul_ttt", a, b, q, t.empty((3, n, 1, k))),
             t.op("_modsum_ttt", a, b, q, t.empty((3, n, 1, k))),
+            t.op("_modmul_ttt", large, a, q, t.empty((3, n, 1, k))),
+            t.op("_modsum_ttt", a, large, q, t.empty((3, n, 1, k))),
             t.op("axis_modsum", a, 0, q, t.empty((n, 1, k))),
             t.op("ntt", a, -3, perm, None, q, None, None, psi, t.empty((3, n, 1, k)), False, False),
             t.op("ntt", tiled, -1, None, None, q, None, None, psi, t.empty((3, 5, k, n)), 1, 1),
@@ -245,7 +308,7 @@ class PlaintextModels(unittest.TestCase):
 class BundledFiles(unittest.TestCase):
     def test_same_bytes(self):
         """Made again, the files are the committed ones."""
-        for name in ("digits_toy", "sharpen", "sentiment"):
+        for name in ("digits_toy", "sharpen", "sentiment", "hybrid_toy"):
             path = os.path.join(TRANSCRIPTS, "encrypted_%s.json.gz" % name)
             text, side, _ = workloads.bundled(name)
             self.assertTrue(text == workloads.read_text(path), name)
@@ -258,10 +321,11 @@ class BundledFiles(unittest.TestCase):
         self.assertNotEqual(one["secret_key"], other["secret_key"])
         self.assertEqual(one["truth"], other["truth"])
 
-    def test_toy_on_the_oracle(self):
-        path = os.path.join(TRANSCRIPTS, "encrypted_digits_toy.json.gz")
-        status = oracle.run_text(workloads.read_text(path), oracle.Machine())
-        self.assertEqual(status[0], 0, status)
+    def test_toys_on_the_oracle(self):
+        for name in ("digits_toy", "hybrid_toy"):
+            path = os.path.join(TRANSCRIPTS, "encrypted_%s.json.gz" % name)
+            status = oracle.run_text(workloads.read_text(path), oracle.Machine())
+            self.assertEqual(status[0], 0, status)
 
 
 class Answers(unittest.TestCase):
@@ -277,7 +341,7 @@ class Answers(unittest.TestCase):
         return status, said.getvalue()
 
     def test_bundled(self):
-        for name in ("digits_toy", "sharpen", "sentiment"):
+        for name in ("digits_toy", "sharpen", "sentiment", "hybrid_toy"):
             path = os.path.join(TRANSCRIPTS, "encrypted_%s.json.gz" % name)
             with open(workloads.side_path(path), encoding="utf-8") as file:
                 side = json.load(file)

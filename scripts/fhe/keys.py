@@ -6,6 +6,8 @@ Ring LWE with a ternary secret s and centred binomial errors e (Lyubashevsky, Pe
 the error in, f = t for BGV (Brakerski, Gentry, Vaikuntanathan 2012), whose message is what
 remains modulo t. Parts are held as values, int64 [..., 2, k, n]."""
 
+import math
+
 import numpy as np
 
 BASE_BITS = 4
@@ -76,3 +78,14 @@ def limb_factors(ring, limb):
     others = ring.full // q
     idempotent = others * pow(others, -1, q)
     return [(idempotent << bit) % ring.full for bit in range(0, q.bit_length(), BASE_BITS)]
+
+
+def digit_factors(primes, special, digits):
+    """The hybrid gadget over digits of several primes, ranges of `primes`: the product of the
+    special primes times the integer that is 1 modulo those of a digit and 0 modulo the others."""
+    factors = []
+    for digit in digits:
+        own = math.prod(primes[i] for i in digit)
+        others = math.prod(primes) // own
+        factors.append(math.prod(special) * others * pow(others, -1, own))
+    return factors

@@ -60,14 +60,17 @@ def same_shape(out, *operands):
 
 
 def elementwise(function, a, b, p, out):
-    """modmul and modsum of tensors whose last axis is the limb."""
+    """modmul and modsum of tensors whose last axis is the limb; what is not reduced must at least
+    not be negative."""
     if out.dtype != np.int64 or a.dtype != np.int64 or b.dtype != np.int64:
         return None
     moduli = moduli_of(p)
-    if (not moduli or out.shape[-1:] != p.shape or not same_shape(out, a, b)
-            or not reduced(a, moduli, -1) or not reduced(b, moduli, -1)):
+    if (not moduli or out.shape[-1:] != p.shape or not same_shape(out, a, b) or out.size == 0
+            or a.min() < 0 or b.min() < 0):
         return None
-    limbs = [function(modulus, a[..., j % a.shape[-1]], b[..., j % b.shape[-1]])
+    read = [(lambda limb, q: limb) if reduced(x, moduli, -1) else np.remainder for x in (a, b)]
+    limbs = [function(modulus, *[one(x[..., j % x.shape[-1]], modulus.q)
+                                 for one, x in zip(read, (a, b))])
              for j, modulus in enumerate(moduli)]
     for j, limb in enumerate(limbs):
         out[..., j] = limb

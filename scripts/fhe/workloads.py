@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from fhe.bootstrap import bootstrap
 from fhe.digits import digits_secure, digits_toy
 from fhe.disease import disease
+from fhe.hybrid import MOST_LIMBS, SIZES, hybrid, hybrid_toy
 from fhe.sentiment import sentiment
 from fhe.sharpen import sharpen
 
@@ -18,10 +19,12 @@ SEED = 1  # of the bundled files
 
 
 class Workload(NamedTuple):
-    """function(seed, sink, **options) -> (Program, the side file's content)."""
+    """function(seed, sink, **options) -> (Program, the side file's content). options: the values
+    that each may have."""
 
     function: Any
     bundled: bool
+    options: Any = {}
 
 
 ENCRYPTED = {
@@ -30,7 +33,10 @@ ENCRYPTED = {
     "disease": Workload(disease, False),
     "sharpen": Workload(sharpen, True),
     "sentiment": Workload(sentiment, True),
-    "bootstrap": Workload(bootstrap, False),
+    "bootstrap": Workload(bootstrap, False, {"limbs": range(2, 9), "rotations": range(1, 15)}),
+    "hybrid_toy": Workload(hybrid_toy, True),
+    "hybrid": Workload(hybrid, False, {"n": SIZES, "limbs": range(2, MOST_LIMBS + 1),
+                                       "dnum": range(1, MOST_LIMBS + 1)}),
 }
 
 
