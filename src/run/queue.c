@@ -91,6 +91,17 @@ MUST_CHECK static enum healcl_status wait(struct healcl_queue *queue, struct hea
     return status;
 }
 
+/* What failed has not come to the releases behind it, and the places of their tensors are taken
+ * again. */
+static void release_anyhow(struct healcl_queue *queue, size_t first)
+{
+    const struct plan *plan = &queue->live.plan;
+    struct result_sink sink = sink_of(queue);
+    for (size_t i = first; i < plan->step_count; i++)
+        if (plan->steps[i].kind == STEP_RELEASE)
+            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &sink, NULL);
+}
+
 /* Executes the plan's steps from first on, without waiting. */
 MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t first,
                                              struct healcl_error *error)
@@ -108,6 +119,8 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
         queue->constants = plan->constants.count;
         status = class->enqueue(queue->executor, first, plan->step_count - first, &sink, error);
     }
+    if (status != HEALCL_OK)
+        release_anyhow(queue, first);
     turn_end(queue);
     live_plan_executed(&queue->live, first);
     if (status != HEALCL_OK)
@@ -196,6 +209,7 @@ MUST_CHECK static enum healcl_status begin_entry(struct healcl_queue *queue, con
 {
     if (live_plan_is_full(&queue->live))
         TRY(wait(queue, error));
+    queue->live.kept_calls++;
     queue->entry.kind = ENTRY_OPERATION;
     queue->entry.name = operation;
     queue->entry.argument_count = count;
