@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { THREADS = 4, SESSIONS = 2, RUNS_OF_ONE = 5, CALLS = 20, ELEMENTS = 1000 };
 
@@ -123,11 +124,9 @@ static void run(struct work *work, struct session *session)
     healcl_error_clear(&error);
 }
 
-/* Lets other threads cancel a run, and cancels one of theirs. */
-static void cancel_one(struct work *work, struct session *session)
+static void open_to_all(struct work *work, struct session *session)
 {
     pthread_mutex_lock(&work->lock);
-    healcl_session_cancel(work->open_to_all);
     work->open_to_all = session->handle;
     pthread_mutex_unlock(&work->lock);
 }
@@ -189,7 +188,7 @@ static void *serve(void *context)
             break;
         start(work, &sessions[0]);
         if (i % 16 < 4)
-            cancel_one(work, &sessions[0]);
+            open_to_all(work, &sessions[0]);
         call(work, queue, 999983 + 2 * (i % 5));
         run(work, &sessions[1]);
         close_to_all(work, &sessions[0]);
@@ -211,6 +210,20 @@ static void *serve(void *context)
     return NULL;
 }
 
+/* Cancels what may be cancelled, now and then. */
+static void *cancel(void *context)
+{
+    struct work *work = context;
+    const struct timespec pause = {.tv_nsec = 200000};
+    while (work->wrong == 0 && work->begun < work->runs) {
+        pthread_mutex_lock(&work->lock);
+        healcl_session_cancel(work->open_to_all);
+        pthread_mutex_unlock(&work->lock);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     struct healcl_error error = {0};
@@ -228,10 +241,10 @@ int main(int argc, char **argv)
              &error);
     if (work.wrong == 0 && strcmp(argv[1], "reference") != 0)
         need(&work, healcl_device_open(argv[1], &work.device, &error), &error);
-    pthread_t threads[THREADS];
+    pthread_t threads[THREADS + 1];
     int started = 0;
-    while (work.wrong == 0 && started < THREADS &&
-           pthread_create(&threads[started], NULL, serve, &work) == 0)
+    while (work.wrong == 0 && started <= THREADS &&
+           pthread_create(&threads[started], NULL, started < THREADS ? serve : cancel, &work) == 0)
         started++;
     for (int i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
@@ -243,5 +256,5 @@ int main(int argc, char **argv)
     free(transcripts);
     pthread_mutex_destroy(&work.lock);
     healcl_error_clear(&error);
-    return work.wrong > 0 || started < THREADS || work.ended_well == 0 ? 1 : 0;
+    return work.wrong > 0 || started <= THREADS || work.ended_well == 0 ? 1 : 0;
 }
