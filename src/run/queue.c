@@ -311,18 +311,22 @@ MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32
     if (count > INDEX_ITEMS_MAX)
         FAIL(error, HEALCL_REFUSED, "an index of more than %d items", INDEX_ITEMS_MAX);
     NEED(items || count == 0, error);
-    for (uint32_t i = 0; i < count; i++)
-        argument->shape.items[i] =
-            (struct index_item){.kind = items[i].kind == HEALCL_INDEX_INT     ? INDEX_INT
-                                        : items[i].kind == HEALCL_INDEX_SLICE ? INDEX_SLICE
-                                                                              : INDEX_ELLIPSIS,
-                                .value = items[i].value,
-                                .has_start = items[i].has_start,
-                                .has_stop = items[i].has_stop,
-                                .has_step = items[i].has_step,
-                                .start = items[i].start,
-                                .stop = items[i].stop,
-                                .step = items[i].step};
+    static const int kinds[] = {[HEALCL_INDEX_INT] = INDEX_INT,
+                                [HEALCL_INDEX_SLICE] = INDEX_SLICE,
+                                [HEALCL_INDEX_ELLIPSIS] = INDEX_ELLIPSIS};
+    for (uint32_t i = 0; i < count; i++) {
+        if ((size_t)items[i].kind >= sizeof kinds / sizeof *kinds)
+            FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
+                 (int)items[i].kind);
+        argument->shape.items[i] = (struct index_item){.kind = kinds[items[i].kind],
+                                                       .value = items[i].value,
+                                                       .has_start = items[i].has_start,
+                                                       .has_stop = items[i].has_stop,
+                                                       .has_step = items[i].has_step,
+                                                       .start = items[i].start,
+                                                       .stop = items[i].stop,
+                                                       .step = items[i].step};
+    }
     return HEALCL_OK;
 }
 
