@@ -161,8 +161,8 @@ struct healcl_device_options {
     void (*log)(void *context, const char *line);
     void *log_context;
     /* Where device memory is from: a buffer of at least bytes (CL_MEM_READ_WRITE), NULL where there
-     * is no room; and back again. NULL, both: clCreateBuffer and clReleaseMemObject. From any
-     * thread that uses the device. */
+     * is no room; and back again, once no command uses it. NULL, both: clCreateBuffer and
+     * clReleaseMemObject. From any thread that uses the device. */
     struct _cl_mem *(*allocate)(void *context, size_t bytes);
     void (*release)(void *context, struct _cl_mem *memory);
     void *memory_context;
@@ -389,8 +389,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_start(
     void (*done)(void *context, enum healcl_status status), void *context,
     struct healcl_error *error);
 
-/* Whether nothing runs in the background. */
-bool healcl_session_poll(struct healcl_session *session);
+/* Whether nothing runs in the background; what was started is still to be waited for. */
+bool healcl_session_poll(const struct healcl_session *session);
 
 /* Waits for what was started, and returns what became of it. HEALCL_USAGE where nothing was. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_wait(struct healcl_session *session,
@@ -433,6 +433,7 @@ struct healcl_session_facts {
     uint64_t device_bytes;   /* allocated on the device now, by this session */
 };
 
+/* All 0 where the session is NULL, or while it runs in the background. */
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
 
 /* ---------------------------------------------------------------- operations by call */

@@ -46,10 +46,13 @@ uint64_t buffer_round_bytes(uint64_t bytes)
 
 static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t bytes)
 {
-    if (device->brought.release)
+    if (device->brought.release) { /* who may give it to others at once */
+        (void)device->cl->clFinish(device->transfer);
+        (void)device->cl->clFinish(device->compute);
         device->brought.release(device->brought.memory_context, memory);
-    else
+    } else {
         (void)device->cl->clReleaseMemObject(memory);
+    }
     device->bytes_live -= bytes;
 }
 

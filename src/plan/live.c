@@ -87,6 +87,7 @@ void live_plan_release(struct live_plan *live)
 bool live_plan_is_full(const struct live_plan *live)
 {
     return live->plan.step_count + CALL_STEPS_MAX > LIVE_STEPS_MAX ||
+           live->kept_calls >= LIVE_STEPS_MAX || /* views are no steps, but take memory */
            live->plan.constants.count + ENTRY_ARGUMENTS_MAX > LIVE_CONSTANTS_MAX;
 }
 
@@ -150,7 +151,7 @@ void live_plan_distrust(struct live_plan *live)
 bool live_plan_forget(struct live_plan *live)
 {
     struct plan *plan = &live->plan;
-    plan->step_count = live->segment.step_count = 0;
+    plan->step_count = live->segment.step_count = live->kept_calls = 0;
     arena_clear(plan->arena);
     if (plan->constants.count < LIVE_CONSTANTS_MAX / 2)
         return false;

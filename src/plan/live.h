@@ -10,7 +10,7 @@
 
 enum {
     LIVE_STORAGES_MAX = 1 << 16, /* at one time */
-    LIVE_STEPS_MAX = 4096,       /* between two waits */
+    LIVE_STEPS_MAX = 4096,       /* between two waits, and calls */
     LIVE_CONSTANTS_MAX = 4096,   /* different integers between two resets of them */
     CALL_STEPS_MAX = 64          /* of one call */
 };
@@ -29,6 +29,8 @@ struct live_plan {
     struct live_storages storages;
     struct segment segment;
     size_t calls;
+    size_t kept_calls; /* whose memory has not been forgotten; counted by who makes them, refused or
+                          not */
 };
 
 /* limits may be NULL. Errors: HEALCL_NO_MEMORY; then nothing is left to release. */

@@ -106,6 +106,17 @@ MUST_CHECK static enum healcl_status wait(struct healcl_queue *queue, struct hea
     return status;
 }
 
+/* What failed has not come to the releases behind it, and the places of their tensors are taken
+ * again. */
+static void release_anyhow(struct healcl_queue *queue, size_t first)
+{
+    const struct plan *plan = &queue->live.plan;
+    struct result_sink sink = sink_of(queue);
+    for (size_t i = first; i < plan->step_count; i++)
+        if (plan->steps[i].kind == STEP_RELEASE)
+            (void)!queue->executor->class->enqueue(queue->executor, i, 1, &sink, NULL);
+}
+
 /* Executes the plan's steps from first on, without waiting. */
 MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t first,
                                              struct healcl_error *error)
@@ -123,6 +134,8 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
         queue->constants = plan->constants.count;
         status = class->enqueue(queue->executor, first, plan->step_count - first, &sink, error);
     }
+    if (status != HEALCL_OK)
+        release_anyhow(queue, first);
     turn_end(queue);
     live_plan_executed(&queue->live, first);
     if (status != HEALCL_OK)
@@ -211,6 +224,7 @@ MUST_CHECK static enum healcl_status begin_entry(struct healcl_queue *queue, con
 {
     if (live_plan_is_full(&queue->live))
         TRY(wait(queue, error));
+    queue->live.kept_calls++;
     queue->entry.kind = ENTRY_OPERATION;
     queue->entry.name = operation;
     queue->entry.argument_count = count;
@@ -312,18 +326,22 @@ MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32
     if (count > INDEX_ITEMS_MAX)
         FAIL(error, HEALCL_REFUSED, "an index of more than %d items", INDEX_ITEMS_MAX);
     NEED(items || count == 0, error);
-    for (uint32_t i = 0; i < count; i++)
-        argument->shape.items[i] =
-            (struct index_item){.kind = items[i].kind == HEALCL_INDEX_INT     ? INDEX_INT
-                                        : items[i].kind == HEALCL_INDEX_SLICE ? INDEX_SLICE
-                                                                              : INDEX_ELLIPSIS,
-                                .value = items[i].value,
-                                .has_start = items[i].has_start,
-                                .has_stop = items[i].has_stop,
-                                .has_step = items[i].has_step,
-                                .start = items[i].start,
-                                .stop = items[i].stop,
-                                .step = items[i].step};
+    static const int kinds[] = {[HEALCL_INDEX_INT] = INDEX_INT,
+                                [HEALCL_INDEX_SLICE] = INDEX_SLICE,
+                                [HEALCL_INDEX_ELLIPSIS] = INDEX_ELLIPSIS};
+    for (uint32_t i = 0; i < count; i++) {
+        if ((size_t)items[i].kind >= sizeof kinds / sizeof *kinds)
+            FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
+                 (int)items[i].kind);
+        argument->shape.items[i] = (struct index_item){.kind = kinds[items[i].kind],
+                                                       .value = items[i].value,
+                                                       .has_start = items[i].has_start,
+                                                       .has_stop = items[i].has_stop,
+                                                       .has_step = items[i].has_step,
+                                                       .start = items[i].start,
+                                                       .stop = items[i].stop,
+                                                       .step = items[i].step};
+    }
     return HEALCL_OK;
 }
 

@@ -134,10 +134,12 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
 static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
 {
     struct reference_executor *self = (struct reference_executor *)executor;
+    struct reference *fresh = NULL;
+    TRY(reference_create(self->plan, &fresh, error));
     reference_free(self->reference);
-    self->reference = NULL;
+    self->reference = fresh;
     self->base.dropped_digits = 0;
-    return reference_create(self->plan, &self->reference, error);
+    return HEALCL_OK;
 }
 
 static enum healcl_status rewind_to(struct executor *executor, size_t first,

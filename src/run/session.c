@@ -35,12 +35,13 @@ struct healcl_session {
     size_t *first_results;          /* by segment */
     size_t done;                    /* segments that have run, from the first on */
     bool effects_are_stale;         /* what is kept has changed */
+    bool is_lost;                   /* the executor has to be reset first */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
 
-    pthread_t thread; /* joined once background is ENDED */
-    pthread_mutex_t lock;
-    enum background background; /* behind lock */
+    pthread_t thread;      /* joined once background is ENDED */
+    atomic_int background; /* enum background */
+    pthread_t runner;      /* the same thread, by its own word; once background is ENDED */
     struct {
         size_t first, count;
         void (*done)(void *context, enum healcl_status status);
@@ -171,7 +172,11 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
     /* Number 0 is the scalars' storage. */
     size_t storage = first == 0 ? 1 : session->plan->segments[first].first_storage;
     turn_begin(session);
-    enum healcl_status status = executor->class->rewind(executor, storage, error);
+    enum healcl_status status =
+        session->is_lost ? executor->class->reset(executor, error) : HEALCL_OK;
+    if (status == HEALCL_OK)
+        status = executor->class->rewind(executor, storage, error);
+    session->is_lost &= status != HEALCL_OK;
     turn_end(session);
     TRY(status);
     for (size_t s = first; s < first + count; s++) {
@@ -197,7 +202,7 @@ static void start_over(struct healcl_session *session)
         session->uploads[i].is_filled = false;
     session->done = 0;
     turn_begin(session);
-    (void)!session->executor->class->reset(session->executor, NULL);
+    session->is_lost = session->executor->class->reset(session->executor, NULL) != HEALCL_OK;
     turn_end(session);
 }
 
@@ -231,19 +236,19 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
 
 /* ---------------------------------------------------------------- the background */
 
-static enum background background(struct healcl_session *session)
+/* Until a run in the background is waited for, only what it calls at its end may read results. */
+static bool is_busy(struct healcl_session *session)
 {
-    pthread_mutex_lock(&session->lock);
-    enum background state = session->background;
-    pthread_mutex_unlock(&session->lock);
-    return state;
+    int state = atomic_load(&session->background);
+    return state == BACKGROUND_RUNS ||
+           (state == BACKGROUND_ENDED && !pthread_equal(session->runner, pthread_self()));
 }
 
 /* Most functions want a session that does nothing. */
 #define NEED_IDLE(session, error)                                                         \
     do {                                                                                  \
         NEED(session, error);                                                             \
-        if (background(session) == BACKGROUND_RUNS)                                       \
+        if (is_busy(session))                                                             \
             FAIL(error, HEALCL_USAGE, "the session runs in the background: wait for it"); \
     } while (0)
 
@@ -255,9 +260,8 @@ static void *run_in_background(void *context)
     void (*done)(void *, enum healcl_status) = session->task.done;
     void *argument = session->task.context;
     enum healcl_status status = session->task.status;
-    pthread_mutex_lock(&session->lock);
-    session->background = BACKGROUND_ENDED;
-    pthread_mutex_unlock(&session->lock);
+    session->runner = pthread_self();
+    atomic_store(&session->background, BACKGROUND_ENDED);
     if (done)
         done(argument, status);
     return NULL;
@@ -267,7 +271,7 @@ static void *run_in_background(void *context)
 static void join(struct healcl_session *session)
 {
     (void)pthread_join(session->thread, NULL);
-    session->background = BACKGROUND_NONE;
+    atomic_store(&session->background, BACKGROUND_NONE);
 }
 
 enum healcl_status healcl_session_start(struct healcl_session *session, size_t first, size_t count,
@@ -275,7 +279,7 @@ enum healcl_status healcl_session_start(struct healcl_session *session, size_t f
                                         void *context, struct healcl_error *error)
 {
     NEED(session, error);
-    if (background(session) != BACKGROUND_NONE)
+    if (atomic_load(&session->background) != BACKGROUND_NONE)
         FAIL(error, HEALCL_USAGE, "what was started before has not been waited for");
     healcl_error_clear(&session->task.error);
     session->task.first = first;
@@ -283,23 +287,23 @@ enum healcl_status healcl_session_start(struct healcl_session *session, size_t f
     session->task.done = done;
     session->task.context = context;
     atomic_store(&session->is_cancelled, false);
-    session->background = BACKGROUND_RUNS;
+    atomic_store(&session->background, BACKGROUND_RUNS);
     if (pthread_create(&session->thread, NULL, run_in_background, session) != 0) {
-        session->background = BACKGROUND_NONE;
+        atomic_store(&session->background, BACKGROUND_NONE);
         FAIL(error, HEALCL_NO_MEMORY, "no thread can be made");
     }
     return HEALCL_OK;
 }
 
-bool healcl_session_poll(struct healcl_session *session)
+bool healcl_session_poll(const struct healcl_session *session)
 {
-    return !session || background(session) != BACKGROUND_RUNS;
+    return !session || atomic_load(&session->background) != BACKGROUND_RUNS;
 }
 
 enum healcl_status healcl_session_wait(struct healcl_session *session, struct healcl_error *error)
 {
     NEED(session, error);
-    if (background(session) == BACKGROUND_NONE)
+    if (atomic_load(&session->background) == BACKGROUND_NONE)
         FAIL(error, HEALCL_USAGE, "nothing was started");
     join(session);
     if (error) {
@@ -447,7 +451,8 @@ enum healcl_status healcl_session_compare(struct healcl_session *session, size_t
 
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session)
 {
-    return session ? session->facts : (struct healcl_session_facts){.runs = 0};
+    return session && healcl_session_poll(session) ? session->facts
+                                                   : (struct healcl_session_facts){.runs = 0};
 }
 
 /* ---------------------------------------------------------------- opening and closing */
@@ -502,7 +507,6 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
         NO_MEMORY(error);
     session->transcript = transcript;
     session->plan = transcript->plan;
-    pthread_mutex_init(&session->lock, NULL);
     enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
     if (status == HEALCL_OK)
         status = make_executor(session, device, error);
@@ -520,7 +524,7 @@ void healcl_session_close(struct healcl_session *session)
 {
     if (!session)
         return;
-    if (background(session) != BACKGROUND_NONE)
+    if (atomic_load(&session->background) != BACKGROUND_NONE)
         join(session);
     turn_begin(session);
     if (session->executor)
@@ -530,7 +534,6 @@ void healcl_session_close(struct healcl_session *session)
     for (size_t i = 0; session->results && i < session->plan->results; i++)
         free(session->results[i].memory);
     healcl_error_clear(&session->task.error);
-    pthread_mutex_destroy(&session->lock);
     free(session->first_results);
     free(session->results);
     free(session->effects);

@@ -182,6 +182,34 @@ end:
 }
 ON_BOTH(names_the_call)
 
+/* What a call has made beside its result is gone where it fails, and the place can be taken by
+ * something larger. */
+static void frees_what_fails_on(struct healcl_device *on)
+{
+    enum { LARGE = 5000 };
+    static int64_t data[LARGE], got[LARGE];
+    struct healcl_queue *queue = open_queue(on);
+    const int64_t sizes[1] = {4}, larger[1] = {LARGE};
+    struct healcl_tensor *a = create(queue, 1, sizes, values);
+    struct healcl_tensor *bad = create(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
+    for (int i = 0; i < LARGE; i++)
+        data[i] = i - 7;
+    enum healcl_status status = /* copies a first */
+        CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(bad), INT(0), TENSOR(a));
+    if (status == HEALCL_OK)
+        status = healcl_queue_wait(queue, &error);
+    assert_int_equal(status, HEALCL_REFUSED);
+    for (int i = 0; i < 4; i++) {
+        struct healcl_tensor *tensor = create(queue, 1, larger, i % 2 ? data : NULL);
+        OK(CALL(queue, "modsum", NULL, TENSOR(tensor), INT(i), INT(1000003), TENSOR(tensor)));
+        OK(healcl_tensor_read(tensor, got, sizeof got, &error));
+        for (int e = 0; e < LARGE; e++)
+            assert_int_equal(got[e], (i % 2 ? data[e] : 0) + i);
+    }
+    healcl_queue_close(queue);
+}
+ON_BOTH(frees_what_fails)
+
 /* More steps, different integers and tensors than there is room for at one time. */
 static void goes_on_for_long_on(struct healcl_device *on)
 {
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(names_the_call),     cmocka_unit_test(goes_on_for_long),
         cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
         cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
+        cmocka_unit_test(frees_what_fails),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
