@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     healcl_device_list_free(list);
 
     cl_platform_id platform;
-    cl_device_id id;
+    cl_device_id id = NULL;
     cl_int code = clGetPlatformIDs(1, &platform, NULL);
     if (code == CL_SUCCESS)
         code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &id, NULL);
