@@ -20,7 +20,7 @@ struct healcl_queue {
     struct healcl_tensor *tensors;
     size_t constants;           /* of the plan, that the executor knows */
     struct entry entry;         /* of the call in hand; large */
-    void *read;                 /* where a result is to be copied to */
+    void *read;                 /* where a result is to be copied to; NULL: nobody waits for it */
     struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
 };
 
@@ -39,7 +39,8 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     (void)error;
     struct healcl_queue *queue = context;
     const size_t size = dtype_size(step->in[0]->storage->dtype);
-    memcpy((char *)queue->read + (size_t)first * size, data, (size_t)count * size);
+    if (queue->read)
+        memcpy((char *)queue->read + (size_t)first * size, data, (size_t)count * size);
     return HEALCL_OK;
 }
 
@@ -295,11 +296,14 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
     if (bytes != has)
         FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
     NEED(memory || bytes == 0, error);
-    queue->read = memory;
     TRY(begin_entry(queue, "device_to_host", 1, error));
     TRY(set_tensor(queue, &queue->entry.arguments[0], tensor, error));
-    TRY(run_entry(queue, NULL, NULL, error));
-    return wait(queue, error);
+    queue->read = memory;
+    enum healcl_status status = run_entry(queue, NULL, NULL, error);
+    if (status == HEALCL_OK)
+        status = wait(queue, error);
+    queue->read = NULL; /* the caller's memory may go; after an error a result may still come */
+    return status;
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -326,21 +330,21 @@ MUST_CHECK static enum healcl_status set_index(struct argument *argument, uint32
     if (count > INDEX_ITEMS_MAX)
         FAIL(error, HEALCL_REFUSED, "an index of more than %d items", INDEX_ITEMS_MAX);
     NEED(items || count == 0, error);
-    static const int kinds[] = {[HEALCL_INDEX_INT] = INDEX_INT,
-                                [HEALCL_INDEX_SLICE] = INDEX_SLICE,
-                                [HEALCL_INDEX_ELLIPSIS] = INDEX_ELLIPSIS};
     for (uint32_t i = 0; i < count; i++) {
-        if ((size_t)items[i].kind >= sizeof kinds / sizeof *kinds)
+        if ((unsigned)items[i].kind > HEALCL_INDEX_ELLIPSIS)
             FAIL(error, HEALCL_USAGE, "there is no kind %d of items of an index",
                  (int)items[i].kind);
-        argument->shape.items[i] = (struct index_item){.kind = kinds[items[i].kind],
-                                                       .value = items[i].value,
-                                                       .has_start = items[i].has_start,
-                                                       .has_stop = items[i].has_stop,
-                                                       .has_step = items[i].has_step,
-                                                       .start = items[i].start,
-                                                       .stop = items[i].stop,
-                                                       .step = items[i].step};
+        argument->shape.items[i] =
+            (struct index_item){.kind = items[i].kind == HEALCL_INDEX_INT     ? INDEX_INT
+                                        : items[i].kind == HEALCL_INDEX_SLICE ? INDEX_SLICE
+                                                                              : INDEX_ELLIPSIS,
+                                .value = items[i].value,
+                                .has_start = items[i].has_start,
+                                .has_stop = items[i].has_stop,
+                                .has_step = items[i].has_step,
+                                .start = items[i].start,
+                                .stop = items[i].stop,
+                                .step = items[i].step};
     }
     return HEALCL_OK;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { THREADS = 4, SESSIONS = 2, RUNS_OF_ONE = 5, CALLS = 20, ELEMENTS = 1000 };
+enum { THREADS = 4, SESSIONS = 2, OPENED = 40, CALLS = 20, ELEMENTS = 1000 };
 
 struct work {
     const struct healcl_transcript *const *transcripts;
@@ -62,11 +62,11 @@ static void compare(struct work *work, struct session *session)
     healcl_error_clear(&error);
 }
 
-/* Opens another transcript after some runs. */
+/* Opens another transcript after some runs: about OPENED in all, for they build kernels. */
 static void renew(struct work *work, struct session *session, size_t number)
 {
     struct healcl_error error = {0};
-    if (session->handle && session->runs < RUNS_OF_ONE)
+    if (session->handle && session->runs < 2 + work->runs / OPENED)
         return;
     healcl_session_close(session->handle);
     session->handle = NULL;
