@@ -148,13 +148,13 @@ void healcl_device_close(struct healcl_device *device);
 /* What a caller may bring along, all of it or any; the rest is NULL. */
 struct healcl_device_options {
     const char *selector; /* as healcl_device_open; with a context, where device is NULL */
-    /* The caller's context and a device in it, and a command queue of both, on which healcl_run,
-     * sessions and queues of this device then enqueue, in its order with the caller's own commands;
-     * they are retained. Commands of several threads in that queue take turns. Times of operations
-     * are taken by the host's clock where it is without CL_QUEUE_PROFILING_ENABLE. */
-    struct _cl_context *context;
-    struct _cl_device_id *device;
-    struct _cl_command_queue *queue;
+    /* A cl_context of the caller's and a cl_device_id in it, and a command queue of both, on which
+     * healcl_run, sessions and queues of this device then enqueue, in its order with the caller's
+     * own commands; they are retained. Commands of several threads in that queue take turns. Times
+     * of operations are taken by the host's clock where it is without CL_QUEUE_PROFILING_ENABLE. */
+    void *context;
+    void *device;
+    void *queue; /* a cl_command_queue */
     /* Called with one line about what the library does: programs built, or memory given back
      * because there was too little. From any thread that uses the device; line lives only during
      * the call. */
@@ -163,8 +163,8 @@ struct healcl_device_options {
     /* Where device memory is from: a buffer of at least bytes (CL_MEM_READ_WRITE), NULL where there
      * is no room; and back again, once no command uses it. NULL, both: clCreateBuffer and
      * clReleaseMemObject. From any thread that uses the device. */
-    struct _cl_mem *(*allocate)(void *context, size_t bytes);
-    void (*release)(void *context, struct _cl_mem *memory);
+    void *(*allocate)(void *context, size_t bytes); /* a cl_mem */
+    void (*release)(void *context, void *memory);
     void *memory_context;
 };
 

@@ -21,7 +21,7 @@ static void hear(void *context, const char *line)
     caller->lines++;
 }
 
-static cl_mem allocate(void *context, size_t bytes)
+static void *allocate(void *context, size_t bytes)
 {
     struct caller *caller = context;
     cl_int code = CL_SUCCESS;
@@ -31,7 +31,7 @@ static cl_mem allocate(void *context, size_t bytes)
     return clCreateBuffer(caller->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
 }
 
-static void release(void *context, cl_mem memory)
+static void release(void *context, void *memory)
 {
     struct caller *caller = context;
     caller->released++;
