@@ -64,7 +64,8 @@ transcript core|transcript
 ops core|transcript|ops
 plan core|transcript|ops|plan
 reference core|transcript|ops|plan|reference
-device core|device|cl
+package core|package
+device core|package|device|cl
 kernels core|transcript|ops|plan|device|kernels|cl
 run core|transcript|ops|plan|reference|device|kernels|run
 lab core|transcript|ops|plan|reference|device|kernels|run|lab

@@ -11,7 +11,8 @@
 set -euo pipefail
 
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
-    pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
+    pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev
+    libzip-dev)
 demo_packages=(python3 python3-numpy)
 test_packages=("${demo_packages[@]}" libcmocka-dev python3-jsonschema)
 all_packages=(clang clang-format clang-tidy shellcheck)

@@ -75,8 +75,8 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compare, command_check, command_diagnose, command_version,
-    command_completion, command_manual;
+    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
+    command_version, command_completion, command_manual;
 
 /* Lines of the overview that the manual has too. */
 extern const char program_summary[], program_exit_codes[];

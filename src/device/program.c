@@ -129,6 +129,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
                                      healcl_cl_base_arithmetic_h,
                                      line,
                                      source};
+    package_hash_texts(TEXT_COUNT, texts, program->source);
+    if (device->package)
+        return packaged_load(device, program, error);
     if (!device->cache_directory || device->distrusted) {
         device->programs_built++;
         return build_source(device, program, texts, options, &program->id, error);
@@ -170,6 +173,7 @@ static void program_free(struct healcl_device *device, struct program *program)
     free(program->name);
     free(program->options);
     free(program->all_options);
+    free(program->kernel_names);
     free(program);
 }
 
@@ -318,7 +322,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
         NO_MEMORY(error);
     }
     cl_int code = CL_SUCCESS;
-    kernel->id = device->cl->clCreateKernel(program->id, name, &code);
+    kernel->id = device->cl->clCreateKernel(program->id, packaged_symbol(program, name), &code);
     if (code != CL_SUCCESS) {
         kernel->id = NULL;
         kernel_free(device, kernel);
