@@ -191,10 +191,13 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     opened->brought.package = NULL;
     enum healcl_status status =
         options->package ? package_read(options->package, &opened->package, error) : HEALCL_OK;
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK) {
         status = open_chosen(opened, error);
+        if (status != HEALCL_OK)
+            error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index,
+                         info.name);
+    }
     if (status != HEALCL_OK) {
-        error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index, info.name);
         healcl_device_close(opened);
         return status;
     }

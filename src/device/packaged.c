@@ -14,15 +14,15 @@ enum healcl_status packaged_check(const struct healcl_device *device, struct hea
     const struct {
         const char *what, *packaged, *there;
     } rows[] = {
-        {"platform", package->platform, info->platform},
-        {"device", package->device, info->name},
-        {"driver", package->driver, info->driver},
-        {"OpenCL", package->version, info->version},
+        {"the platform", package->platform, info->platform},
+        {"the device", package->device, info->name},
+        {"the driver", package->driver, info->driver},
+        {"the version", package->version, info->version},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].packaged, rows[i].there) != 0)
             REFUSE(error,
-                   "package " PATH_FORMAT " is for the %s '%.200s', not '%.200s': make one with "
+                   "package " PATH_FORMAT " is for %s '%.200s', not '%.200s': make one with "
                    "healcl compile",
                    package->path, rows[i].what, rows[i].packaged, rows[i].there);
     return HEALCL_OK;

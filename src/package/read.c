@@ -178,30 +178,24 @@ MUST_CHECK static enum healcl_status check_seal(const unsigned char *data, size_
     return HEALCL_OK;
 }
 
-static enum healcl_status read_package(const char *path, struct package **package,
-                                       struct healcl_error *error)
+enum healcl_status package_read(const char *path, struct package **package,
+                                struct healcl_error *error)
 {
     unsigned char *data;
     size_t bytes;
+    *package = NULL;
     enum healcl_status status = read_file(path, &data, &bytes, error);
     if (status == HEALCL_OK)
         status = check_seal(data, bytes, error);
     if (status == HEALCL_OK)
         status = package_read_zip(data, bytes, package, error);
     free(data);
-    TRY(status);
-    (*package)->path = strdup(path);
-    if ((*package)->path)
-        return HEALCL_OK;
-    package_free(*package);
-    *package = NULL;
-    NO_MEMORY(error);
-}
-
-enum healcl_status package_read(const char *path, struct package **package,
-                                struct healcl_error *error)
-{
-    *package = NULL;
-    TRY_PREFIX(read_package(path, package, error), "package " PATH_FORMAT ": ", path);
-    return HEALCL_OK;
+    if (status == HEALCL_OK && !((*package)->path = strdup(path))) {
+        package_free(*package);
+        *package = NULL;
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    }
+    if (status == HEALCL_REFUSED)
+        error_prefix(error, "package " PATH_FORMAT ": ", path);
+    return status;
 }
