@@ -26,6 +26,7 @@ enum command_operands {
     OPERANDS_NONE,
     OPERANDS_FILE,  /* one transcript */
     OPERANDS_FILES, /* several */
+    OPERANDS_ANY,   /* several, or none */
     OPERANDS_SHELL, /* the name of a shell */
 };
 

@@ -1,21 +1,26 @@
 /* healcl compile */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "device/self_test.h"
+#include "package/emit.h"
 #include "report/text.h"
 #include "run/new_file.h"
 #include "run/run.h"
 
 /* One `healcl compile`. */
 struct session {
-    const char *selector, *output;
+    const char *selector, *output, *emit, *target, *from;
     char **files;
     int file_count;
     struct progress progress;
     struct healcl_device *device;
-    struct package package;
+    struct device_info info;
+    struct package package, *read; /* what is made; from: what was read */
     char tuning[TUNING_TEXT_SIZE];
     const char *file; /* the transcript that is run now, or NULL */
 };
@@ -39,24 +44,9 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     return status;
 }
 
-MUST_CHECK static enum healcl_status write_package(struct session *session,
-                                                   struct healcl_error *error)
-{
-    struct new_file file = {.stream = NULL};
-    struct package *package = &session->package;
-    progress_say(&session->progress, "getting binaries");
-    TRY(device_record(session->device, package, error));
-    tuning_format(&session->device->tuning, session->tuning);
-    package->tuning = session->tuning;
-    TRY(new_file_open(&file, session->output, error));
-    enum healcl_status status = package_write(package, file.stream, error);
-    if (status == HEALCL_OK)
-        return new_file_commit(&file, error);
-    new_file_discard(&file);
-    return status;
-}
-
-MUST_CHECK static enum healcl_status compile(struct session *session, struct healcl_error *error)
+/* Runs everything, and notes what was built. */
+MUST_CHECK static enum healcl_status record(struct session *session, bool images,
+                                            struct healcl_error *error)
 {
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
@@ -65,12 +55,140 @@ MUST_CHECK static enum healcl_status compile(struct session *session, struct hea
     for (int i = 0; i < session->file_count; i++)
         TRY(run_file(session, session->files[i], error));
     session->file = NULL;
-    return write_package(session, error);
+    progress_say(&session->progress, "getting binaries");
+    TRY(device_record(session->device, &session->package, images, error));
+    tuning_format(&session->device->tuning, session->tuning);
+    session->package.tuning = session->tuning;
+    return HEALCL_OK;
 }
+
+MUST_CHECK static enum healcl_status write_package(const struct package *package, const char *path,
+                                                   struct healcl_error *error)
+{
+    struct new_file file = {.stream = NULL};
+    TRY(new_file_open(&file, path, error));
+    enum healcl_status status = package_write(package, file.stream, error);
+    if (status == HEALCL_OK)
+        return new_file_commit(&file, error);
+    new_file_discard(&file);
+    return status;
+}
+
+/* ---------------------------------------------------------------- a folder of sources */
+
+enum emitted { EMIT_SOURCE, EMIT_SCRIPT, EMIT_MANIFEST };
+
+MUST_CHECK static enum healcl_status write_emitted(const struct session *session, enum emitted what,
+                                                   const struct package_program *program,
+                                                   FILE *stream, struct healcl_error *error)
+{
+    bool good = true;
+    char *manifest = NULL;
+    switch (what) {
+    case EMIT_SOURCE:
+        good = emit_defines(program->options, stream);
+        TRY(device_write_source(session->device, program->name, stream, error));
+        break;
+    case EMIT_SCRIPT: good = emit_script(session->target, stream); break;
+    case EMIT_MANIFEST:
+        manifest = package_manifest(&session->package);
+        if (!manifest)
+            NO_MEMORY(error);
+        good = fprintf(stream, "%s\n", manifest) > 0;
+        free(manifest);
+        break;
+    }
+    if (!good)
+        FAIL(error, HEALCL_USAGE, "cannot write to '%.400s'", session->emit);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status emit_file(const struct session *session, const char *name,
+                                               enum emitted what,
+                                               const struct package_program *program,
+                                               struct healcl_error *error)
+{
+    char path[4096];
+    struct new_file file = {.stream = NULL};
+    if (snprintf(path, sizeof path, "%s/%s", session->emit, name) >= (int)sizeof path)
+        FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", session->emit);
+    TRY(new_file_open(&file, path, error));
+    enum healcl_status status = write_emitted(session, what, program, file.stream, error);
+    if (status == HEALCL_OK)
+        return new_file_commit(&file, error);
+    new_file_discard(&file);
+    return status;
+}
+
+/* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
+MUST_CHECK static enum healcl_status emit_sources(struct session *session,
+                                                  struct healcl_error *error)
+{
+    struct package *package = &session->package;
+    package->images = calloc(package->program_count + 1, sizeof *package->images);
+    if (!package->images)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < package->program_count; i++) {
+        char name[PACKAGE_FILE_SIZE - 4], file[PACKAGE_FILE_SIZE];
+        struct package_program *program = &package->programs[i];
+        snprintf(name, sizeof name, "%03zu_%s", i, program->name);
+        for (char *at = name; *at; at++)
+            *at = *at == '/' ? '_' : *at;
+        snprintf(file, sizeof file, "%s.cl", name);
+        TRY(emit_file(session, file, EMIT_SOURCE, program, error));
+        program->image = package->image_count++;
+        snprintf(package->images[program->image].file, PACKAGE_FILE_SIZE, "%s.bin", name);
+    }
+    return HEALCL_OK;
+}
+
+/* The device is another one than that which ran here: --from names it. */
+MUST_CHECK static enum healcl_status emit(struct session *session, struct healcl_error *error)
+{
+    struct package *package = &session->package;
+    if (setenv("HEALCL_AS", emit_shape(session->target), 0) != 0)
+        NO_MEMORY(error);
+    TRY(record(session, false, error));
+    package->platform = package->device = package->driver = package->version = "";
+    if (mkdir(session->emit, 0777) != 0 && errno != EEXIST)
+        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", session->emit, strerror(errno));
+    TRY(emit_sources(session, error));
+    TRY(emit_file(session, "build.sh", EMIT_SCRIPT, NULL, error));
+    return emit_file(session, "manifest.json", EMIT_MANIFEST, NULL, error);
+}
+
+/* Makes a package of a folder, for a device that is here. */
+MUST_CHECK static enum healcl_status complete(struct session *session, struct healcl_error *error)
+{
+    struct device_info *list;
+    size_t count, index;
+    TRY(package_read_folder(session->from, &session->read, error));
+    TRY(device_list(&opencl_loader, &list, &count, error));
+    device_allow_packaged(list, count);
+    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    if (status == HEALCL_OK)
+        session->info = list[index];
+    free(list);
+    TRY(status);
+    packaged_name(&session->info, session->read);
+    return write_package(session->read, session->output, error);
+}
+
+MUST_CHECK static enum healcl_status compile(struct session *session, struct healcl_error *error)
+{
+    if (session->from)
+        return complete(session, error);
+    if (session->emit)
+        return emit(session, error);
+    TRY(record(session, true, error));
+    return write_package(&session->package, session->output, error);
+}
+
+/* ---------------------------------------------------------------- telling */
 
 static void tell(const struct session *session)
 {
-    const struct package *package = &session->package;
+    const struct package *package = session->read ? session->read : &session->package;
     size_t kernels = 0;
     uint64_t bytes = 0;
     char size[UNIT_TEXT_SIZE];
@@ -78,9 +196,13 @@ static void tell(const struct session *session)
         kernels += package->programs[i].kernel_count;
     for (size_t i = 0; i < package->image_count; i++)
         bytes += package->images[i].bytes;
-    printf("%s: %zu programs of %zu kernels, binaries of %s, for %s with driver %s\n",
-           session->output, package->program_count, kernels, text_bytes(bytes, size),
-           package->device, package->driver);
+    if (session->emit)
+        printf("%s: sources of %zu programs with %zu kernels; build.sh compiles them for %s\n",
+               session->emit, package->program_count, kernels, session->target);
+    else
+        printf("%s: %zu programs with %zu kernels, binaries of %s, for %s with driver %s\n",
+               session->output, package->program_count, kernels, text_bytes(bytes, size),
+               package->device, package->driver);
 }
 
 static void release(struct session *session)
@@ -92,6 +214,7 @@ static void release(struct session *session)
         free(package->images[i].data);
     free(package->programs);
     free(package->images);
+    package_free(session->read);
     healcl_device_close(session->device);
 }
 
@@ -116,8 +239,29 @@ static int compile_and_tell(struct session *session)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"output", 'o', OPTION_FILE, KEPT_IN(output)},
+    {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
+    {"target", 0, OPTION_WORD, KEPT_IN(target)},
+    {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
     END_OF_OPTIONS,
 };
+
+static int check(const struct command *command, const struct session *session)
+{
+    if (session->from && session->file_count > 0)
+        return usage_error(command, "--from takes all from a folder, not '%s' too",
+                           session->files[0]);
+    if (!session->from && session->file_count == 0)
+        return usage_error(command, "no FILE is named");
+    if (!session->emit != !session->target)
+        return usage_error(command, "--emit and --target come together");
+    if (session->emit && (session->output || session->from))
+        return usage_error(command, "--emit writes sources: it goes without --output and --from");
+    if (!session->emit && !session->output)
+        return usage_error(command, "no PACKAGE is named: --output is missing");
+    if (session->target && !emit_shape(session->target))
+        return usage_error(command, "'%s' is no target such as gfx90a", session->target);
+    return GOES_ON;
+}
 
 static int run(const struct command *command, int argc, char **argv)
 {
@@ -125,29 +269,37 @@ static int run(const struct command *command, int argc, char **argv)
     int code = take_arguments(command, argc, argv, &session);
     if (code != GOES_ON)
         return code;
-    if (!session.output)
-        return usage_error(command, "no PACKAGE is named: --output is missing");
     session.files = argv + optind;
     session.file_count = argc - optind;
-    return compile_and_tell(&session);
+    code = check(command, &session);
+    return code == GOES_ON ? compile_and_tell(&session) : code;
 }
 
 const struct command command_compile = {
     .name = "compile",
     .summary = "put all programs that transcripts need into a package",
-    .help = "Runs transcripts, verifies them, and writes the binaries of all programs that they\n"
-            "needed, with those of the self-test, to one file for healcl run --package: that\n"
-            "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
-            "\n"
-            "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
-            "\n"
-            "  -d, --device SEL      the device, as for healcl run\n"
-            "  -o, --output PACKAGE  the file to write\n"
-            "  -h, --help            this text\n"
-            "\n"
-            "A package is for this device with this driver, and for this healcl: its kernels are\n"
-            "picked as the device is tuned now.\n",
+    .help =
+        "Runs transcripts, verifies them, and writes the binaries of all programs that they\n"
+        "needed, with those of the self-test, to one file for healcl run --package: that\n"
+        "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
+        "\n"
+        "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
+        "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
+        "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE\n"
+        "\n"
+        "  -d, --device SEL      the device, as for healcl run\n"
+        "  -o, --output PACKAGE  the file to write\n"
+        "      --emit FOLDER     write the programs' sources there instead, shaped for a target\n"
+        "                        that need not be here, with a script that compiles them\n"
+        "      --target TARGET   with --emit: gfx90a and others of AMD, sm_90 and others of\n"
+        "                        NVIDIA, spirv, or a name that Intel's ocloc knows, as dg2\n"
+        "      --from FOLDER     make a package of what that script has compiled, for a device\n"
+        "                        that is here\n"
+        "  -h, --help            this text\n"
+        "\n"
+        "A package is for this device with this driver, and for this healcl: its kernels are\n"
+        "picked as the device is tuned now.\n",
     .options = options,
-    .operands = OPERANDS_FILES,
+    .operands = OPERANDS_ANY,
     .run = run,
 };

@@ -12,6 +12,7 @@
 #define HEALCL_DEVICE_DEVICE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/trace.h"
 #include "device/opencl.h"
@@ -361,9 +362,18 @@ struct launch {
 };
 
 /* Adds all programs that are built, with what the device is and how it is tuned, to an empty
- * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
+ * package, whose texts are the device's from then on; but for its tuning, which is the caller's.
+ * images: with their binaries. */
 MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
-                                            struct healcl_error *error);
+                                            bool images, struct healcl_error *error);
+
+/* Says in a package which device it is for; its texts are the device's from then on. */
+void packaged_name(const struct device_info *info, struct package *package);
+
+/* Writes what a program is built from, but for its options. */
+MUST_CHECK enum healcl_status device_write_source(const struct healcl_device *device,
+                                                  const char *name, FILE *stream,
+                                                  struct healcl_error *error);
 
 /* Builds what a launch needs if it is not built yet. */
 MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,

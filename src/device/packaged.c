@@ -168,7 +168,8 @@ static enum healcl_status record_kernels(struct package_program *recorded, char 
 }
 
 static enum healcl_status record_program(struct healcl_device *device, struct program *program,
-                                         struct package *package, struct package_program *recorded,
+                                         struct package *package, bool images,
+                                         struct package_program *recorded,
                                          struct healcl_error *error)
 {
     recorded->name = program->name;
@@ -178,10 +179,18 @@ static enum healcl_status record_program(struct healcl_device *device, struct pr
     free(program->kernel_names);
     TRY(program_text(device, program, CL_PROGRAM_KERNEL_NAMES, &program->kernel_names, error));
     TRY(record_kernels(recorded, program->kernel_names, error));
-    return record_image(device, program, package, &recorded->image, error);
+    return images ? record_image(device, program, package, &recorded->image, error) : HEALCL_OK;
 }
 
-enum healcl_status device_record(struct healcl_device *device, struct package *package,
+void packaged_name(const struct device_info *info, struct package *package)
+{
+    package->platform = info->platform;
+    package->device = info->name;
+    package->driver = info->driver;
+    package->version = info->version;
+}
+
+enum healcl_status device_record(struct healcl_device *device, struct package *package, bool images,
                                  struct healcl_error *error)
 {
     size_t count = 0;
@@ -190,13 +199,10 @@ enum healcl_status device_record(struct healcl_device *device, struct package *p
     package->programs = calloc(count + 1, sizeof *package->programs);
     if (!package->programs)
         NO_MEMORY(error);
-    package->platform = device->info.platform;
-    package->device = device->info.name;
-    package->driver = device->info.driver;
-    package->version = device->info.version;
+    packaged_name(&device->info, package);
     package->chunk_bytes = device->chunk_bytes;
     for (struct program *program = device->programs; program; program = program->next)
-        TRY_PREFIX(record_program(device, program, package,
+        TRY_PREFIX(record_program(device, program, package, images,
                                   &package->programs[package->program_count++], error),
                    "program '%s': ", program->name);
     return HEALCL_OK;

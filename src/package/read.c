@@ -199,3 +199,51 @@ enum healcl_status package_read(const char *path, struct package **package,
         error_prefix(error, "package " PATH_FORMAT ": ", path);
     return status;
 }
+
+/* ---------------------------------------------------------------- a folder */
+
+/* data is the caller's to free also where this fails. */
+MUST_CHECK static enum healcl_status read_in_folder(const char *folder, const char *name,
+                                                    unsigned char **data, size_t *bytes,
+                                                    struct healcl_error *error)
+{
+    char path[4096];
+    *data = NULL;
+    if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+        FAIL(error, HEALCL_USAGE, "the path of " PATH_FORMAT " is too long", folder);
+    return read_file(path, data, bytes, error);
+}
+
+static enum healcl_status read_folder(const char *folder, struct package *package,
+                                      struct healcl_error *error)
+{
+    unsigned char *text;
+    size_t bytes = 0;
+    enum healcl_status status = read_in_folder(folder, "manifest.json", &text, &bytes, error);
+    if (status == HEALCL_OK)
+        status = package_read_manifest(package, (const char *)text, bytes, error);
+    free(text);
+    TRY(status);
+    for (size_t i = 0; i < package->image_count; i++) {
+        struct package_image *image = &package->images[i];
+        TRY(read_in_folder(folder, image->file, &image->data, &image->bytes, error));
+        package_hash(image->data, image->bytes, image->hash);
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status package_read_folder(const char *folder, struct package **package,
+                                       struct healcl_error *error)
+{
+    *package = calloc(1, sizeof **package);
+    if (!*package)
+        NO_MEMORY(error);
+    enum healcl_status status = read_folder(folder, *package, error);
+    if (status == HEALCL_OK)
+        return HEALCL_OK;
+    if (status == HEALCL_REFUSED)
+        error_prefix(error, "folder " PATH_FORMAT ": ", folder);
+    package_free(*package);
+    *package = NULL;
+    return status;
+}

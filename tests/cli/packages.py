@@ -282,7 +282,7 @@ def main():
         if told != known:
             sys.exit("".join(difflib.unified_diff(known.splitlines(True), told.splitlines(True),
                                                   str(GOLDEN), "now")))
-    print(f"{told.count('[')} damaged packages are refused as they should be")
+    print(f"{told.count('    [')} damaged packages are refused as they should be")
     return 0
 
 
