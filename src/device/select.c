@@ -350,7 +350,7 @@ const char *device_unusable(const struct device_info *info)
     if (!info->available)
         return "it is not available";
     if (!info->compiler_available && !info->packaged)
-        return "it has no compiler: make a package with healcl compile, and give it with --package";
+        return "it has no compiler: it needs a package, which healcl compile makes";
     if (!has_opencl_1_2(info))
         return "it has no OpenCL 1.2";
     if (!info->long_supported)

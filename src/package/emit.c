@@ -21,7 +21,8 @@ static const struct {
      "clang=${CLANG:-$(command -v clang-15 || echo clang)}\n"
      "library=${LIBCLC:-/usr/lib/clc/nvptx64--nvidiacl.bc}\n"
      "ptxas=${PTXAS:-$(command -v ptxas || true)}\n",
-     "\"$clang\" -x cl -cl-std=CL1.2 -O3 -target nvptx64-nvidia-nvcl -Xclang -target-cpu \\\n"
+     "\"$clang\" -x cl -cl-std=CL1.2 -O3 -Wno-linker-warnings -target nvptx64-nvidia-nvcl -Xclang "
+     "-target-cpu \\\n"
      "        -Xclang sm_75 -Xclang -target-feature -Xclang +ptx63 \\\n"
      "        -Xclang -mlink-builtin-bitcode -Xclang \"$library\" -S -o \"$2\" \"$1\"\n"
      "    [ -z \"$ptxas\" ] || \"$ptxas\" -arch=\"$target\" -o /dev/null \"$2\""},
@@ -29,7 +30,8 @@ static const struct {
      "# Needs clang, and llvm-spirv of its version. SPIR-V is what vendors' own tools finish.\n"
      "clang=${CLANG:-$(command -v clang-15 || echo clang)}\n"
      "spirv=${LLVM_SPIRV:-$(command -v llvm-spirv-15 || echo llvm-spirv)}\n",
-     "\"$clang\" -x cl -cl-std=CL1.2 -O1 -target spir64 -Xclang -finclude-default-header \\\n"
+     "\"$clang\" -x cl -cl-std=CL1.2 -target spir64 -Xclang -finclude-default-header \\\n"
+     "        -Xclang -disable-llvm-passes \\\n"
      "        -emit-llvm -c -o \"$2.bc\" \"$1\"\n"
      "    \"$spirv\" --spirv-max-version=1.2 -o \"$2\" \"$2.bc\"\n"
      "    rm \"$2.bc\""},
