@@ -75,8 +75,8 @@ if [ "${1-}" = --all ]; then
     if apt-cache show chromium >/dev/null 2>&1; then
         install_missing chromium fonts-dejavu-core
     fi
-    # What compiles kernels for GPUs that are not here (device_code.py).
-    for package in clang-15 rocm-device-libs libclc-15; do
+    # What compiles kernels for GPUs that are not here (device_code.py, healcl compile --emit).
+    for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             install_missing "$package"
         fi
