@@ -45,7 +45,7 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
 }
 
 /* Runs everything, and notes what was built. */
-MUST_CHECK static enum healcl_status record(struct session *session, bool images,
+MUST_CHECK static enum healcl_status record(struct session *session, enum device_record kind,
                                             struct healcl_error *error)
 {
     progress_say(&session->progress, "opening the device");
@@ -56,7 +56,7 @@ MUST_CHECK static enum healcl_status record(struct session *session, bool images
         TRY(run_file(session, session->files[i], error));
     session->file = NULL;
     progress_say(&session->progress, "getting binaries");
-    TRY(device_record(session->device, &session->package, images, error));
+    TRY(device_record(session->device, &session->package, kind, error));
     tuning_format(&session->device->tuning, session->tuning);
     session->package.tuning = session->tuning;
     return HEALCL_OK;
@@ -76,7 +76,16 @@ MUST_CHECK static enum healcl_status write_package(const struct package *package
 
 /* ---------------------------------------------------------------- a folder of sources */
 
-enum emitted { EMIT_SOURCE, EMIT_SCRIPT, EMIT_MANIFEST };
+enum emitted { EMIT_SOURCE, EMIT_SCRIPT, EMIT_ONE_SOURCE, EMIT_MANIFEST };
+
+/* A line for build.sh: those kernels that the manifest has. */
+static bool write_kernels(const struct package_program *program, FILE *stream)
+{
+    bool good = fputs("// kernels:", stream) >= 0;
+    for (size_t i = 0; i < program->kernel_count; i++)
+        good = good && fprintf(stream, " %s", program->kernels[i].name) > 0;
+    return good && putc('\n', stream) != EOF;
+}
 
 MUST_CHECK static enum healcl_status write_emitted(const struct session *session, enum emitted what,
                                                    const struct package_program *program,
@@ -86,10 +95,11 @@ MUST_CHECK static enum healcl_status write_emitted(const struct session *session
     char *manifest = NULL;
     switch (what) {
     case EMIT_SOURCE:
-        good = emit_defines(program->options, stream);
+        good = emit_defines(program->options, stream) && write_kernels(program, stream);
         TRY(device_write_source(session->device, program->name, stream, error));
         break;
     case EMIT_SCRIPT: good = emit_script(session->target, stream); break;
+    case EMIT_ONE_SOURCE: good = emit_one_source(stream); break;
     case EMIT_MANIFEST:
         manifest = package_manifest(&session->package);
         if (!manifest)
@@ -120,6 +130,21 @@ MUST_CHECK static enum healcl_status emit_file(const struct session *session, co
     return status;
 }
 
+/* Kernels of several programs are in one image: each is called after its program, p001_copy. */
+MUST_CHECK static enum healcl_status name_symbols(struct package_program *program, size_t number,
+                                                  struct healcl_error *error)
+{
+    for (size_t i = 0; i < program->kernel_count; i++) {
+        const size_t size = strlen(program->kernels[i].name) + 24;
+        char *symbol = malloc(size);
+        if (!symbol)
+            NO_MEMORY(error);
+        snprintf(symbol, size, "p%03zu_%s", number, program->kernels[i].name);
+        program->kernels[i].symbol = symbol;
+    }
+    return HEALCL_OK;
+}
+
 /* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
 MUST_CHECK static enum healcl_status emit_sources(struct session *session,
                                                   struct healcl_error *error)
@@ -136,10 +161,17 @@ MUST_CHECK static enum healcl_status emit_sources(struct session *session,
             *at = *at == '/' ? '_' : *at;
         snprintf(file, sizeof file, "%s.cl", name);
         TRY(emit_file(session, file, EMIT_SOURCE, program, error));
+        if (emit_is_one_source(session->target)) {
+            TRY(name_symbols(program, i, error));
+            continue;
+        }
         program->image = package->image_count++;
         snprintf(package->images[program->image].file, PACKAGE_FILE_SIZE, "%s.bin", name);
     }
-    return HEALCL_OK;
+    if (!emit_is_one_source(session->target))
+        return HEALCL_OK;
+    snprintf(package->images[package->image_count++].file, PACKAGE_FILE_SIZE, "workload.aocx");
+    return emit_file(session, "one_source.awk", EMIT_ONE_SOURCE, NULL, error);
 }
 
 /* The device is another one than that which ran here: --from names it. */
@@ -148,7 +180,8 @@ MUST_CHECK static enum healcl_status emit(struct session *session, struct healcl
     struct package *package = &session->package;
     if (setenv("HEALCL_AS", emit_shape(session->target), 0) != 0)
         NO_MEMORY(error);
-    TRY(record(session, false, error));
+    const bool one_source = emit_is_one_source(session->target);
+    TRY(record(session, one_source ? RECORD_LAUNCHED : RECORD_SOURCES, error));
     package->platform = package->device = package->driver = package->version = "";
     if (mkdir(session->emit, 0777) != 0 && errno != EEXIST)
         FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", session->emit, strerror(errno));
@@ -180,7 +213,7 @@ MUST_CHECK static enum healcl_status compile(struct session *session, struct hea
         return complete(session, error);
     if (session->emit)
         return emit(session, error);
-    TRY(record(session, true, error));
+    TRY(record(session, RECORD_BINARIES, error));
     return write_package(&session->package, session->output, error);
 }
 
@@ -208,8 +241,13 @@ static void tell(const struct session *session)
 static void release(struct session *session)
 {
     struct package *package = &session->package;
-    for (size_t i = 0; i < package->program_count; i++)
-        free(package->programs[i].kernels);
+    for (size_t i = 0; i < package->program_count; i++) {
+        struct package_program *program = &package->programs[i];
+        for (size_t k = 0; k < program->kernel_count; k++)
+            if (program->kernels[k].symbol != program->kernels[k].name) /* of name_symbols */
+                free((char *)(uintptr_t)program->kernels[k].symbol);
+        free(program->kernels);
+    }
     for (size_t i = 0; i < package->image_count; i++)
         free(package->images[i].data);
     free(package->programs);
@@ -292,7 +330,7 @@ const struct command command_compile = {
         "      --emit FOLDER     write the programs' sources there instead, shaped for a target\n"
         "                        that need not be here, with a script that compiles them\n"
         "      --target TARGET   with --emit: gfx90a and others of AMD, sm_90 and others of\n"
-        "                        NVIDIA, spirv, or a name that Intel's ocloc knows, as dg2\n"
+        "                        NVIDIA, fpga, spirv, or a name that Intel's ocloc knows, as dg2\n"
         "      --from FOLDER     make a package of what that script has compiled, for a device\n"
         "                        that is here\n"
         "  -h, --help            this text\n"

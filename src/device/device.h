@@ -361,11 +361,16 @@ struct launch {
     const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
 
+enum device_record {
+    RECORD_BINARIES, /* with all kernels and the binary of each program */
+    RECORD_SOURCES,  /* with all kernels, and no binaries */
+    RECORD_LAUNCHED  /* the same with those kernels alone that were launched */
+};
+
 /* Adds all programs that are built, with what the device is and how it is tuned, to an empty
- * package, whose texts are the device's from then on; but for its tuning, which is the caller's.
- * images: with their binaries. */
+ * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
 MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
-                                            bool images, struct healcl_error *error);
+                                            enum device_record kind, struct healcl_error *error);
 
 /* Says in a package which device it is for; its texts are the device's from then on. */
 void packaged_name(const struct device_info *info, struct package *package);

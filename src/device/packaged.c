@@ -167,8 +167,24 @@ static enum healcl_status record_kernels(struct package_program *recorded, char 
     return HEALCL_OK;
 }
 
+/* Notes those kernels that have been wanted. */
+static enum healcl_status record_launched(struct package_program *recorded,
+                                          const struct program *program, struct healcl_error *error)
+{
+    size_t count = 0;
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        count++;
+    recorded->kernels = calloc(count + 1, sizeof *recorded->kernels);
+    if (!recorded->kernels)
+        NO_MEMORY(error);
+    for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
+        recorded->kernels[recorded->kernel_count++] =
+            (struct package_kernel){kernel->name, kernel->name};
+    return HEALCL_OK;
+}
+
 static enum healcl_status record_program(struct healcl_device *device, struct program *program,
-                                         struct package *package, bool images,
+                                         struct package *package, enum device_record kind,
                                          struct package_program *recorded,
                                          struct healcl_error *error)
 {
@@ -176,10 +192,13 @@ static enum healcl_status record_program(struct healcl_device *device, struct pr
     recorded->options = program->all_options;
     recorded->local_size = program->local_size;
     memcpy(recorded->source, program->source, sizeof recorded->source);
+    if (kind == RECORD_LAUNCHED)
+        return record_launched(recorded, program, error);
     free(program->kernel_names);
     TRY(program_text(device, program, CL_PROGRAM_KERNEL_NAMES, &program->kernel_names, error));
     TRY(record_kernels(recorded, program->kernel_names, error));
-    return images ? record_image(device, program, package, &recorded->image, error) : HEALCL_OK;
+    return kind == RECORD_BINARIES ? record_image(device, program, package, &recorded->image, error)
+                                   : HEALCL_OK;
 }
 
 void packaged_name(const struct device_info *info, struct package *package)
@@ -190,8 +209,8 @@ void packaged_name(const struct device_info *info, struct package *package)
     package->version = info->version;
 }
 
-enum healcl_status device_record(struct healcl_device *device, struct package *package, bool images,
-                                 struct healcl_error *error)
+enum healcl_status device_record(struct healcl_device *device, struct package *package,
+                                 enum device_record kind, struct healcl_error *error)
 {
     size_t count = 0;
     for (const struct program *program = device->programs; program; program = program->next)
@@ -202,7 +221,7 @@ enum healcl_status device_record(struct healcl_device *device, struct package *p
     packaged_name(&device->info, package);
     package->chunk_bytes = device->chunk_bytes;
     for (struct program *program = device->programs; program; program = program->next)
-        TRY_PREFIX(record_program(device, program, package, images,
+        TRY_PREFIX(record_program(device, program, package, kind,
                                   &package->programs[package->program_count++], error),
                    "program '%s': ", program->name);
     return HEALCL_OK;

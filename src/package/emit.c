@@ -2,10 +2,23 @@
 
 #include <string.h>
 
+extern const char healcl_package_one_source_awk[];
+
 /* Each is called as: compile SOURCE BINARY. All tools can be named in the environment. */
 static const struct {
-    const char *prefix, *shape, *tools, *compile;
+    const char *prefix, *shape, *tools, *compile, *finish;
 } targets[] = {
+    {"fpga", "accelerator",
+     "# Needs Intel's aoc, and clang, which preprocesses. All kernels become one source, for one\n"
+     "# bitstream; AOCFLAGS may name the board.\n"
+     "clang=${CLANG:-$(command -v clang-15 || echo clang)}\n"
+     "aoc=${AOC:-aoc}\n"
+     ": >workload.cl\n",
+     "\"$clang\" -E -P -x cl -cl-std=CL1.2 -cl-no-stdinc -target spir64 \"$1\" |\n"
+     "        awk -v prefix=\"p${1%%_*}_\" -v kernels=\"$(sed -n 's|^// kernels:||p' \"$1\")\" \\\n"
+     "            -f one_source.awk >>workload.cl",
+     "# shellcheck disable=SC2086 # flags are words\n"
+     "\"$aoc\" ${AOCFLAGS:-} workload.cl -o workload.aocx\n"},
     {"gfx", "gpu",
      "# Needs clang with lld, and rocm-device-libs of its version.\n"
      "first() { for path in \"$@\"; do [ -e \"$path\" ] && { echo \"$path\"; break; }; done; }\n"
@@ -13,7 +26,8 @@ static const struct {
      "libraries=${ROCM_DEVICE_LIBS:-$(first /usr/lib/*/amdgcn/bitcode "
      "/opt/rocm*/amdgcn/bitcode)}\n",
      "\"$clang\" -x cl -cl-std=CL1.2 -O3 -target amdgcn-amd-amdhsa -mcpu=\"$target\" \\\n"
-     "        --rocm-device-lib-path=\"$libraries\" -o \"$2\" \"$1\""},
+     "        --rocm-device-lib-path=\"$libraries\" -o \"$2\" \"$1\"",
+     ""},
     {"sm_", "gpu",
      "# Needs clang with libclc of its version. A binary is PTX, which the driver takes; where "
      "ptxas\n"
@@ -25,7 +39,8 @@ static const struct {
      "-target-cpu \\\n"
      "        -Xclang sm_75 -Xclang -target-feature -Xclang +ptx63 \\\n"
      "        -Xclang -mlink-builtin-bitcode -Xclang \"$library\" -S -o \"$2\" \"$1\"\n"
-     "    [ -z \"$ptxas\" ] || \"$ptxas\" -arch=\"$target\" -o /dev/null \"$2\""},
+     "    [ -z \"$ptxas\" ] || \"$ptxas\" -arch=\"$target\" -o /dev/null \"$2\"",
+     ""},
     {"spirv", "gpu",
      "# Needs clang, and llvm-spirv of its version. SPIR-V is what vendors' own tools finish.\n"
      "clang=${CLANG:-$(command -v clang-15 || echo clang)}\n"
@@ -34,7 +49,8 @@ static const struct {
      "        -Xclang -disable-llvm-passes \\\n"
      "        -emit-llvm -c -o \"$2.bc\" \"$1\"\n"
      "    \"$spirv\" --spirv-max-version=1.2 -o \"$2\" \"$2.bc\"\n"
-     "    rm \"$2.bc\""},
+     "    rm \"$2.bc\"",
+     ""},
     {"", "gpu",
      "# Needs ocloc (intel-opencl-icd), which knows the name of the device.\n"
      "ocloc=${OCLOC:-ocloc}\n"
@@ -43,7 +59,8 @@ static const struct {
      "rm -rf \"$folder\"/*\n"
      "    \"$ocloc\" compile -q -file \"$1\" -device \"$target\" -options -cl-std=CL1.2 \\\n"
      "        -out_dir \"$folder\"\n"
-     "    mv \"$folder\"/*.bin \"$2\""},
+     "    mv \"$folder\"/*.bin \"$2\"",
+     ""},
 };
 
 enum { TARGETS = sizeof targets / sizeof *targets };
@@ -66,6 +83,16 @@ const char *emit_shape(const char *target)
     return i < TARGETS ? targets[i].shape : NULL;
 }
 
+bool emit_is_one_source(const char *target)
+{
+    return strcmp(target, "fpga") == 0;
+}
+
+bool emit_one_source(FILE *stream)
+{
+    return fputs(healcl_package_one_source_awk, stream) >= 0;
+}
+
 bool emit_script(const char *target, FILE *stream)
 {
     size_t i = find(target);
@@ -83,8 +110,9 @@ bool emit_script(const char *target, FILE *stream)
                    "}\n"
                    "for source in [0-9]*.cl; do\n"
                    "    compile \"$source\" \"${source%%.cl}.bin\"\n"
-                   "done\n",
-                   target, target, targets[i].tools, targets[i].compile) > 0;
+                   "done\n"
+                   "%s",
+                   target, target, targets[i].tools, targets[i].compile, targets[i].finish) > 0;
 }
 
 bool emit_defines(const char *options, FILE *stream)

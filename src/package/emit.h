@@ -14,6 +14,13 @@ const char *emit_shape(const char *target);
  */
 bool emit_script(const char *target, FILE *stream);
 
+/* Whether all programs become one source, of which the kernels that are launched are compiled to
+ * one image, workload.aocx: kernel "copy" of program 1 is p001_copy there. */
+bool emit_is_one_source(const char *target);
+
+/* Writes one_source.awk, which build.sh needs for that. Returns whether it could. */
+bool emit_one_source(FILE *stream);
+
 /* Writes options such as "-D CHUNKS=1 -w" as lines to stand before a source: "#define CHUNKS 1".
  * What is no -D is left to the script. Returns whether it could. */
 bool emit_defines(const char *options, FILE *stream);

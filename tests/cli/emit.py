@@ -3,7 +3,7 @@
 """Sources that `healcl compile --emit` writes: the offline compilers that are here compile them without
 a word, and what comes out has the kernels of the manifest; and what was compiled becomes a package.
 
-    emit.py HEALCL FAULTY_SOURCE.so
+    emit.py HEALCL FAULTY_SOURCE.so BUILD_BINARY
 
 A target whose compiler is missing is named and left out. Exits with 77, skipped, where there is no
 device.
@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
 
-healcl, driver = sys.argv[1:3]
+healcl, driver, builder = sys.argv[1:4]
 TRANSCRIPTS = ["transcripts/recognizer.json", "transcripts/memory.json"]
 
 
@@ -41,7 +41,7 @@ TARGETS = {
     "sm_90": ("clang-15 and libclc", CLANG and folders("usr/lib/clc/nvptx64--nvidiacl.bc")),
     "dg2": ("ocloc", have(os.environ.get("OCLOC"), "ocloc")),
     "spirv": ("clang-15 and llvm-spirv-15", CLANG and have("llvm-spirv-15")),
-    # "fpga"
+    "fpga": ("clang-15", CLANG),
 }
 
 
@@ -66,8 +66,8 @@ def check_target(target, folder):
     if not here:
         print(f"{target}: {missing} are missing: its sources were not compiled")
         return
-    # For FPGAs' own compiler another one that reads OpenCL C stands in.
-    more = {"AOC": str(ROOT / "tests/cli/aoc.sh")} if target == "fpga" else {}
+    # For FPGAs' own compiler the device's stands in.
+    more = {"AOC": builder, **COMPILE_FAST} if target == "fpga" else {}
     built = subprocess.run(["sh", folder / "build.sh"], capture_output=True, text=True, check=False,
                            env={**os.environ, **more})
     if built.returncode or built.stdout or built.stderr:
@@ -78,6 +78,13 @@ def check_target(target, folder):
         lacking = [k for k in program["kernels"].values() if k.encode() not in binary]
         assert not lacking, (target, program["name"], lacking)
         kernels += len(program["kernels"])
+    if target == "fpga":  # all programs are one image, and it runs
+        assert len(manifest["images"]) == 1, manifest["images"]
+        package = folder / "fpga.healcl"
+        expect(run("compile", "--from", folder, "-o", package), 0)
+        for transcript in TRANSCRIPTS:
+            expect(run("run", "--package", package, transcript, LD_PRELOAD=driver,
+                       FAULTY_NO_COMPILER="1"), 0)
     print(f"{target}: {len(manifest['programs'])} programs with {kernels} kernels are compiled")
 
 

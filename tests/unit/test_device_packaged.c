@@ -21,7 +21,7 @@ static void make_package(void)
     char tuning[TUNING_TEXT_SIZE];
     OK(healcl_device_open(NULL, &device, &error));
     OK(self_test_run(device, &error));
-    OK(device_record(device, &package, true, &error));
+    OK(device_record(device, &package, RECORD_BINARIES, &error));
     assert_int_equal(package.program_count, 1);
     assert_int_equal(package.image_count, 1);
     tuning_format(&device->tuning, tuning);
