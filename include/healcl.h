@@ -166,9 +166,13 @@ struct healcl_device_options {
     void *(*allocate)(void *context, size_t bytes); /* a cl_mem */
     void (*release)(void *context, void *memory);
     void *memory_context;
+    /* A package that `healcl compile` has made for the device, or NULL: then all programs come from
+     * there, none is built, and a device without a compiler can be opened too. */
+    const char *package;
 };
 
-/* As healcl_device_open. options may be NULL. */
+/* As healcl_device_open. options may be NULL. Errors, too: HEALCL_USAGE where a package cannot be
+ * read, HEALCL_REFUSED where it is damaged, or for another device, driver or healcl. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_open_with(
     const struct healcl_device_options *options, struct healcl_device **device,
     struct healcl_error *error);

@@ -12,7 +12,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-headers
-    pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev)
+    pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev
+    libzip-dev)
 demo_packages=(python3 python3-numpy)
 test_packages=("${demo_packages[@]}" libcmocka-dev python3-jsonschema)
 all_packages=(clang clang-format clang-tidy shellcheck)
@@ -75,8 +76,8 @@ if [ "${1-}" = --all ]; then
     if apt-cache show chromium >/dev/null 2>&1; then
         install_missing chromium fonts-dejavu-core
     fi
-    # What compiles kernels for GPUs that are not here (device_code.py).
-    for package in clang-15 rocm-device-libs libclc-15; do
+    # What compiles kernels for GPUs that are not here (device_code.py, healcl compile --emit).
+    for package in clang-15 rocm-device-libs libclc-15 lld llvm-spirv-15; do
         if apt-cache show "$package" >/dev/null 2>&1; then
             install_missing "$package"
         fi

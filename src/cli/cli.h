@@ -26,6 +26,7 @@ enum command_operands {
     OPERANDS_NONE,
     OPERANDS_FILE,  /* one transcript */
     OPERANDS_FILES, /* several */
+    OPERANDS_ANY,   /* several, or none */
     OPERANDS_SHELL, /* the name of a shell */
 };
 
@@ -75,8 +76,8 @@ struct command {
 };
 
 extern const struct command command_run, command_inspect, command_devices, command_ops,
-    command_bench, command_tune, command_compare, command_check, command_diagnose, command_version,
-    command_completion, command_manual;
+    command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
+    command_version, command_completion, command_manual;
 
 /* Lines of the overview that the manual has too. */
 extern const char program_summary[], program_exit_codes[];

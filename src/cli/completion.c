@@ -92,7 +92,8 @@ static void put_bash_operands(enum command_operands operands)
     switch (operands) {
     case OPERANDS_NONE: break;
     case OPERANDS_FILE:
-    case OPERANDS_FILES: puts("        *) kind=transcript ;;"); break;
+    case OPERANDS_FILES:
+    case OPERANDS_ANY: puts("        *) kind=transcript ;;"); break;
     case OPERANDS_SHELL: puts("        *) kind=words choices='bash zsh' ;;"); break;
     }
 }
@@ -242,6 +243,7 @@ static void put_zsh_command(const struct command *command)
         printf(" \\\n            ':transcript:_files -g \"*.json(|.gz|.zst)\"'");
         break;
     case OPERANDS_FILES:
+    case OPERANDS_ANY:
         printf(" \\\n            '*:transcript:_files -g \"*.json(|.gz|.zst)\"'");
         break;
     case OPERANDS_SHELL: printf(" \\\n            ':shell:(bash zsh)'"); break;

@@ -8,9 +8,9 @@
 #include "cli/signals.h"
 
 static const struct command *const commands[] = {
-    &command_run,   &command_compare,  &command_inspect,    &command_devices,
-    &command_check, &command_diagnose, &command_ops,        &command_bench,
-    &command_tune,  &command_version,  &command_completion, &command_manual};
+    &command_run,      &command_compare,    &command_inspect, &command_devices, &command_check,
+    &command_diagnose, &command_ops,        &command_bench,   &command_tune,    &command_compile,
+    &command_version,  &command_completion, &command_manual};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -121,6 +121,7 @@ static int check_operands(const struct command *command, int argc, char **argv)
             return usage_error(command, "one FILE at a time, not '%s' too", argv[optind + 1]);
         return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
     case OPERANDS_FILES: return count == 0 ? missing_file_error(command, argc, argv) : GOES_ON;
+    case OPERANDS_ANY:
     case OPERANDS_SHELL: break;
     }
     return GOES_ON;

@@ -22,7 +22,7 @@ enum {
 
 /* One `healcl run`. */
 struct session {
-    const char *selector, *trace_path, *dump_dir;
+    const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
     bool reference, no_warm_up, quiet, verbose;
     uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
@@ -141,6 +141,8 @@ MUST_CHECK static enum healcl_status choose_device(struct session *session,
     enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
     trace_end(session->trace, span);
     TRY(status);
+    if (session->package)
+        device_allow_packaged(list, count);
     status = device_select(list, count, session->selector, &index, error);
     if (status == HEALCL_OK)
         session->info = list[index];
@@ -196,7 +198,9 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
              session->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(session->trace, "start-up", "open the device");
-    enum healcl_status status = healcl_device_open(selector, &session->device, error);
+    const struct healcl_device_options options = {.selector = selector,
+                                                  .package = session->package};
+    enum healcl_status status = healcl_device_open_with(&options, &session->device, error);
     trace_end(session->trace, span);
     TRY(status);
     session->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
@@ -431,6 +435,7 @@ static int take_segment(const struct command *command, const struct command_opti
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"package", 0, OPTION_FILE, KEPT_IN(package)},
     {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
@@ -457,6 +462,8 @@ static int run(const struct command *command, int argc, char **argv)
         return code;
     if (session.reference && session.selector)
         return usage_error(command, "--reference runs without a device, --device names one");
+    if (session.reference && session.package)
+        return usage_error(command, "--reference runs without a device, --package is for one");
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
     if (session.requests == 0 && session.live.segment_count > 0)
@@ -482,6 +489,9 @@ const struct command command_run = {
         "  -d, --device SEL         the device: 0:1 (platform and device), part of a platform's\n"
         "                           or device's name, cpu, gpu or acc; else the environment's\n"
         "                           HEALCL_DEVICE, else the best there is (healcl devices)\n"
+        "      --package PACKAGE    build nothing: take all programs from what healcl compile "
+        "made\n"
+        "                           (docs/PACKAGES.md)\n"
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"

@@ -10,6 +10,7 @@ struct device_context {
         turn; /* recursive: what opens and closes a handle has one, and so may callers */
     pthread_mutex_t lock; /* of what follows */
     uint32_t handles;
+    struct package *package;      /* or NULL */
     struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
 };
 
@@ -30,6 +31,7 @@ enum healcl_status context_share(struct healcl_device *device, struct healcl_err
     pthread_mutexattr_destroy(&attributes);
     pthread_mutex_init(&shared->lock, NULL);
     shared->handles = 1;
+    shared->package = device->package;
     device->shared = shared;
     return HEALCL_OK;
 }
@@ -45,8 +47,10 @@ static void context_enter(struct healcl_device *device, struct device_context *s
 void context_leave(struct healcl_device *device)
 {
     struct device_context *shared = device->shared;
-    if (!shared)
+    if (!shared) {
+        package_free(device->package);
         return;
+    }
     if (shared->latest == device)
         shared->latest = NULL;
     device_turn_end(device);
@@ -57,6 +61,7 @@ void context_leave(struct healcl_device *device)
         return;
     pthread_mutex_destroy(&shared->turn);
     pthread_mutex_destroy(&shared->lock);
+    package_free(shared->package);
     free(shared);
 }
 
@@ -124,6 +129,7 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     opened->chunk_bytes = first->chunk_bytes;
     opened->binary_price = first->binary_price;
     opened->distrusted = first->distrusted;
+    opened->package = first->package;
     opened->brought = first->brought;
     opened->brought.queue = NULL; /* until it is taken */
     context_enter(opened, first->shared);

@@ -36,6 +36,13 @@ static bool parse_number(const char *text, const char **end, uint64_t *value)
 
 /* ---------------------------------------------------------------- the environment */
 
+static enum healcl_status tuning_of(struct healcl_device *device, struct device_tuning *tuning,
+                                    struct healcl_error *error)
+{
+    return device->package ? packaged_tuning(device, tuning, error)
+                           : tuning_of_device(&device->info, tuning, error);
+}
+
 enum healcl_status device_note_findings(struct healcl_device *device, uint64_t loop_limit,
                                         bool launches_overlap, uint32_t multiply,
                                         struct healcl_error *error)
@@ -44,7 +51,7 @@ enum healcl_status device_note_findings(struct healcl_device *device, uint64_t l
     device->info.launches_overlap = launches_overlap;
     device->info.multiply = multiply;
     struct device_tuning tuning;
-    TRY(tuning_of_device(&device->info, &tuning, error));
+    TRY(tuning_of(device, &tuning, error));
     return device_set_tuning(device, &tuning, error);
 }
 
@@ -142,6 +149,8 @@ static enum healcl_status choose(const struct opencl *cl,
     struct device_info *list = NULL;
     size_t count = 0, index = 0;
     TRY(device_list(cl, &list, &count, error));
+    if (options->package)
+        device_allow_packaged(list, count);
     enum healcl_status status = options->device
                                     ? find_device(list, count, options->device, &index, error)
                                     : device_select(list, count, options->selector, &index, error);
@@ -153,8 +162,12 @@ static enum healcl_status choose(const struct opencl *cl,
 
 static enum healcl_status open_chosen(struct healcl_device *device, struct healcl_error *error)
 {
-    TRY(tuning_of_device(&device->info, &device->tuning, error));
+    if (device->package)
+        TRY(packaged_check(device, error));
+    TRY(tuning_of(device, &device->tuning, error));
     TRY(read_chunk_bytes(device, error));
+    if (device->package && device->package->chunk_bytes < device->chunk_bytes)
+        device->chunk_bytes = device->package->chunk_bytes;
     TRY(create_context(device, error));
     TRY(device_create_queues(device, error));
     device->cache_directory = cache_directory();
@@ -177,9 +190,16 @@ static enum healcl_status choose_and_open(const struct opencl *cl,
     opened->info = info;
     opened->brought = *options;
     opened->brought.queue = NULL; /* until it is taken */
-    enum healcl_status status = open_chosen(opened, error);
+    opened->brought.package = NULL;
+    enum healcl_status status =
+        options->package ? package_read(options->package, &opened->package, error) : HEALCL_OK;
+    if (status == HEALCL_OK) {
+        status = open_chosen(opened, error);
+        if (status != HEALCL_OK)
+            error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index,
+                         info.name);
+    }
     if (status != HEALCL_OK) {
-        error_prefix(error, "device %u:%u %s: ", info.platform_index, info.device_index, info.name);
         healcl_device_close(opened);
         return status;
     }

@@ -12,10 +12,12 @@
 #define HEALCL_DEVICE_DEVICE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/trace.h"
 #include "device/opencl.h"
 #include "device/tuning.h"
+#include "package/package.h"
 
 /* ---------------------------------------------------------------- what there is */
 
@@ -38,6 +40,7 @@ struct device_info {
     size_t max_parameter_bytes; /* of a kernel's arguments */
     uint32_t double_width;      /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
+    bool packaged;       /* its programs come from a package */
     bool out_of_order;   /* queues can be */
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
@@ -104,6 +107,9 @@ bool device_emulates_gpu(const struct device_info *info);
 /* NULL where the device can be used, else why not: "it has no compiler". */
 const char *device_unusable(const struct device_info *info);
 
+/* Devices without a compiler can be used: their programs come from a package. */
+void device_allow_packaged(struct device_info *list, size_t count);
+
 /* ---------------------------------------------------------------- an opened device */
 
 enum { BUFFER_CHUNKS_MAX = 4 };
@@ -169,6 +175,7 @@ struct healcl_device {
     bool distrusted;              /* it failed its self-test: none of its binaries is kept */
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */
+    struct package *package;      /* all programs come from there; or NULL. The context's */
     struct program_source *added; /* beside cl/ */
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */
@@ -354,6 +361,25 @@ struct launch {
     size_t groups;   /* work-groups; 0 launches nothing */
     const void *tag; /* handed back with the launch's time; NULL: that is not */
 };
+
+enum device_record {
+    RECORD_BINARIES, /* with all kernels and the binary of each program */
+    RECORD_SOURCES,  /* with all kernels, and no binaries */
+    RECORD_LAUNCHED  /* the same with those kernels alone that were launched */
+};
+
+/* Adds all programs that are built, with what the device is and how it is tuned, to an empty
+ * package, whose texts are the device's from then on; but for its tuning, which is the caller's. */
+MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
+                                            enum device_record kind, struct healcl_error *error);
+
+/* Says in a package which device it is for; its texts are the device's from then on. */
+void packaged_name(const struct device_info *info, struct package *package);
+
+/* Writes what a program is built from, but for its options. */
+MUST_CHECK enum healcl_status device_write_source(const struct healcl_device *device,
+                                                  const char *name, FILE *stream,
+                                                  struct healcl_error *error);
 
 /* Builds what a launch needs if it is not built yet. */
 MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,

@@ -213,9 +213,12 @@ struct program {
     char *all_options; /* as the compiler gets them */
     cl_program id;
     struct kernel *kernels;
-    char key[CACHE_KEY_SIZE];   /* of its binary */
-    uint64_t spent_nanoseconds; /* on building it, in all runs; 0 where a binary was there */
-    bool loaded;                /* from its binary */
+    char key[CACHE_KEY_SIZE];       /* of its binary */
+    uint64_t spent_nanoseconds;     /* on building it, in all runs; 0 where a binary was there */
+    bool loaded;                    /* from its binary */
+    char source[PACKAGE_HASH_SIZE]; /* of its texts */
+    const struct package_program *packaged; /* it is from there; or NULL */
+    char *kernel_names;                     /* of device_record; or NULL */
 };
 
 struct program_source {
@@ -260,6 +263,24 @@ void binary_remove(const struct healcl_device *device, const char *key);
  * compile them only then. */
 void binary_save(struct healcl_device *device, const char *key, uint64_t spent_nanoseconds,
                  cl_program program);
+
+/* ---------------------------------------------------------------- packaged.c */
+
+/* Whether the device's package is for it. Errors: HEALCL_REFUSED. */
+MUST_CHECK enum healcl_status packaged_check(const struct healcl_device *device,
+                                             struct healcl_error *error);
+
+/* How the device was tuned when its package was made: the same variants are picked then. */
+MUST_CHECK enum healcl_status packaged_tuning(const struct healcl_device *device,
+                                              struct device_tuning *tuning,
+                                              struct healcl_error *error);
+
+/* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
+MUST_CHECK enum healcl_status packaged_load(struct healcl_device *device, struct program *program,
+                                            struct healcl_error *error);
+
+/* How a kernel is called in its program's binary. */
+const char *packaged_symbol(const struct program *program, const char *name);
 
 /* ---------------------------------------------------------------- record.c */
 

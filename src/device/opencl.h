@@ -26,6 +26,7 @@
     X(clBuildProgram)               \
     X(clGetProgramInfo)             \
     X(clGetProgramBuildInfo)        \
+    X(clRetainProgram)              \
     X(clReleaseProgram)             \
     X(clCreateKernel)               \
     X(clReleaseKernel)              \

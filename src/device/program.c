@@ -99,12 +99,45 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     return HEALCL_OK;
 }
 
+enum { LINE_SIZE = 128 };
+
+/* line: so that the compiler's messages name our files. */
+static enum healcl_status find_texts(const struct healcl_device *device, const char *name,
+                                     char line[LINE_SIZE], const char *texts[TEXT_COUNT],
+                                     struct healcl_error *error)
+{
+    const char *source = find_source(device, name);
+    if (!source)
+        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
+    snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
+    const char *const found[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
+                                           healcl_cl_base_base_h,
+                                           "\n#line 1 \"cl/base/arithmetic.h\"\n",
+                                           healcl_cl_base_arithmetic_h,
+                                           line,
+                                           source};
+    memcpy(texts, found, sizeof found);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_write_source(const struct healcl_device *device, const char *name,
+                                       FILE *stream, struct healcl_error *error)
+{
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, name, line, texts, error));
+    for (size_t i = 0; i < TEXT_COUNT; i++)
+        if (fputs(texts[i], stream) < 0)
+            FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
+    return HEALCL_OK;
+}
+
 static enum healcl_status build(struct healcl_device *device, struct program *program,
                                 struct healcl_error *error)
 {
-    const char *source = find_source(device, program->name);
-    if (!source)
-        FAIL(error, HEALCL_DEVICE, "there is no program '%s'", program->name);
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, line, texts, error));
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
      * a program that needs it is built anew then. */
@@ -121,14 +154,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     program->all_options = strdup(options);
     if (!program->all_options)
         NO_MEMORY(error);
-    char line[128]; /* so that the compiler's messages name our files */
-    snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
-    const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
-                                     healcl_cl_base_base_h,
-                                     "\n#line 1 \"cl/base/arithmetic.h\"\n",
-                                     healcl_cl_base_arithmetic_h,
-                                     line,
-                                     source};
+    package_hash_texts(TEXT_COUNT, texts, program->source);
+    if (device->package)
+        return packaged_load(device, program, error);
     if (!device->cache_directory || device->distrusted) {
         device->programs_built++;
         return build_source(device, program, texts, options, &program->id, error);
@@ -170,6 +198,7 @@ static void program_free(struct healcl_device *device, struct program *program)
     free(program->name);
     free(program->options);
     free(program->all_options);
+    free(program->kernel_names);
     free(program);
 }
 
@@ -318,7 +347,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
         NO_MEMORY(error);
     }
     cl_int code = CL_SUCCESS;
-    kernel->id = device->cl->clCreateKernel(program->id, name, &code);
+    kernel->id = device->cl->clCreateKernel(program->id, packaged_symbol(program, name), &code);
     if (code != CL_SUCCESS) {
         kernel->id = NULL;
         kernel_free(device, kernel);

@@ -349,8 +349,8 @@ const char *device_unusable(const struct device_info *info)
         return "it does not answer queries";
     if (!info->available)
         return "it is not available";
-    if (!info->compiler_available)
-        return "it has no compiler";
+    if (!info->compiler_available && !info->packaged)
+        return "it has no compiler: it needs a package, which healcl compile makes";
     if (!has_opencl_1_2(info))
         return "it has no OpenCL 1.2";
     if (!info->long_supported)
@@ -358,6 +358,12 @@ const char *device_unusable(const struct device_info *info)
     if (info->little_endian != host_is_little_endian())
         return "its byte order is not that of the host";
     return *info->too_few_parameters ? info->too_few_parameters : NULL;
+}
+
+void device_allow_packaged(struct device_info *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        list[i].packaged = true;
 }
 
 /* ---------------------------------------------------------------- selection */

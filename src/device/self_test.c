@@ -509,7 +509,7 @@ void self_test_take_findings(struct device_info *info)
 static void keep(const struct healcl_device *device, const char *line)
 {
     char name[NAME_SIZE];
-    if (!device->cache_directory)
+    if (!device->cache_directory || device->package)
         return;
     name_of(&device->info, name);
     const struct cache_part parts[] = {{line, strlen(line)}, {"\n", 1}};
@@ -546,8 +546,11 @@ static enum healcl_status open_and_test(const struct opencl *cl,
     char reason[SELF_TEST_REASON_SIZE];
     enum healcl_status status = HEALCL_OK;
     TRY(device_open_with(cl, options, device, error));
-    if (self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
-        device_log(*device, "%s is tested, as it has not been before", (*device)->info.name);
+    /* What is in a package proves itself each time: an image may be the whole device, as an FPGA's
+     * is. */
+    if ((*device)->package || self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
+        device_log(*device, "%s is tested%s", (*device)->info.name,
+                   (*device)->package ? "" : ", as it has not been before");
         status = run_and_keep(*device, error);
     }
     if (status == HEALCL_OK && options->queue)

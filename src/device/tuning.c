@@ -71,7 +71,7 @@ bool kernel_family_has(enum kernel_family family, enum kernel_variant variant)
 const char *tuning_source_name(const struct device_tuning *tuning)
 {
     static const char *const names[] = {NULL, "healcl tune", "the environment",
-                                        "healcl tune and the environment"};
+                                        "healcl tune and the environment", "the package"};
     return names[tuning->tuned_by];
 }
 

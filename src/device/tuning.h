@@ -57,9 +57,10 @@ struct device_tuning {
     uint32_t tuned_by; /* bits of enum tuning_source: what has changed it; 0: the default */
 };
 
-enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2 };
+enum tuning_source { TUNED_BY_KEPT = 1, TUNED_BY_ENVIRONMENT = 2, TUNED_BY_PACKAGE = 4 };
 
-/* "healcl tune", "the environment", "healcl tune and the environment"; NULL: it is the default. */
+/* "healcl tune", "the environment", "healcl tune and the environment", "the package"; NULL: it is
+ * the default. */
 const char *tuning_source_name(const struct device_tuning *tuning);
 
 /* "local_size" ... */

@@ -1,5 +1,6 @@
 /* What this program is made of: `healcl version`. */
 #include <xxhash.h>
+#include <zip.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -13,7 +14,7 @@
 #define COMPILER "unknown"
 #endif
 
-enum { LIBRARIES = 4, VERSION_SIZE = 32 };
+enum { LIBRARIES = 5, VERSION_SIZE = 32 };
 
 struct library {
     const char *name;
@@ -23,8 +24,9 @@ struct library {
 static void list_libraries(struct library libraries[LIBRARIES])
 {
     const unsigned hash = XXH_versionNumber();
-    const char *const versions[] = {cJSON_Version(), zlibVersion(), ZSTD_versionString()};
-    static const char *const names[LIBRARIES] = {"cJSON", "zlib", "zstd", "xxHash"};
+    const char *const versions[] = {cJSON_Version(), zlibVersion(), ZSTD_versionString(),
+                                    zip_libzip_version()};
+    static const char *const names[LIBRARIES] = {"cJSON", "zlib", "zstd", "libzip", "xxHash"};
     for (size_t i = 0; i < LIBRARIES; i++)
         libraries[i].name = names[i];
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++)

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 healcl = sys.argv[1]
 COMMANDS = ["run", "compare", "inspect", "devices", "check", "diagnose", "ops", "bench", "tune",
-            "version"]
+            "compile", "version"]
 # What bash makes of a command line: words, taken apart at ':' and '='.
 DRIVER = """
 source "$1"
@@ -43,7 +43,7 @@ class Completion:
 def check_bash(completion, folder):
     assert completion.of("") == [*COMMANDS, "help"], completion.of("")
     assert completion.of("be") == ["bench"] and completion.of("--v") == ["--version"]
-    assert completion.of("help", "co") == ["compare"]
+    assert completion.of("help", "co") == ["compare", "compile"]
     for command in COMMANDS:
         text = subprocess.run([healcl, command, "--help"], capture_output=True, text=True).stdout
         told = set(re.findall(r"^(?:  -\w, |      )(--[a-z-]+)", text, re.M))

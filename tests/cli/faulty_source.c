@@ -1,7 +1,8 @@
 /*
  * A compiler that gets one thing wrong: preloaded (LD_PRELOAD), it builds every program with the
  * environment's FAULTY_FROM replaced by FAULTY_TO. Where FAULTY_WARNINGS names a file, it builds
- * without -w, appends the build logs, and launches nothing.
+ * without -w, appends the build logs, and launches nothing. Where FAULTY_NO_COMPILER is set there
+ * is no compiler: devices say so, and no program is made of a source.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -37,6 +38,11 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
     char *owned[TEXTS_MAX] = {NULL};
     if (!create)
         *(void **)&create = dlsym(RTLD_NEXT, "clCreateProgramWithSource");
+    if (getenv("FAULTY_NO_COMPILER")) {
+        if (code)
+            *code = CL_COMPILER_NOT_AVAILABLE;
+        return NULL;
+    }
     if (!from || !to || lengths || count > TEXTS_MAX)
         return create(context, count, texts, lengths, code);
     for (cl_uint i = 0; i < count; i++) {
@@ -47,6 +53,21 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
     for (cl_uint i = 0; i < count; i++)
         free(owned[i]);
     return program;
+}
+
+typedef cl_int info_function(cl_device_id, cl_device_info, size_t, void *, size_t *);
+
+cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t size, void *value,
+                       size_t *needed)
+{
+    static info_function *get;
+    if (!get)
+        *(void **)&get = dlsym(RTLD_NEXT, "clGetDeviceInfo");
+    const cl_int code = get(device, what, size, value, needed);
+    if (code == CL_SUCCESS && what == CL_DEVICE_COMPILER_AVAILABLE && value &&
+        getenv("FAULTY_NO_COMPILER"))
+        *(cl_bool *)value = CL_FALSE;
+    return code;
 }
 
 typedef cl_int build_function(cl_program, cl_uint, const cl_device_id *, const char *,

@@ -211,6 +211,14 @@ static cl_int CL_API_CALL helper_clRetainEvent(cl_event event)
     return clRetainEvent(event);
 }
 
+static cl_int CL_API_CALL helper_clRetainProgram(cl_program program)
+{
+    if (fails(CALL_clRetainProgram, "clRetainProgram"))
+        return helper.fail_code;
+    helper.programs++;
+    return clRetainProgram(program);
+}
+
 static cl_int CL_API_CALL helper_clRetainContext(cl_context context)
 {
     if (fails(CALL_clRetainContext, "clRetainContext"))

@@ -1,0 +1,343 @@
+/* healcl compile */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "device/self_test.h"
+#include "package/emit.h"
+#include "report/text.h"
+#include "run/new_file.h"
+#include "run/run.h"
+
+/* One `healcl compile`. */
+struct session {
+    const char *selector, *output, *emit, *target, *from;
+    char **files;
+    int file_count;
+    struct progress progress;
+    struct healcl_device *device;
+    struct device_info info;
+    struct package package, *read; /* what is made; from: what was read */
+    char tuning[TUNING_TEXT_SIZE];
+    const char *file; /* the transcript that is run now, or NULL */
+};
+
+/* Runs a transcript, and verifies it: what it builds is what it needs. */
+MUST_CHECK static enum healcl_status run_file(struct session *session, const char *file,
+                                              struct healcl_error *error)
+{
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_report *report = NULL;
+    const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
+    session->file = file;
+    progress_say(&session->progress, "running %s", file);
+    enum healcl_status status = healcl_transcript_open(file, NULL, &transcript, error);
+    if (status == HEALCL_OK)
+        status = healcl_run(transcript, session->device, &options, &report, error);
+    if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
+        status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run tells which");
+    healcl_report_free(report);
+    healcl_transcript_close(transcript);
+    return status;
+}
+
+/* Runs everything, and notes what was built. */
+MUST_CHECK static enum healcl_status record(struct session *session, enum device_record kind,
+                                            struct healcl_error *error)
+{
+    progress_say(&session->progress, "opening the device");
+    TRY(healcl_device_open(session->selector, &session->device, error));
+    /* Devices prove themselves from a package. */
+    TRY(self_test_run(session->device, error));
+    for (int i = 0; i < session->file_count; i++)
+        TRY(run_file(session, session->files[i], error));
+    session->file = NULL;
+    progress_say(&session->progress, "getting binaries");
+    TRY(device_record(session->device, &session->package, kind, error));
+    tuning_format(&session->device->tuning, session->tuning);
+    session->package.tuning = session->tuning;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status write_package(const struct package *package, const char *path,
+                                                   struct healcl_error *error)
+{
+    struct new_file file = {.stream = NULL};
+    TRY(new_file_open(&file, path, error));
+    enum healcl_status status = package_write(package, file.stream, error);
+    if (status == HEALCL_OK)
+        return new_file_commit(&file, error);
+    new_file_discard(&file);
+    return status;
+}
+
+/* ---------------------------------------------------------------- a folder of sources */
+
+enum emitted { EMIT_SOURCE, EMIT_SCRIPT, EMIT_ONE_SOURCE, EMIT_MANIFEST };
+
+/* A line for build.sh: those kernels that the manifest has. */
+static bool write_kernels(const struct package_program *program, FILE *stream)
+{
+    bool good = fputs("// kernels:", stream) >= 0;
+    for (size_t i = 0; i < program->kernel_count; i++)
+        good = good && fprintf(stream, " %s", program->kernels[i].name) > 0;
+    return good && putc('\n', stream) != EOF;
+}
+
+MUST_CHECK static enum healcl_status write_emitted(const struct session *session, enum emitted what,
+                                                   const struct package_program *program,
+                                                   FILE *stream, struct healcl_error *error)
+{
+    bool good = true;
+    char *manifest = NULL;
+    switch (what) {
+    case EMIT_SOURCE:
+        good = emit_defines(program->options, stream) && write_kernels(program, stream);
+        TRY(device_write_source(session->device, program->name, stream, error));
+        break;
+    case EMIT_SCRIPT: good = emit_script(session->target, stream); break;
+    case EMIT_ONE_SOURCE: good = emit_one_source(stream); break;
+    case EMIT_MANIFEST:
+        manifest = package_manifest(&session->package);
+        if (!manifest)
+            NO_MEMORY(error);
+        good = fprintf(stream, "%s\n", manifest) > 0;
+        free(manifest);
+        break;
+    }
+    if (!good)
+        FAIL(error, HEALCL_USAGE, "cannot write to '%.400s'", session->emit);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status emit_file(const struct session *session, const char *name,
+                                               enum emitted what,
+                                               const struct package_program *program,
+                                               struct healcl_error *error)
+{
+    char path[4096];
+    struct new_file file = {.stream = NULL};
+    if (snprintf(path, sizeof path, "%s/%s", session->emit, name) >= (int)sizeof path)
+        FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", session->emit);
+    TRY(new_file_open(&file, path, error));
+    enum healcl_status status = write_emitted(session, what, program, file.stream, error);
+    if (status == HEALCL_OK)
+        return new_file_commit(&file, error);
+    new_file_discard(&file);
+    return status;
+}
+
+/* Kernels of several programs are in one image: each is called after its program, p001_copy. */
+MUST_CHECK static enum healcl_status name_symbols(struct package_program *program, size_t number,
+                                                  struct healcl_error *error)
+{
+    for (size_t i = 0; i < program->kernel_count; i++) {
+        const size_t size = strlen(program->kernels[i].name) + 24;
+        char *symbol = malloc(size);
+        if (!symbol)
+            NO_MEMORY(error);
+        snprintf(symbol, size, "p%03zu_%s", number, program->kernels[i].name);
+        program->kernels[i].symbol = symbol;
+    }
+    return HEALCL_OK;
+}
+
+/* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
+MUST_CHECK static enum healcl_status emit_sources(struct session *session,
+                                                  struct healcl_error *error)
+{
+    struct package *package = &session->package;
+    package->images = calloc(package->program_count + 1, sizeof *package->images);
+    if (!package->images)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < package->program_count; i++) {
+        char name[PACKAGE_FILE_SIZE - 4], file[PACKAGE_FILE_SIZE];
+        struct package_program *program = &package->programs[i];
+        snprintf(name, sizeof name, "%03zu_%s", i, program->name);
+        for (char *at = name; *at; at++)
+            *at = *at == '/' ? '_' : *at;
+        snprintf(file, sizeof file, "%s.cl", name);
+        TRY(emit_file(session, file, EMIT_SOURCE, program, error));
+        if (emit_is_one_source(session->target)) {
+            TRY(name_symbols(program, i, error));
+            continue;
+        }
+        program->image = package->image_count++;
+        snprintf(package->images[program->image].file, PACKAGE_FILE_SIZE, "%s.bin", name);
+    }
+    if (!emit_is_one_source(session->target))
+        return HEALCL_OK;
+    snprintf(package->images[package->image_count++].file, PACKAGE_FILE_SIZE, "workload.aocx");
+    return emit_file(session, "one_source.awk", EMIT_ONE_SOURCE, NULL, error);
+}
+
+/* The device is another one than that which ran here: --from names it. */
+MUST_CHECK static enum healcl_status emit(struct session *session, struct healcl_error *error)
+{
+    struct package *package = &session->package;
+    if (setenv("HEALCL_AS", emit_shape(session->target), 0) != 0)
+        NO_MEMORY(error);
+    const bool one_source = emit_is_one_source(session->target);
+    TRY(record(session, one_source ? RECORD_LAUNCHED : RECORD_SOURCES, error));
+    package->platform = package->device = package->driver = package->version = "";
+    if (mkdir(session->emit, 0777) != 0 && errno != EEXIST)
+        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", session->emit, strerror(errno));
+    TRY(emit_sources(session, error));
+    TRY(emit_file(session, "build.sh", EMIT_SCRIPT, NULL, error));
+    return emit_file(session, "manifest.json", EMIT_MANIFEST, NULL, error);
+}
+
+/* Makes a package of a folder, for a device that is here. */
+MUST_CHECK static enum healcl_status complete(struct session *session, struct healcl_error *error)
+{
+    struct device_info *list;
+    size_t count, index;
+    TRY(package_read_folder(session->from, &session->read, error));
+    TRY(device_list(&opencl_loader, &list, &count, error));
+    device_allow_packaged(list, count);
+    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    if (status == HEALCL_OK)
+        session->info = list[index];
+    free(list);
+    TRY(status);
+    packaged_name(&session->info, session->read);
+    return write_package(session->read, session->output, error);
+}
+
+MUST_CHECK static enum healcl_status compile(struct session *session, struct healcl_error *error)
+{
+    if (session->from)
+        return complete(session, error);
+    if (session->emit)
+        return emit(session, error);
+    TRY(record(session, RECORD_BINARIES, error));
+    return write_package(&session->package, session->output, error);
+}
+
+/* ---------------------------------------------------------------- telling */
+
+static void tell(const struct session *session)
+{
+    const struct package *package = session->read ? session->read : &session->package;
+    size_t kernels = 0;
+    uint64_t bytes = 0;
+    char size[UNIT_TEXT_SIZE];
+    for (size_t i = 0; i < package->program_count; i++)
+        kernels += package->programs[i].kernel_count;
+    for (size_t i = 0; i < package->image_count; i++)
+        bytes += package->images[i].bytes;
+    if (session->emit)
+        printf("%s: sources of %zu programs with %zu kernels; build.sh compiles them for %s\n",
+               session->emit, package->program_count, kernels, session->target);
+    else
+        printf("%s: %zu programs with %zu kernels, binaries of %s, for %s with driver %s\n",
+               session->output, package->program_count, kernels, text_bytes(bytes, size),
+               package->device, package->driver);
+}
+
+static void release(struct session *session)
+{
+    struct package *package = &session->package;
+    for (size_t i = 0; i < package->program_count; i++) {
+        struct package_program *program = &package->programs[i];
+        for (size_t k = 0; k < program->kernel_count; k++)
+            if (program->kernels[k].symbol != program->kernels[k].name) /* of name_symbols */
+                free((char *)(uintptr_t)program->kernels[k].symbol);
+        free(program->kernels);
+    }
+    for (size_t i = 0; i < package->image_count; i++)
+        free(package->images[i].data);
+    free(package->programs);
+    free(package->images);
+    package_free(session->read);
+    healcl_device_close(session->device);
+}
+
+static int compile_and_tell(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    progress_start(&session->progress, true);
+    enum healcl_status status = compile(session, &error);
+    progress_end(&session->progress);
+    int code = EXIT_VERIFIED;
+    if (status == HEALCL_OK)
+        tell(session);
+    else
+        code = print_error(session->file, &error, false);
+    healcl_error_clear(&error);
+    release(session);
+    return finish_output(code);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static const struct command_option options[] = {
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"output", 'o', OPTION_FILE, KEPT_IN(output)},
+    {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
+    {"target", 0, OPTION_WORD, KEPT_IN(target)},
+    {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
+    END_OF_OPTIONS,
+};
+
+static int check(const struct command *command, const struct session *session)
+{
+    if (session->from && session->file_count > 0)
+        return usage_error(command, "--from takes all from a folder, not '%s' too",
+                           session->files[0]);
+    if (!session->from && session->file_count == 0)
+        return usage_error(command, "no FILE is named");
+    if (!session->emit != !session->target)
+        return usage_error(command, "--emit and --target come together");
+    if (session->emit && (session->output || session->from))
+        return usage_error(command, "--emit writes sources: it goes without --output and --from");
+    if (!session->emit && !session->output)
+        return usage_error(command, "no PACKAGE is named: --output is missing");
+    if (session->target && !emit_shape(session->target))
+        return usage_error(command, "'%s' is no target such as gfx90a", session->target);
+    return GOES_ON;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+    struct session session = {.selector = NULL};
+    int code = take_arguments(command, argc, argv, &session);
+    if (code != GOES_ON)
+        return code;
+    session.files = argv + optind;
+    session.file_count = argc - optind;
+    code = check(command, &session);
+    return code == GOES_ON ? compile_and_tell(&session) : code;
+}
+
+const struct command command_compile = {
+    .name = "compile",
+    .summary = "put all programs that transcripts need into a package",
+    .help =
+        "Runs transcripts, verifies them, and writes the binaries of all programs that they\n"
+        "needed, with those of the self-test, to one file for healcl run --package: that\n"
+        "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
+        "\n"
+        "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
+        "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
+        "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE\n"
+        "\n"
+        "  -d, --device SEL      the device, as for healcl run\n"
+        "  -o, --output PACKAGE  the file to write\n"
+        "      --emit FOLDER     write the programs' sources there instead, shaped for a target\n"
+        "                        that need not be here, with a script that compiles them\n"
+        "      --target TARGET   with --emit: gfx90a and others of AMD, sm_90 and others of\n"
+        "                        NVIDIA, fpga, spirv, or a name that Intel's ocloc knows, as dg2\n"
+        "      --from FOLDER     make a package of what that script has compiled, for a device\n"
+        "                        that is here\n"
+        "  -h, --help            this text\n"
+        "\n"
+        "A package is for this device with this driver, and for this healcl: its kernels are\n"
+        "picked as the device is tuned now.\n",
+    .options = options,
+    .operands = OPERANDS_ANY,
+    .run = run,
+};

@@ -1,0 +1,28 @@
+/* What compiles the sources of a package elsewhere: a shell script for each kind of target. */
+#ifndef HEALCL_PACKAGE_EMIT_H
+#define HEALCL_PACKAGE_EMIT_H
+
+#include <stdio.h>
+
+#include "core/status.h"
+
+/* How kernels are shaped for a target, as HEALCL_AS says it: "gpu"; NULL where target is no name of
+ * one. */
+const char *emit_shape(const char *target);
+
+/* Writes the text of build.sh, which makes N.bin of each N.cl beside it. Returns whether it could.
+ */
+bool emit_script(const char *target, FILE *stream);
+
+/* Whether all programs become one source, of which the kernels that are launched are compiled to
+ * one image, workload.aocx: kernel "copy" of program 1 is p001_copy there. */
+bool emit_is_one_source(const char *target);
+
+/* Writes one_source.awk, which build.sh needs for that. Returns whether it could. */
+bool emit_one_source(FILE *stream);
+
+/* Writes options such as "-D CHUNKS=1 -w" as lines to stand before a source: "#define CHUNKS 1".
+ * What is no -D is left to the script. Returns whether it could. */
+bool emit_defines(const char *options, FILE *stream);
+
+#endif

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Sources that `healcl compile --emit` writes: the offline compilers that are here compile them without
+a word, and what comes out has the kernels of the manifest; and what was compiled becomes a package.
+
+    emit.py HEALCL FAULTY_SOURCE.so BUILD_BINARY
+
+A target whose compiler is missing is named and left out. Exits with 77, skipped, where there is no
+device.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from devices import use_device  # noqa: E402
+from share import COMPILE_FAST  # noqa: E402
+
+healcl, driver, builder = sys.argv[1:4]
+TRANSCRIPTS = ["transcripts/recognizer.json", "transcripts/memory.json"]
+
+
+def have(*names):
+    return any(shutil.which(name) for name in names if name)
+
+
+def folders(*patterns):
+    return any(list(Path("/").glob(pattern)) for pattern in patterns)
+
+
+CLANG = have("clang-15")
+TARGETS = {
+    "gfx90a": ("clang-15, lld and rocm-device-libs", CLANG and have("ld.lld") and
+               folders("usr/lib/*/amdgcn/bitcode")),
+    "sm_90": ("clang-15 and libclc", CLANG and folders("usr/lib/clc/nvptx64--nvidiacl.bc")),
+    "dg2": ("ocloc", have(os.environ.get("OCLOC"), "ocloc")),
+    "spirv": ("clang-15 and llvm-spirv-15", CLANG and have("llvm-spirv-15")),
+    "fpga": ("clang-15", CLANG),
+}
+
+
+def run(*arguments, **more):
+    result = subprocess.run([healcl, *map(str, arguments)], cwd=ROOT, text=True, capture_output=True,
+                            env={**os.environ, "HEALCL_CACHE_DIR": "", **COMPILE_FAST, **more})
+    return result
+
+
+def expect(result, code, text=""):
+    if result.returncode != code or text not in result.stdout + result.stderr:
+        sys.exit(f"{result.args} ends with {result.returncode}, not {code} and '{text}':\n"
+                 f"{result.stdout}{result.stderr}")
+    return result
+
+
+def check_target(target, folder):
+    missing, here = TARGETS[target]
+    expect(run("compile", "--emit", folder, "--target", target, *TRANSCRIPTS), 0, target)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {"core", "base/self_test"} <= {program["name"] for program in manifest["programs"]}
+    if not here:
+        print(f"{target}: {missing} are missing: its sources were not compiled")
+        return
+    # For FPGAs' own compiler the device's stands in.
+    more = {"AOC": builder, **COMPILE_FAST} if target == "fpga" else {}
+    built = subprocess.run(["sh", folder / "build.sh"], capture_output=True, text=True, check=False,
+                           env={**os.environ, **more})
+    if built.returncode or built.stdout or built.stderr:
+        sys.exit(f"{target}: build.sh ends with {built.returncode}:\n{built.stdout}{built.stderr}")
+    kernels = 0
+    for program in manifest["programs"]:
+        binary = (folder / manifest["images"][program["image"]]["file"]).read_bytes()
+        lacking = [k for k in program["kernels"].values() if k.encode() not in binary]
+        assert not lacking, (target, program["name"], lacking)
+        kernels += len(program["kernels"])
+    if target == "fpga":  # all programs are one image, and it runs
+        assert len(manifest["images"]) == 1, manifest["images"]
+        package = folder / "fpga.healcl"
+        expect(run("compile", "--from", folder, "-o", package), 0)
+        for transcript in TRANSCRIPTS:
+            expect(run("run", "--package", package, transcript, LD_PRELOAD=driver,
+                       FAULTY_NO_COMPILER="1"), 0)
+    print(f"{target}: {len(manifest['programs'])} programs with {kernels} kernels are compiled")
+
+
+def check_package(folder):
+    """Binaries that are made elsewhere, here by the device's own driver, become a package."""
+    emitted, package, whole = folder / "emitted", folder / "from.healcl", folder / "whole.healcl"
+    expect(run("compile", "--emit", emitted, "--target", "gfx90a", "transcripts/memory.json"), 0)
+    expect(run("compile", "--from", emitted, "-o", package), 2, ".bin': No such file")
+    expect(run("compile", "-o", whole, "transcripts/memory.json", HEALCL_AS="gpu"), 0)
+    manifest = json.loads((emitted / "manifest.json").read_text())
+    with zipfile.ZipFile(whole) as archive:
+        compiled = json.loads(archive.read("manifest.json"))
+        files = {(program["name"], program["options"]): compiled["images"][program["image"]]["file"]
+                 for program in compiled["programs"]}
+        for program in manifest["programs"]:
+            data = archive.read(files[program["name"], program["options"]])
+            (emitted / manifest["images"][program["image"]]["file"]).write_bytes(data)
+    expect(run("compile", "--from", emitted, "-o", package), 0, "for ")
+    for transcript, code in (("memory", 0), ("digits_full_q", 4)):
+        expect(run("run", "--package", package, f"transcripts/{transcript}.json", LD_PRELOAD=driver,
+                   FAULTY_NO_COMPILER="1"), code)
+    manifest["programs"][0]["image"] = 1000
+    (emitted / "manifest.json").write_text(json.dumps(manifest))
+    expect(run("compile", "--from", emitted, "-o", package), 3, "programs[0].image is no integer")
+
+
+def check_usage(folder):
+    for arguments, text in (
+            (["-o", "a"], "no FILE is named"), (["memory.json"], "--output is missing"),
+            (["--emit", "a", "b"], "come together"), (["--target", "gfx90a", "b"], "come together"),
+            (["--emit", folder, "--target", "../a", "b"], "is no target"),
+            (["--emit", folder, "--target", "$(a)", "b"], "is no target"),
+            (["--emit", folder, "--target", "gfx90a", "-o", "a", "b"], "goes without"),
+            (["--from", folder, "-o", "a", "b"], "takes all from a folder")):
+        expect(run("compile", *arguments), 2, text)
+
+
+def main():
+    if not use_device(healcl):
+        print("no device")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        check_usage(name)
+        for target in TARGETS:
+            check_target(target, Path(name) / target)
+        check_package(Path(name))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

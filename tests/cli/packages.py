@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Packages: where no program can be built from a source, and devices say that they have no compiler
+(faulty_source.c), transcripts verify from what `healcl compile` made; and damaged packages are refused
+with the lines of packages.txt.
+
+    packages.py HEALCL FAULTY_SOURCE.so PACKAGE_HASH [--update] [FILE...]
+
+FILE: more transcripts that are to verify from a package. Exits with 77, skipped, where there is no
+device.
+"""
+import copy
+import difflib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from devices import use_device  # noqa: E402
+
+GOLDEN = Path(__file__).with_suffix(".txt")
+healcl, driver, hasher = sys.argv[1:4]
+update = "--update" in sys.argv
+files = [path for path in sys.argv[4:] if path != "--update"]
+SEAL = b"healcl package "
+
+
+def run(*arguments, compiler=True, **more):
+    environment = {**os.environ, "HEALCL_CACHE_DIR": "", **more}
+    if not compiler:
+        environment.update(LD_PRELOAD=driver, FAULTY_NO_COMPILER="1")
+    return subprocess.run([healcl, *map(str, arguments)], cwd=ROOT, env=environment, text=True,
+                          capture_output=True)
+
+
+def expect(result, code, text=""):
+    if result.returncode != code or text not in result.stdout + result.stderr:
+        sys.exit(f"{result.args} ends with {result.returncode}, not {code} and '{text}':\n"
+                 f"{result.stdout}{result.stderr}")
+    return result
+
+
+def check_runs(folder):
+    package = folder / "runs.healcl"
+    transcripts = ["transcripts/memory.json", *files]
+    expect(run("compile", "-o", package, *transcripts), 0)
+    for transcript in transcripts:
+        packaged = run("run", "--package", package, "--json", "-", transcript, compiler=False)
+        expect(packaged, 0)
+    expect(run("run", transcripts[0], compiler=False), 2, "healcl compile")
+    # What the environment says of kernels does not count, and other programs are not there.
+    expect(run("run", "-v", "--package", package, transcripts[0], compiler=False,
+               HEALCL_TUNING="general,local_size=2"), 0, "by the package")
+    missing = expect(run("run", "--package", package, "transcripts/digits_full_q.json",
+                         compiler=False), 4, "make one with healcl compile").stderr
+    assert re.search(r"program '\S+' with options '.*-D .*' is not in '.*runs.healcl'", missing), missing
+    # A compiler that is there is not asked either.
+    expect(run("run", "--package", package, "transcripts/digits_full_q.json"), 4, "is not in")
+    # The same programs make the same package.
+    again = folder / "again.healcl"
+    expect(run("compile", "-o", again, transcripts[0]), 0)
+    once = again.read_bytes()
+    expect(run("compile", "-o", again, transcripts[0]), 0)
+    names = [zipfile.ZipFile(io.BytesIO(data)).namelist()[0] for data in (once, again.read_bytes())]
+    assert names == ["manifest.json"] * 2, names
+    expect(run("compile", "-o", folder / "none.healcl", "tests/bad/differs_in_last_value.json"), 1,
+           "differ")
+    assert not (folder / "none.healcl").exists()
+    expect(run("compile", "-o", "/dev/full", transcripts[0]), 2)
+    return again
+
+
+# ------------------------------------------------------------------ damage
+
+
+def hash_of(data):
+    return subprocess.run([hasher], input=data, stdout=subprocess.PIPE, check=True).stdout.strip()
+
+
+def seal(data):
+    """What ends with a hash of all before it"""
+    return data[:-32] + hash_of(data[:-32])
+
+
+def pack(members, comment=SEAL + b"0" * 32):
+    """A sealed zip of (name, contents)"""
+    stream = io.BytesIO()
+    with warnings.catch_warnings(), zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")
+        for name, contents in members:
+            archive.writestr(name, contents)
+        archive.comment = comment
+    return seal(stream.getvalue())
+
+
+class Package:
+    def __init__(self, data):
+        self.data = data
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        self.members = [(name, archive.read(name)) for name in archive.namelist()]
+        self.manifest = json.loads(self.members[0][1])
+
+    def changed(self, at, value):
+        """One byte is another"""
+        at %= len(self.data)
+        return self.data[:at] + bytes([self.data[at] ^ value]) + self.data[at + 1:]
+
+    def with_text(self, text):
+        return pack([("manifest.json", text), *self.members[1:]])
+
+    def having(self, *changes):
+        """With other values in the manifest: (path, value); None: it is missing"""
+        manifest = copy.deepcopy(self.manifest)
+        for path, value in changes:
+            *way, last = path
+            place = manifest
+            for key in way:
+                place = place[key]
+            if value is None:
+                del place[last]
+            else:
+                place[last] = value
+        return self.with_text(json.dumps(manifest))
+
+    def with_image(self, contents, **about):
+        """With another first image"""
+        fields = {"bytes": len(contents), "hash": hash_of(contents).decode(), **about}
+        manifest = copy.deepcopy(self.manifest)
+        manifest["images"][0].update(fields)
+        name = manifest["images"][0]["file"]
+        return pack([("manifest.json", json.dumps(manifest)), (name, contents), *self.members[2:]])
+
+
+def damages(package):
+    data, members, manifest = package.data, package.members, package.manifest
+    image, program = ("images", 0), ("programs", 0)
+    names = [name.encode() for name, _ in members]
+    central = data.index(b"PK\x01\x02")
+    self_test = next(i for i, p in enumerate(manifest["programs"]) if p["name"] == "base/self_test")
+    garbage = b"\0" * 3000
+    first = data.index(names[1]) + len(names[1])
+    of_method = bytearray(data)
+    for at in (data.index(names[1]) - 30 + 8, data.rindex(names[1]) - 46 + 10):
+        of_method[at:at + 2] = (99).to_bytes(2, "little")
+    yield "empty", b""
+    yield "one byte", b"P"
+    yield "text", b"not a package\n" * 10
+    yield "half", data[:len(data) // 2]
+    yield "last byte missing", data[:-1]
+    yield "a byte more", data + b"\n"
+    yield "first byte changed", package.changed(0, 1)
+    yield "byte of the manifest changed", package.changed(data.index(names[0]) + 40, 1)
+    yield "byte of a binary changed", package.changed(first + 500, 128)
+    yield "time of a member changed", package.changed(central + 12, 1)
+    yield "attributes of a member changed", package.changed(central + 38, 1)
+    yield "last digit changed", package.changed(-1, 1)
+    yield "no seal", pack(members, b"")
+    yield "no zip", seal(garbage + SEAL + b"0" * 32)
+    yield "zip without its beginning", seal(data[1000:])
+    yield "zip without its middle", seal(data[:first + 500] + data[first + 900:])
+    yield "size in one place", seal(package.changed(central + 24, 1))
+    yield "binary damaged behind the seal", seal(package.changed(first + 500, 128))
+    yield "manifest damaged behind the seal", seal(package.changed(data.index(names[0]) + 40, 16))
+    yield "unknown compression", seal(bytes(of_method))
+    yield "no members", pack([])
+    yield "manifest missing", pack(members[1:])
+    yield "manifest twice", pack([members[0], *members])
+    yield "image missing", pack(members[:-1])
+    yield "member too many", pack([*members, ("more.bin", b"more")])
+    yield "member above", pack([*members, ("../../../above", b"above")])
+    yield "manifest fills memory", package.with_text(b" " * (600 << 20))
+    yield "image fills memory", package.with_image(b"\0" * (400 << 20), hash="0" * 32)
+    yield "image shorter", package.having(((*image, "bytes"), 100))
+    yield "image of other bytes", package.having(((*image, "hash"), "0123456789abcdef" * 2))
+    yield "image of many bytes", package.having(((*image, "bytes"), 1e30))
+    yield "image of half a byte", package.having(((*image, "bytes"), 10.5))
+    yield "image above", package.having(((*image, "file"), "../../etc/passwd"))
+    yield "image of root", package.having(((*image, "file"), "/etc/passwd"))
+    yield "image that hides", package.having(((*image, "file"), ".."))
+    yield "image without name", package.having(((*image, "file"), ""))
+    yield "image of long name", package.having(((*image, "file"), "a" * 65))
+    yield "manifest as image", package.having(((*image, "file"), "manifest.json"))
+    yield "image twice", package.having((("images", 1), manifest["images"][0]))
+    yield "image elsewhere", package.having(((*image, "file"), "elsewhere.bin"))
+    yield "image without hash", package.having(((*image, "hash"), None))
+    yield "hash too short", package.having(((*image, "hash"), "abc"))
+    yield "hash of no digits", package.having(((*image, "hash"), "G" * 32))
+    yield "images missing", package.having((("images",), None))
+    yield "images empty", package.having((("images",), []))
+    yield "no JSON", package.with_text(b"{\"format\": ")
+    yield "JSON that ends with a zero", package.with_text(json.dumps(manifest).encode() + b"\0")
+    yield "array", package.with_text(b"[]")
+    yield "deep", package.with_text(b"[" * 100000)
+    yield "other format", package.having((("format",), "package of another"))
+    yield "ABI missing", package.having((("abi",), None))
+    yield "ABI later", package.having((("abi",), 2))
+    yield "ABI as text", package.having((("abi",), "1"))
+    yield "ABI below 0", package.having((("abi",), -1))
+    yield "device as text", package.having((("device",), "cpu"))
+    yield "device without name", package.having((("device", "name"), None))
+    yield "device's name a number", package.having((("device", "name"), 7))
+    yield "another device", package.having((("device", "name"), "another device"))
+    yield "another platform", package.having((("device", "platform"), "another platform"))
+    yield "another driver", package.having((("device", "driver"), "another driver"))
+    yield "another OpenCL", package.having((("device", "version"), "OpenCL 9.0"))
+    yield "tuning missing", package.having((("tuning",), None))
+    yield "tuning a list", package.having((("tuning",), ["local_size=1"]))
+    yield "tuning unknown", package.having((("tuning",), "local_size=3"))
+    yield "chunks of no bytes", package.having((("chunk_bytes",), 0))
+    yield "chunks of no power", package.having((("chunk_bytes",), 5000))
+    yield "chunks too large", package.having((("chunk_bytes",), 1e300))
+    yield "programs missing", package.having((("programs",), None))
+    yield "programs empty", package.having((("programs",), []))
+    yield "programs an object", package.having((("programs",), {"a": 1}))
+    yield "program a number", package.having(((*program,), 1))
+    yield "program without name", package.having(((*program, "name"), None))
+    yield "options a list", package.having(((*program, "options"), ["-w"]))
+    yield "options too long", package.having(((*program, "options"), "-w " * 2000))
+    yield "image beyond", package.having(((*program, "image"), len(members)))
+    yield "image below", package.having(((*program, "image"), -1))
+    yield "no work-items", package.having(((*program, "local_size"), 0))
+    yield "kernels a list", package.having(((*program, "kernels"), ["a"]))
+    yield "kernels empty", package.having(((*program, "kernels"), {}))
+    yield "kernel a number", package.having(((*program, "kernels"), {"a": 1}))
+    yield "source missing", package.having(((*program, "source"), None))
+    yield "other source", package.having((("programs", self_test, "source"), "0" * 32))
+    yield "other options", package.having((("programs", self_test, "options"), "-w"))
+    yield "no self-test", package.having((("programs", self_test), manifest["programs"][self_test - 1]))
+    yield "kernel elsewhere", package.having(
+        (("programs", self_test, "kernels"), {"self_test": "elsewhere"}))
+
+
+def refusals(package, folder):
+    """A line for each damage"""
+    path = folder / "damaged.healcl"
+    devices = json.loads(run("devices", "--no-self-test", "--json", "-").stdout)["devices"]
+    device = next(d for d in devices if d["index"] == os.environ["HEALCL_DEVICE"])
+    told = []
+
+    def refused(name, target):
+        result = run("run", "--package", target, "transcripts/memory.json", compiler=False)
+        line = result.stderr.rstrip("\n").replace(str(folder), "$TMP")
+        if result.returncode not in (2, 3, 4) or "\n" in line or result.stdout:
+            sys.exit(f"{name}: {result}")
+        for what in ("name", "platform", "driver"):
+            line = line.replace(device[what], f"<{what}>")
+        line = re.sub(r"(not '|device )[\d:]*( ?<name>|OpenCL \d[^']*)", r"\1<device>", line)
+        line = re.sub(r"options '[^']+'", "options '<options>'", line)
+        line = re.sub(r"up to \d+\)", "up to <number>)", line)
+        line = re.sub(r"it is no good zip: .*", "it is no good zip: <libzip>", line)
+        line = re.sub(r"[0-9a-f]{32}", "<hash>", line)
+        line = re.sub(r"<hash>.bin has \d+ bytes", "<hash>.bin has <number> bytes", line)
+        told.append(f"{name}\n    [{result.returncode}] {line}\n")
+
+    refused("missing", folder / "missing.healcl")
+    refused("folder", folder)
+    for name, data in damages(package):
+        path.write_bytes(data)
+        refused(name, path)
+    return told
+
+
+def main():
+    if not use_device(healcl):
+        print("no device")
+        return 77
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        package = Package(check_runs(folder).read_bytes())
+        told = "".join(refusals(package, folder))
+        if update:
+            GOLDEN.write_text(told)
+        known = GOLDEN.read_text()
+        if told != known:
+            sys.exit("".join(difflib.unified_diff(known.splitlines(True), told.splitlines(True),
+                                                  str(GOLDEN), "now")))
+    print(f"{told.count('    [')} damaged packages are refused as they should be")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
