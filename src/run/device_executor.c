@@ -10,10 +10,14 @@
 #include "kernels/variant.h"
 #include "transcript/payload.h"
 
-/* A result that waits in a buffer of its own until the queue is drained. */
+/* A result that waits until the queue is drained: in its storage, until that is written again, else
+ * in a buffer of its own. */
 struct download {
     const struct step *step;
     struct buffer buffer; /* without chunks where nobody wants the data */
+    uint64_t offset;      /* of the result in it, in bytes */
+    bool is_shared;       /* another one releases the buffer: the storage, or a result of it */
+    size_t next;          /* another result that waits in the same storage, as device_storage.result */
 };
 
 struct device_executor {
@@ -238,10 +242,20 @@ static uint64_t result_bytes(const struct step *step)
            dtype_size(step->in[0]->storage->dtype);
 }
 
+static struct device_storage *storage_of(struct device_executor *self, const struct step *step)
+{
+    return &self->launcher.storages[step->in[0]->storage->id];
+}
+
 static void forget_downloads(struct device_executor *self)
 {
-    for (size_t i = 0; i < self->download_count; i++)
-        device_buffer_release(self->launcher.device, &self->downloads[i].buffer);
+    for (size_t i = 0; i < self->download_count; i++) {
+        struct download *download = &self->downloads[i];
+        if (download->is_shared)
+            storage_of(self, download->step)->result = 0;
+        else
+            device_buffer_release(self->launcher.device, &download->buffer);
+    }
     self->download_count = 0;
     self->download_bytes = 0;
 }
@@ -254,8 +268,8 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
     for (size_t i = 0; status == HEALCL_OK && i < self->download_count; i++) {
         const struct download *download = &self->downloads[i];
         size_t span = trace_begin_step(self->base.trace, download->step);
-        status = deliver(self, download->step, &download->buffer, 0, result_bytes(download->step),
-                         error);
+        status = deliver(self, download->step, &download->buffer, download->offset,
+                         result_bytes(download->step), error);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK)
             error_prefix_step(error, download->step, NO_INPUT);
@@ -264,28 +278,83 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
     return status;
 }
 
-/* Enqueues a snapshot of a result, which later steps of the segment cannot change. */
-MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
+/* Enqueues a copy of a result, which later steps of the segment cannot change. */
+MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
+                                              struct download *download, struct healcl_error *error)
+{
+    const struct step *step = download->step;
+    struct buffer copy;
+    TRY(device_buffer_acquire(self->launcher.device, result_bytes(step), false, &copy, error));
+    download->buffer = copy;
+    download->offset = 0;
+    download->is_shared = false;
+    if (copy.bytes == 0)
+        return HEALCL_OK;
+    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
+}
+
+/* Before a storage is written: the results that wait in it get copies. */
+MUST_CHECK static enum healcl_status move_results(struct device_executor *self,
+                                                  const struct storage *storage,
+                                                  struct healcl_error *error)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    while (memory->result > 0) {
+        struct download *download = &self->downloads[memory->result - 1];
+        memory->result = download->next;
+        TRY(snapshot(self, download, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Releases a storage; its memory stays with the results that wait in it. */
+static void release_storage(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    if (memory->result > 0) {
+        self->downloads[memory->result - 1].is_shared = false;
+        memory->result = 0;
+        memory->buffer = (struct buffer){0};
+    }
+    launcher_storage_release(&self->launcher, storage);
+}
+
+/* Whether a result lies in its storage as it is to be handed out, and is most of it. */
+static bool may_wait_in_storage(const struct step *step)
+{
+    const struct tensor *tensor = step->in[0];
+    uint64_t bytes = result_bytes(step);
+    return bytes > 0 && layout_is_contiguous(&tensor->layout) &&
+           storage_bytes(tensor->storage) / 2 <= bytes;
+}
+
+/* Keeps a result, which later steps of the segment cannot change. */
+MUST_CHECK static enum healcl_status keep_result(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
 {
     struct download *downloads = array_with_room(self->downloads, self->download_count,
                                                  &self->download_capacity, sizeof *downloads);
     if (!downloads)
         NO_MEMORY(error);
     self->downloads = downloads;
-    struct download *download = &self->downloads[self->download_count];
+    struct download *download = &self->downloads[self->download_count++];
     *download = (struct download){.step = step};
-    if (!sink_wants_data(self->sink, step)) {
-        self->download_count++;
+    if (!sink_wants_data(self->sink, step))
         return HEALCL_OK;
-    }
-    uint64_t bytes = result_bytes(step);
-    TRY(device_buffer_acquire(self->launcher.device, bytes, false, &download->buffer, error));
-    self->download_count++;
-    self->download_bytes += bytes;
-    if (bytes == 0)
-        return HEALCL_OK;
-    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
+    self->download_bytes += result_bytes(step);
+    if (!may_wait_in_storage(step))
+        return snapshot(self, download, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    struct device_storage *memory = storage_of(self, step);
+    download->buffer = *buffer;
+    download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    download->is_shared = true;
+    download->next = memory->result;
+    memory->result = self->download_count;
+    return HEALCL_OK;
 }
 
 /* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
@@ -301,7 +370,7 @@ MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
                                                   struct healcl_error *error)
 {
     if (!is_awaited(self, step))
-        return snapshot(self, step, error);
+        return keep_result(self, step, error);
     const struct tensor *tensor = step->in[0];
     const struct buffer *buffer;
     TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
@@ -317,7 +386,7 @@ MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
-    launcher_storage_release(&self->launcher, storage); /* a session has kept it until now */
+    release_storage(self, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
     if (bound)
         TRY(device_upload_memory(self->launcher.device, storage_bytes(storage), bound,
@@ -336,13 +405,14 @@ MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
-        launcher_storage_release(&self->launcher, step->in[0]->storage);
+        release_storage(self, step->in[0]->storage);
     return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
+    TRY(move_results(self, step->out->storage, error));
     return launch_step(&self->launcher, step, error);
 }
 
