@@ -10,7 +10,9 @@ enum {
     LARGE_STEP = 1 << 16, /* larger sizes are multiples of it, smaller ones powers of two */
     SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
-    HUGE_BYTES_MIN = 1 << 23 /* chunks that are worth huge pages */
+    HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
+    SLAB_BYTES = 1 << 16,
+    PART_BYTES_MAX = 1 << 12 /* of a slab */
 };
 
 bool is_out_of_memory(cl_int code)
@@ -68,9 +70,18 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes)
     memmove(device->pool, device->pool + count, device->pool_count * sizeof *device->pool);
 }
 
+/* The slab lives as long as parts of it do. */
+static void leave_slab(struct healcl_device *device)
+{
+    if (device->slab)
+        (void)device->cl->clReleaseMemObject(device->slab);
+    device->slab = NULL;
+}
+
 void device_pool_empty(struct healcl_device *device)
 {
     trim_pool(device, 0);
+    leave_slab(device);
 }
 
 /* What may be allocated, the pool included: the most that was ever in use at one time, which the
@@ -194,6 +205,55 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
     return HEALCL_DEVICE;
 }
 
+/* A part of a slab. Returns false where there cannot be one: it is done without. */
+static bool create_part(struct healcl_device *device, uint64_t bytes, cl_mem *memory)
+{
+    const struct opencl *cl = device->cl;
+    uint64_t alignment = device->info.base_alignment_bits / 8;
+    uint64_t taken = alignment > bytes ? alignment : bytes; /* powers of two */
+    cl_int code = CL_SUCCESS;
+    if (bytes > PART_BYTES_MAX || taken > PART_BYTES_MAX || device->chunk_bytes < SLAB_BYTES ||
+        device->brought.allocate)
+        return false;
+    if (!device->slab || device->slab_used + taken > SLAB_BYTES) {
+        leave_slab(device);
+        device->slab =
+            cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &code);
+        device->slab_used = 0;
+        if (code != CL_SUCCESS) {
+            device->slab = NULL;
+            return false;
+        }
+    }
+    const cl_buffer_region region = {.origin = (size_t)device->slab_used, .size = (size_t)bytes};
+    *memory = cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                    &region, &code);
+    if (code != CL_SUCCESS)
+        return false;
+    device->slab_used += taken;
+    device->bytes_live += bytes;
+    return true;
+}
+
+bool device_buffer_slab(const struct healcl_device *device, const struct buffer *buffer,
+                        struct buffer *slab, uint64_t *offset)
+{
+    const struct opencl *cl = device->cl;
+    cl_mem whole = NULL;
+    size_t origin = 0;
+    if (buffer->chunk_count != 1 || buffer->last_bytes > PART_BYTES_MAX ||
+        cl->clGetMemObjectInfo(buffer->chunks[0], CL_MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole,
+                               NULL) != CL_SUCCESS ||
+        !whole ||
+        cl->clGetMemObjectInfo(buffer->chunks[0], CL_MEM_OFFSET, sizeof origin, &origin, NULL) !=
+            CL_SUCCESS)
+        return false;
+    *slab = (struct buffer){
+        .bytes = SLAB_BYTES, .chunk_count = 1, .last_bytes = SLAB_BYTES, .chunks = {whole}};
+    *offset = origin;
+    return true;
+}
+
 static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t bytes, bool fresh,
                                         cl_mem *memory, uint64_t *allocated,
                                         struct healcl_error *error)
@@ -241,6 +301,24 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
         acquired.chunk_count++;
     } while (acquired.chunk_count * device->chunk_bytes < bytes);
     *buffer = acquired;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
+                                              struct buffer *buffer, struct healcl_error *error)
+{
+    struct buffer part = {
+        .bytes = bytes, .chunk_count = 1, .last_bytes = buffer_round_bytes(bytes)};
+    uint64_t allocated;
+    if (bytes > PART_BYTES_MAX)
+        return device_buffer_acquire(device, bytes, false, buffer, error);
+    bool is_pooled = take_pooled(device, part.last_bytes, false, &part.chunks[0], &allocated);
+    if (is_pooled)
+        part.last_bytes = allocated;
+    else if (!create_part(device, part.last_bytes, &part.chunks[0]))
+        return device_buffer_acquire(device, bytes, false, buffer, error);
+    note_use(device);
+    *buffer = part;
     return HEALCL_OK;
 }
 

@@ -34,9 +34,10 @@ struct device_info {
     uint64_t max_allocation_bytes;
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
-    size_t max_work_group_size; /* in one dimension */
-    size_t max_parameter_bytes; /* of a kernel's arguments */
-    uint32_t double_width;      /* of vectors of doubles; 0: there are no doubles */
+    size_t max_work_group_size;   /* in one dimension */
+    size_t max_parameter_bytes;   /* of a kernel's arguments */
+    uint32_t base_alignment_bits; /* of sub-buffers */
+    uint32_t double_width;        /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool out_of_order;   /* queues can be */
     bool long_supported; /* 64-bit integers; false only for the embedded profile without them */
@@ -172,7 +173,9 @@ struct healcl_device {
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */
     size_t pool_count, pool_capacity;
-    uint64_t epoch; /* how often the compute queue has been waited for */
+    cl_mem slab;        /* the one that parts are taken of, or NULL */
+    uint64_t slab_used; /* bytes of it */
+    uint64_t epoch;     /* how often the compute queue has been waited for */
     struct staging staging;
     cl_event upload;               /* the last upload, until the compute queue waits for it */
     uint32_t unflushed;            /* launches since the compute queue was flushed */
@@ -254,6 +257,17 @@ uint64_t device_buffer_limit(const struct healcl_device *device);
 MUST_CHECK enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes,
                                                     bool fresh, struct buffer *buffer,
                                                     struct healcl_error *error);
+
+/* The same for what is small and comes in numbers: it may be a part of a slab, so that one transfer
+ * takes several of them. */
+MUST_CHECK enum healcl_status device_buffer_acquire_part(struct healcl_device *device,
+                                                         uint64_t bytes, struct buffer *buffer,
+                                                         struct healcl_error *error);
+
+/* Where a buffer is a part of a slab: a view of all of that, and where in it the buffer begins.
+ * Nobody releases it, and it lives as long as the buffer. Returns false where it is none. */
+bool device_buffer_slab(const struct healcl_device *device, const struct buffer *buffer,
+                        struct buffer *slab, uint64_t *offset);
 
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated

@@ -31,6 +31,8 @@
     X(clReleaseKernel)              \
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
+    X(clCreateSubBuffer)            \
+    X(clGetMemObjectInfo)           \
     X(clReleaseMemObject)           \
     X(clEnqueueNDRangeKernel)       \
     X(clEnqueueReadBuffer)          \

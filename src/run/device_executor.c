@@ -17,13 +17,15 @@ struct download {
     struct buffer buffer; /* without chunks where nobody wants the data */
     uint64_t offset;      /* of the result in it, in bytes */
     bool is_shared;       /* another one releases the buffer: the storage, or a result of it */
-    size_t next;          /* another result that waits in the same storage, as device_storage.result */
+    uint64_t place;       /* of the result in its slab, where it lies in one */
+    size_t next; /* another result that waits in the same storage, as device_storage.result */
 };
 
 struct device_executor {
     struct executor base; /* first: executor functions cast back */
     struct launcher launcher;
-    bool has_refused; /* a check of what only data reveal has failed */
+    bool has_refused;     /* a check of what only data reveal has failed */
+    bool status_is_clear; /* the status buffer is, and nothing was launched since */
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
@@ -112,10 +114,14 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
 MUST_CHECK static enum healcl_status clear_status(struct device_executor *self,
                                                   struct healcl_error *error)
 {
-    struct status clear = {.index = UINT32_MAX};
+    const struct status clear = {.index = UINT32_MAX};
     self->launcher.check_count = 0;
-    return device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
-                        error);
+    if (self->status_is_clear)
+        return HEALCL_OK;
+    TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
+                     error));
+    self->status_is_clear = true;
+    return HEALCL_OK;
 }
 
 /* Turns what a check has found into a refusal. */
@@ -156,19 +162,27 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     return HEALCL_REFUSED;
 }
 
+/* Notes what kernels have noted. */
+MUST_CHECK static enum healcl_status take_status(struct device_executor *self,
+                                                 const struct status *found,
+                                                 struct healcl_error *error)
+{
+    uint64_t dropped = (uint64_t)found->dropped_high << 32 | found->dropped_low;
+    self->base.dropped_digits += dropped;
+    if (found->key > 0 && found->key <= self->launcher.check_count)
+        return refuse_check(self, found, error);
+    self->status_is_clear = found->key == 0 && dropped == 0;
+    return HEALCL_OK;
+}
+
 /* Waits for the queue and reads what kernels have noted. */
 MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     struct status found;
     TRY(device_read(self->launcher.device, &self->launcher.status, 0, sizeof found, &found, error));
-    uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
-    self->base.dropped_digits += dropped;
-    if (found.key > 0 && found.key <= self->launcher.check_count)
-        return refuse_check(self, &found, error);
-    self->launcher.check_count = 0;
-    return found.key == 0 && dropped == 0 ? HEALCL_OK /* it is clear still */
-                                          : clear_status(self, error);
+    TRY(take_status(self, &found, error));
+    return clear_status(self, error);
 }
 
 /* ---------------------------------------------------------------- results */
@@ -260,20 +274,139 @@ static void forget_downloads(struct device_executor *self)
     self->download_bytes = 0;
 }
 
+/* Results that wait in one slab, and are mapped or read together. */
+struct group {
+    struct device_executor *self;
+    struct buffer slab;
+    uint64_t first, end; /* bytes of it */
+    bool has_status;     /* the status lies in it too, and is to be looked at first */
+    uint64_t status_place;
+    size_t from, count;      /* of the downloads */
+    const struct step *step; /* in hand */
+};
+
+/* Extends a group by bytes of a buffer, if that lies in the same slab. */
+static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
+                        uint64_t *offset)
+{
+    const struct healcl_device *device = group->self->launcher.device;
+    struct buffer slab;
+    if (!device_buffer_slab(device, buffer, &slab, offset) ||
+        (group->end > 0 && slab.chunks[0] != group->slab.chunks[0]))
+        return false;
+    uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
+    uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
+    if (end - first > device_piece_bytes(device))
+        return false;
+    group->slab = slab;
+    group->first = first;
+    group->end = end;
+    return true;
+}
+
+/* Those from one on that are taken together, perhaps none. */
+static void find_group(struct group *group)
+{
+    struct device_executor *self = group->self;
+    uint64_t offset;
+    for (size_t i = group->from; i < self->download_count; i++, group->count++) {
+        struct download *download = &self->downloads[i];
+        if (download->buffer.chunk_count == 0 || result_bytes(download->step) == 0)
+            continue; /* no data are wanted */
+        if (!group_takes(group, &download->buffer, download->offset + result_bytes(download->step),
+                         &offset))
+            return;
+        download->place = offset + download->offset;
+    }
+}
+
+static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
+{
+    struct group *group = context;
+    struct device_executor *self = group->self;
+    const char *slab = memory;
+    (void)offset, (void)bytes; /* all at once */
+    if (group->has_status) {
+        struct status found;
+        memcpy(&found, slab + (group->status_place - group->first), sizeof found);
+        TRY(take_status(self, &found, error));
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        const struct download *download = &self->downloads[group->from + i];
+        group->step = download->step;
+        const void *data = download->buffer.chunk_count == 0 ? NULL
+                           : result_bytes(group->step) == 0
+                               ? ""
+                               : slab + (download->place - group->first);
+        size_t span = trace_begin_step(self->base.trace, group->step);
+        enum healcl_status status = call_sink(self, group->step, data, error);
+        trace_end(self->base.trace, span);
+        if (status != HEALCL_OK)
+            return status;
+        if (data && group->step->payload)
+            payload_forget(group->step->payload, self->launcher.plan->source);
+    }
+    group->step = NULL;
+    return HEALCL_OK;
+}
+/* Waits for everything enqueued so far, and hands out the results of a group, whose status, where
+ * it has one, is looked at before. */
+MUST_CHECK static enum healcl_status take_group(struct group *group, struct healcl_error *error)
+{
+    struct device_executor *self = group->self;
+    enum healcl_status status =
+        group->first == group->end /* there are no data to wait for */
+            ? deliver_group(group, 0, 0, NULL, error)
+            : device_download(self->launcher.device, &group->slab, group->first,
+                              group->end - group->first,
+                              &(struct device_taker){deliver_group, group}, error);
+    if (status != HEALCL_OK && group->step)
+        error_prefix_step(error, group->step, NO_INPUT);
+    return status == HEALCL_OK && group->has_status ? clear_status(self, error) : status;
+}
+
+MUST_CHECK static enum healcl_status take_alone(struct device_executor *self,
+                                                const struct download *download,
+                                                struct healcl_error *error)
+{
+    size_t span = trace_begin_step(self->base.trace, download->step);
+    enum healcl_status status = deliver(self, download->step, &download->buffer, download->offset,
+                                        result_bytes(download->step), error);
+    trace_end(self->base.trace, span);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, download->step, NO_INPUT);
+    return status;
+}
+
+/* Begins with the status, unless nothing that could have changed it, and that nobody has waited
+ * for, is enqueued. */
+MUST_CHECK static enum healcl_status take_all(struct device_executor *self,
+                                              struct healcl_error *error)
+{
+    struct group group = {.self = self};
+    if (!self->status_is_clear || self->launcher.device->upload) {
+        group.has_status =
+            group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
+        if (!group.has_status)
+            TRY(read_status(self, error));
+    }
+    for (size_t next = 0; group.has_status || next < self->download_count;) {
+        group.from = next;
+        find_group(&group);
+        bool alone = group.count == 0 && !group.has_status;
+        TRY(alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
+        next += alone ? 1 : group.count;
+        group = (struct group){.self = self};
+    }
+    return HEALCL_OK;
+}
+
 /* Waits for everything enqueued so far, then hands out the results that were pending. */
 MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
     trace_for_operation(self->base.trace, NULL, 0);
-    enum healcl_status status = read_status(self, error);
-    for (size_t i = 0; status == HEALCL_OK && i < self->download_count; i++) {
-        const struct download *download = &self->downloads[i];
-        size_t span = trace_begin_step(self->base.trace, download->step);
-        status = deliver(self, download->step, &download->buffer, download->offset,
-                         result_bytes(download->step), error);
-        trace_end(self->base.trace, span);
-        if (status != HEALCL_OK)
-            error_prefix_step(error, download->step, NO_INPUT);
-    }
+    enum healcl_status status = take_all(self, error);
     forget_downloads(self);
     return status;
 }
@@ -284,7 +417,7 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
 {
     const struct step *step = download->step;
     struct buffer copy;
-    TRY(device_buffer_acquire(self->launcher.device, result_bytes(step), false, &copy, error));
+    TRY(device_buffer_acquire_part(self->launcher.device, result_bytes(step), &copy, error));
     download->buffer = copy;
     download->offset = 0;
     download->is_shared = false;
@@ -413,6 +546,7 @@ MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
     TRY(move_results(self, step->out->storage, error));
+    self->status_is_clear = false;
     return launch_step(&self->launcher, step, error);
 }
 

@@ -141,6 +141,9 @@ CODE(clGetProgramBuildInfo,
      (cl_program id, cl_device_id device, cl_program_build_info what, size_t size, void *value,
       size_t *needed),
      (id, device, what, size, value, needed), NULL)
+CODE(clGetMemObjectInfo,
+     (cl_mem id, cl_mem_info what, size_t size, void *value, size_t *needed),
+     (id, what, size, value, needed), NULL)
 CODE(clSetKernelArg, (cl_kernel id, cl_uint index, size_t size, const void *value),
      (id, index, size, value), NULL)
 CODE(clEnqueueNDRangeKernel,
@@ -263,6 +266,11 @@ OBJECT(clCreateKernel, cl_kernel, kernels, (cl_program program, const char *name
 OBJECT(clCreateBuffer, cl_mem, buffers,
        (cl_context context, cl_mem_flags flags, size_t size, void *data, cl_int *code),
        (context, flags, size, data, code))
+
+OBJECT(clCreateSubBuffer, cl_mem, buffers,
+       (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *info,
+        cl_int *code),
+       (buffer, flags, type, info, code))
 
 static void *CL_API_CALL helper_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
                                                    cl_bool blocking, cl_map_flags flags,
