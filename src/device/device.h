@@ -116,6 +116,8 @@ struct buffer {
     uint32_t chunk_count;
     uint64_t last_bytes; /* allocated for the last chunk */
     cl_mem chunks[BUFFER_CHUNKS_MAX];
+    cl_mem slab;          /* that the one chunk is a part of, or NULL */
+    uint64_t slab_offset; /* of the chunk, in bytes */
 };
 
 /* Commands whose times are wanted, in the order of their queue: record.c. */
@@ -264,10 +266,9 @@ MUST_CHECK enum healcl_status device_buffer_acquire_part(struct healcl_device *d
                                                          uint64_t bytes, struct buffer *buffer,
                                                          struct healcl_error *error);
 
-/* Where a buffer is a part of a slab: a view of all of that, and where in it the buffer begins.
- * Nobody releases it, and it lives as long as the buffer. Returns false where it is none. */
-bool device_buffer_slab(const struct healcl_device *device, const struct buffer *buffer,
-                        struct buffer *slab, uint64_t *offset);
+/* The whole slab that a buffer is a part of, as a buffer that nobody releases: it lives as long as
+ * its parts do. */
+struct buffer device_buffer_slab(const struct buffer *part);
 
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated

@@ -32,7 +32,6 @@
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
     X(clCreateSubBuffer)            \
-    X(clGetMemObjectInfo)           \
     X(clReleaseMemObject)           \
     X(clEnqueueNDRangeKernel)       \
     X(clEnqueueReadBuffer)          \

@@ -332,12 +332,16 @@ enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t b
 
 /* ---------------------------------------------------------------- downloads */
 
-static enum healcl_status end_download(struct healcl_device *device, const struct piece *piece,
-                                       void *memory, struct healcl_error *error)
+static enum healcl_status end_download(struct healcl_device *device, const struct buffer *buffer,
+                                       const struct piece *piece, void *memory,
+                                       struct healcl_error *error)
 {
     struct awaited_events awaited;
     cl_event event = NULL;
-    overlap_begin(device, &(struct command_use){0}, &awaited); /* parts of it may be in use */
+    if (buffer->slab) /* commands know its parts */
+        overlap_begin(device, &(struct command_use){0}, &awaited);
+    else
+        begin_on(device, buffer, &awaited);
     TRY_CL(error, "clEnqueueUnmapMemObject",
            device->cl->clEnqueueUnmapMemObject(device->compute, piece->memory, memory,
                                                AWAITED(awaited), device->overlaps ? &event : NULL));
@@ -362,7 +366,7 @@ static enum healcl_status download_mapped(struct healcl_device *device, const st
         device_note_idle(device);
         status = taker->take(taker->context, done, piece.bytes, memory, error);
         enum healcl_status ended =
-            end_download(device, &piece, memory, status == HEALCL_OK ? error : NULL);
+            end_download(device, buffer, &piece, memory, status == HEALCL_OK ? error : NULL);
         if (status != HEALCL_OK || ended != HEALCL_OK)
             return status != HEALCL_OK ? status : ended;
         done += piece.bytes;

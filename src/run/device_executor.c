@@ -289,16 +289,14 @@ struct group {
 static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
                         uint64_t *offset)
 {
-    const struct healcl_device *device = group->self->launcher.device;
-    struct buffer slab;
-    if (!device_buffer_slab(device, buffer, &slab, offset) ||
-        (group->end > 0 && slab.chunks[0] != group->slab.chunks[0]))
+    if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.chunks[0]))
         return false;
+    *offset = buffer->slab_offset;
     uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
     uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
-    if (end - first > device_piece_bytes(device))
+    if (end - first > device_piece_bytes(group->self->launcher.device))
         return false;
-    group->slab = slab;
+    group->slab = device_buffer_slab(buffer);
     group->first = first;
     group->end = end;
     return true;
