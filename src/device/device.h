@@ -309,6 +309,9 @@ MUST_CHECK enum healcl_status device_upload(struct healcl_device *device, uint64
                                             const struct device_filler *filler,
                                             struct buffer *buffer, struct healcl_error *error);
 
+/* Whether an upload of so many bytes is a copy by the host, and no command. */
+bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
+
 /* The same with a copy of memory. */
 MUST_CHECK enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
                                                    const void *memory, struct buffer *buffer,
