@@ -11,7 +11,7 @@ enum {
     SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
     HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
-    SLAB_BYTES = 1 << 16,
+    SLAB_BYTES = 1 << 18,
     PART_BYTES_MAX = 1 << 12 /* of a slab */
 };
 
