@@ -101,8 +101,9 @@ static void note_use(struct healcl_device *device)
         device->bytes_peak = device->bytes_live;
 }
 
-/* Takes the chunk that fits best, the latest of them, out of the pool. */
-static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh,
+/* Takes the chunk that fits best, the latest of them, out of the pool: a part of a slab, or one
+ * that is none. */
+static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
                         struct pooled *taken)
 {
     struct pooled *best = NULL;
@@ -110,7 +111,7 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
         struct pooled *pooled = &device->pool[i];
         bool idle = pooled->epoch < device->epoch;
         if (pooled->bytes < bytes || pooled->bytes > bytes + (bytes >> SLACK_SHIFT) ||
-            (fresh && !idle))
+            (fresh && !idle) || (pooled->slab != NULL) != part)
             continue;
         if (!best || pooled->bytes < best->bytes)
             best = pooled;
@@ -264,7 +265,7 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
                                         struct pooled *chunk, struct healcl_error *error)
 {
     *chunk = (struct pooled){.bytes = buffer_round_bytes(bytes)};
-    if (!take_pooled(device, chunk->bytes, fresh, chunk))
+    if (!take_pooled(device, chunk->bytes, fresh, false, chunk))
         TRY(create_chunk(device, chunk->bytes, NULL, &chunk->memory, error));
     note_use(device);
     return HEALCL_OK;
@@ -288,7 +289,7 @@ static void add_chunk(struct buffer *buffer, const struct pooled *chunk)
 {
     buffer->chunks[buffer->chunk_count++] = chunk->memory;
     buffer->last_bytes = chunk->bytes;
-    buffer->slab = buffer->chunk_count == 1 ? chunk->slab : NULL;
+    buffer->slab = chunk->slab;
     buffer->slab_offset = chunk->slab_offset;
 }
 
@@ -325,7 +326,7 @@ enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint
     memset(buffer, 0, sizeof *buffer);
     if (taken == 0)
         return device_buffer_acquire(device, bytes, false, buffer, error);
-    if (!take_pooled(device, taken, false, &part))
+    if (!take_pooled(device, taken, false, true, &part))
         TRY(create_part(device, taken, &part, error));
     note_use(device);
     buffer->bytes = bytes;
@@ -341,7 +342,7 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     memset(buffer, 0, sizeof *buffer);
     /* It takes the place of one in the pool, which stays as large as it is. */
     struct pooled pooled;
-    if (take_pooled(device, made.last_bytes, false, &pooled))
+    if (take_pooled(device, made.last_bytes, false, false, &pooled))
         release_memory(device, pooled.memory, pooled.bytes);
     TRY(create_chunk(device, made.last_bytes, data, &made.chunks[0], error));
     note_use(device);

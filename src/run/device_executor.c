@@ -540,44 +540,33 @@ MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
     return HEALCL_OK;
 }
 
-/* What every element of a new storage is to be, and how many bytes it has. */
-struct filling {
-    int64_t value;
-    size_t size;
-};
-
-static enum healcl_status fill_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
-                                     struct healcl_error *error)
+static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                                      struct healcl_error *error)
 {
-    const struct filling *filling = context;
-    const int8_t byte = (int8_t)filling->value;
-    const int32_t word = (int32_t)filling->value;
-    const void *element = filling->size == sizeof byte   ? (const void *)&byte
-                          : filling->size == sizeof word ? (const void *)&word
-                                                         : &filling->value;
-    (void)offset, (void)error; /* all pieces are the same */
-    for (uint64_t at = 0; at < bytes; at += filling->size)
-        memcpy((char *)memory + at, element, filling->size);
+    (void)context, (void)offset, (void)error;
+    memset(memory, 0, (size_t)bytes);
     return HEALCL_OK;
 }
-/* Whether a step fills the whole of what is new and small. */
-static bool is_filled_by_host(struct device_executor *self, const struct step *step)
+
+/* Whether a step fills the whole of what is new and small with zeros, as most accumulators begin.
+ */
+static bool clears_new(const struct device_executor *self, const struct step *step)
 {
     const struct launcher *launcher = &self->launcher;
-    const struct storage *storage = step->kind == STEP_FILL ? step->out->storage : NULL;
-    return storage && launcher->storages[storage->id].buffer.chunk_count == 0 &&
+    const struct storage *storage = step->out->storage;
+    return step->kind == STEP_FILL && step->value[0] == 0 &&
+           launcher->storages[storage->id].buffer.chunk_count == 0 &&
            layout_elements(&step->out->layout) == storage->elements &&
            device_copies_upload(launcher->device, storage_bytes(storage));
 }
 
-/* As an upload, which takes no command. */
-MUST_CHECK static enum healcl_status fill_new(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
+/* That is an upload, which takes no command. */
+MUST_CHECK static enum healcl_status clear_new(struct device_executor *self,
+                                               const struct storage *storage,
+                                               struct healcl_error *error)
 {
-    const struct storage *storage = step->out->storage;
-    struct filling filling = {step->value[0], dtype_size(storage->dtype)};
     TRY(device_upload(self->launcher.device, storage_bytes(storage),
-                      &(struct device_filler){fill_piece, &filling},
+                      &(struct device_filler){clear_piece, NULL},
                       launcher_memory(&self->launcher, storage), error));
     launcher_storage_written(&self->launcher, storage);
     return HEALCL_OK;
@@ -586,8 +575,8 @@ MUST_CHECK static enum healcl_status fill_new(struct device_executor *self, cons
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
-    if (is_filled_by_host(self, step))
-        return fill_new(self, step, error);
+    if (clears_new(self, step))
+        return clear_new(self, step->out->storage, error);
     TRY(move_results(self, step->out->storage, error));
     self->status_is_clear = false;
     return launch_step(&self->launcher, step, error);
