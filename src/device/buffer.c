@@ -12,7 +12,7 @@ enum {
     SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
     HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
     SLAB_BYTES = 1 << 18,
-    PART_BYTES_MAX = 1 << 12 /* of a slab */
+    PART_BYTES_MAX = 1 << 14 /* of a slab */
 };
 
 bool is_out_of_memory(cl_int code)
