@@ -61,6 +61,7 @@ KERNEL intt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
     intt_row(rows + row * n, n, q[j].value, twiddles + j * n);
 }
 
+#if LOCAL_SIZE == 1
 /* All of it for the rows of each work-item, which is alone in its work-group and has elements of
  * whole rows. Operands: out, in, as above. */
 KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
@@ -109,3 +110,4 @@ KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER
                 (ELEMENT)multiply_twiddle(x[u], n_inv[j], modulus.value);
     }
 }
+#endif
