@@ -10,7 +10,9 @@ enum {
     LARGE_STEP = 1 << 16, /* larger sizes are multiples of it, smaller ones powers of two */
     SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
     SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
-    HUGE_BYTES_MIN = 1 << 23 /* chunks that are worth huge pages */
+    HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
+    SLAB_BYTES = 1 << 18,
+    PART_BYTES_MAX = 1 << 14 /* of a slab */
 };
 
 bool is_out_of_memory(cl_int code)
@@ -71,9 +73,18 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes)
     memmove(device->pool, device->pool + count, device->pool_count * sizeof *device->pool);
 }
 
+/* The slab lives as long as parts of it do. */
+static void leave_slab(struct healcl_device *device)
+{
+    if (device->slab)
+        (void)device->cl->clReleaseMemObject(device->slab);
+    device->slab = NULL;
+}
+
 void device_pool_empty(struct healcl_device *device)
 {
     trim_pool(device, 0);
+    leave_slab(device);
 }
 
 /* What may be allocated, the pool included: the most that was ever in use at one time, which the
@@ -93,16 +104,17 @@ static void note_use(struct healcl_device *device)
         device->bytes_peak = device->bytes_live;
 }
 
-/* Takes the chunk that fits best, the latest of them, out of the pool. */
-static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, cl_mem *memory,
-                        uint64_t *allocated)
+/* Takes the chunk that fits best, the latest of them, out of the pool: a part of a slab, or one
+ * that is none. */
+static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
+                        struct pooled *taken)
 {
     struct pooled *best = NULL;
     for (size_t i = device->pool_count; i-- > 0;) {
         struct pooled *pooled = &device->pool[i];
         bool idle = pooled->epoch < device->epoch;
         if (pooled->bytes < bytes || pooled->bytes > bytes + (bytes >> SLACK_SHIFT) ||
-            (fresh && !idle))
+            (fresh && !idle) || (pooled->slab != NULL) != part)
             continue;
         if (!best || pooled->bytes < best->bytes)
             best = pooled;
@@ -111,8 +123,7 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
     }
     if (!best)
         return false;
-    *memory = best->memory;
-    *allocated = best->bytes;
+    *taken = *best;
     device->bytes_pooled -= best->bytes;
     size_t after = device->pool_count - (size_t)(best - device->pool) - 1;
     memmove(best, best + 1, after * sizeof *best);
@@ -120,17 +131,17 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
     return true;
 }
 
-static void release_chunk(struct healcl_device *device, cl_mem memory, uint64_t bytes)
+static void release_chunk(struct healcl_device *device, const struct pooled *chunk)
 {
     struct pooled *pool =
         array_with_room(device->pool, device->pool_count, &device->pool_capacity, sizeof *pool);
     if (!pool) {
-        release_memory(device, memory, bytes);
+        release_memory(device, chunk->memory, chunk->bytes);
         return;
     }
     device->pool = pool;
-    device->pool[device->pool_count++] = (struct pooled){memory, bytes, device->epoch};
-    device->bytes_pooled += bytes;
+    device->pool[device->pool_count++] = *chunk;
+    device->bytes_pooled += chunk->bytes;
     trim_pool(device, allocation_target(device));
 }
 
@@ -197,13 +208,68 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
     return HEALCL_DEVICE;
 }
 
-static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t bytes, bool fresh,
-                                        cl_mem *memory, uint64_t *allocated,
-                                        struct healcl_error *error)
+struct buffer device_buffer_slab(const struct buffer *part)
 {
-    *allocated = buffer_round_bytes(bytes);
-    if (!take_pooled(device, *allocated, fresh, memory, allocated))
-        TRY(create_chunk(device, *allocated, NULL, memory, error));
+    return (struct buffer){.bytes = SLAB_BYTES,
+                           .chunk_count = 1,
+                           .last_bytes = SLAB_BYTES,
+                           .chunks = {part->slab},
+                           .slab = part->slab};
+}
+
+/* Bytes of a slab that a part takes; 0: there is no slab for it. */
+static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
+{
+    uint64_t rounded = buffer_round_bytes(bytes), alignment = device->info.base_alignment_bits / 8;
+    if (rounded < alignment)
+        rounded = alignment; /* powers of two */
+    return rounded > PART_BYTES_MAX || device->chunk_bytes < SLAB_BYTES || device->brought.allocate
+               ? 0
+               : rounded;
+}
+
+static enum healcl_status begin_slab(struct healcl_device *device, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    leave_slab(device);
+    for (int attempt = 0; attempt < 2; attempt++) {
+        device->slab =
+            device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE, SLAB_BYTES, NULL, &code);
+        if (code == CL_SUCCESS)
+            break;
+        device->slab = NULL;
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clCreateBuffer", code);
+    device->slab_used = 0;
+    return HEALCL_OK;
+}
+
+/* Takes bytes of a slab, as part_bytes has them. */
+static enum healcl_status create_part(struct healcl_device *device, uint64_t bytes,
+                                      struct pooled *part, struct healcl_error *error)
+{
+    if (!device->slab || device->slab_used + bytes > SLAB_BYTES)
+        TRY(begin_slab(device, error));
+    const cl_buffer_region region = {.origin = (size_t)device->slab_used, .size = (size_t)bytes};
+    cl_int code = CL_SUCCESS;
+    cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,
+                                                  CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    TRY_CL(error, "clCreateSubBuffer", code);
+    *part = (struct pooled){
+        .memory = memory, .bytes = bytes, .slab = device->slab, .slab_offset = device->slab_used};
+    device->slab_used += bytes;
+    device->bytes_live += bytes;
+    return HEALCL_OK;
+}
+
+static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t bytes, bool fresh,
+                                        struct pooled *chunk, struct healcl_error *error)
+{
+    *chunk = (struct pooled){.bytes = buffer_round_bytes(bytes)};
+    if (!take_pooled(device, chunk->bytes, fresh, false, chunk))
+        TRY(create_chunk(device, chunk->bytes, NULL, &chunk->memory, error));
     note_use(device);
     return HEALCL_OK;
 }
@@ -222,6 +288,14 @@ bool device_recovers(struct healcl_device *device, cl_int code)
 
 /* ---------------------------------------------------------------- buffers */
 
+static void add_chunk(struct buffer *buffer, const struct pooled *chunk)
+{
+    buffer->chunks[buffer->chunk_count++] = chunk->memory;
+    buffer->last_bytes = chunk->bytes;
+    buffer->slab = chunk->slab;
+    buffer->slab_offset = chunk->slab_offset;
+}
+
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
                                          struct buffer *buffer, struct healcl_error *error)
 {
@@ -233,17 +307,33 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
     struct buffer acquired = {.bytes = bytes};
     do {
         uint32_t chunk = acquired.chunk_count;
-        enum healcl_status status =
-            acquire_chunk(device, buffer_chunk_bytes(device, &acquired, chunk), fresh,
-                          &acquired.chunks[chunk], &acquired.last_bytes, error);
+        struct pooled taken;
+        enum healcl_status status = acquire_chunk(
+            device, buffer_chunk_bytes(device, &acquired, chunk), fresh, &taken, error);
         if (status != HEALCL_OK) {
             acquired.last_bytes = device->chunk_bytes;
             device_buffer_release(device, &acquired);
             return status;
         }
-        acquired.chunk_count++;
+        add_chunk(&acquired, &taken);
     } while (acquired.chunk_count * device->chunk_bytes < bytes);
     *buffer = acquired;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_acquire_part(struct healcl_device *device, uint64_t bytes,
+                                              struct buffer *buffer, struct healcl_error *error)
+{
+    uint64_t taken = part_bytes(device, bytes);
+    struct pooled part;
+    memset(buffer, 0, sizeof *buffer);
+    if (taken == 0)
+        return device_buffer_acquire(device, bytes, false, buffer, error);
+    if (!take_pooled(device, taken, false, true, &part))
+        TRY(create_part(device, taken, &part, error));
+    note_use(device);
+    buffer->bytes = bytes;
+    add_chunk(buffer, &part);
     return HEALCL_OK;
 }
 
@@ -254,10 +344,9 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
         .bytes = bytes, .chunk_count = 1, .last_bytes = buffer_round_bytes(bytes)};
     memset(buffer, 0, sizeof *buffer);
     /* It takes the place of one in the pool, which stays as large as it is. */
-    uint64_t pooled_bytes;
-    cl_mem pooled;
-    if (take_pooled(device, made.last_bytes, false, &pooled, &pooled_bytes))
-        release_memory(device, pooled, pooled_bytes);
+    struct pooled pooled;
+    if (take_pooled(device, made.last_bytes, false, false, &pooled))
+        release_memory(device, pooled.memory, pooled.bytes);
     TRY(create_chunk(device, made.last_bytes, data, &made.chunks[0], error));
     note_use(device);
     *buffer = made;
@@ -267,7 +356,9 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->chunk_count; i++)
-        release_chunk(device, buffer->chunks[i],
-                      i + 1 < buffer->chunk_count ? device->chunk_bytes : buffer->last_bytes);
+        release_chunk(device, &(struct pooled){buffer->chunks[i],
+                                               i + 1 < buffer->chunk_count ? device->chunk_bytes
+                                                                           : buffer->last_bytes,
+                                               device->epoch, buffer->slab, buffer->slab_offset});
     memset(buffer, 0, sizeof *buffer);
 }

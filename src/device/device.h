@@ -36,9 +36,10 @@ struct device_info {
     uint64_t max_allocation_bytes;
     uint64_t cache_bytes; /* of global memory */
     uint64_t local_memory_bytes;
-    size_t max_work_group_size; /* in one dimension */
-    size_t max_parameter_bytes; /* of a kernel's arguments */
-    uint32_t double_width;      /* of vectors of doubles; 0: there are no doubles */
+    size_t max_work_group_size;   /* in one dimension */
+    size_t max_parameter_bytes;   /* of a kernel's arguments */
+    uint32_t base_alignment_bits; /* of sub-buffers */
+    uint32_t double_width;        /* of vectors of doubles; 0: there are no doubles */
     bool available, compiler_available, little_endian, unified_memory;
     bool packaged;       /* its programs come from a package */
     bool out_of_order;   /* queues can be */
@@ -122,6 +123,8 @@ struct buffer {
     uint32_t chunk_count;
     uint64_t last_bytes; /* allocated for the last chunk */
     cl_mem chunks[BUFFER_CHUNKS_MAX];
+    cl_mem slab;          /* that the one chunk is a part of, or NULL */
+    uint64_t slab_offset; /* of the chunk, in bytes */
 };
 
 /* Commands whose times are wanted, in the order of their queue: record.c. */
@@ -180,7 +183,9 @@ struct healcl_device {
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */
     size_t pool_count, pool_capacity;
-    uint64_t epoch; /* how often the compute queue has been waited for */
+    cl_mem slab;        /* the one that parts are taken of, or NULL */
+    uint64_t slab_used; /* bytes of it */
+    uint64_t epoch;     /* how often the compute queue has been waited for */
     struct staging staging;
     cl_event upload;               /* the last upload, until the compute queue waits for it */
     uint32_t unflushed;            /* launches since the compute queue was flushed */
@@ -263,6 +268,16 @@ MUST_CHECK enum healcl_status device_buffer_acquire(struct healcl_device *device
                                                     bool fresh, struct buffer *buffer,
                                                     struct healcl_error *error);
 
+/* The same for what is small and comes in numbers: it may be a part of a slab, so that one transfer
+ * takes several of them. */
+MUST_CHECK enum healcl_status device_buffer_acquire_part(struct healcl_device *device,
+                                                         uint64_t bytes, struct buffer *buffer,
+                                                         struct healcl_error *error);
+
+/* The whole slab that a buffer is a part of, as a buffer that nobody releases: it lives as long as
+ * its parts do. */
+struct buffer device_buffer_slab(const struct buffer *part);
+
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated
  * stays near the most that was ever in use at one time. */
@@ -301,6 +316,9 @@ uint64_t device_piece_bytes(const struct healcl_device *device);
 MUST_CHECK enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
                                             const struct device_filler *filler,
                                             struct buffer *buffer, struct healcl_error *error);
+
+/* Whether an upload of so many bytes is a copy by the host, and no command. */
+bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
 /* The same with a copy of memory. */
 MUST_CHECK enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,

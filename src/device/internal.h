@@ -62,6 +62,8 @@ struct pooled {
     cl_mem memory;
     uint64_t bytes;
     uint64_t epoch; /* of the device when it was released */
+    cl_mem slab;    /* as in struct buffer */
+    uint64_t slab_offset;
 };
 
 /* Bytes of the data in a chunk, less than what is allocated for it. */

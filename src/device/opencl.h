@@ -32,6 +32,7 @@
     X(clReleaseKernel)              \
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
+    X(clCreateSubBuffer)            \
     X(clReleaseMemObject)           \
     X(clEnqueueNDRangeKernel)       \
     X(clEnqueueReadBuffer)          \

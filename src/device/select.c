@@ -82,6 +82,7 @@ static const struct query queries[] = {
     {CL_DEVICE_LOCAL_MEM_SIZE, QUERY_NUMBER, FIELD(local_memory_bytes)},
     {CL_DEVICE_MAX_WORK_GROUP_SIZE, QUERY_NUMBER, FIELD(max_work_group_size)},
     {CL_DEVICE_MAX_PARAMETER_SIZE, QUERY_NUMBER, FIELD(max_parameter_bytes)},
+    {CL_DEVICE_MEM_BASE_ADDR_ALIGN, QUERY_NUMBER, FIELD(base_alignment_bits)},
     {CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE, QUERY_NUMBER, FIELD(double_width)},
     {CL_DEVICE_AVAILABLE, QUERY_FLAG, FIELD(available)},
     {CL_DEVICE_COMPILER_AVAILABLE, QUERY_FLAG, FIELD(compiler_available)},

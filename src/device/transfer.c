@@ -270,13 +270,18 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
     return status;
 }
 
+bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
+{
+    return staging_half_bytes(device) == 0 && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES &&
+           bytes <= device->chunk_bytes;
+}
+
 enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
                                  const struct device_filler *filler, struct buffer *buffer,
                                  struct healcl_error *error)
 {
     memset(buffer, 0, sizeof *buffer);
-    if (staging_half_bytes(device) == 0 && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES &&
-        bytes <= device->chunk_bytes)
+    if (device_copies_upload(device, bytes))
         return upload_small(device, bytes, filler, buffer, error);
     TRY(device_buffer_acquire(device, bytes, true, buffer, error));
     enum healcl_status status = upload_pieces(device, buffer, filler, error);
@@ -338,7 +343,10 @@ static enum healcl_status end_download(struct healcl_device *device, const struc
 {
     struct awaited_events awaited;
     cl_event event = NULL;
-    begin_on(device, buffer, &awaited);
+    if (buffer->slab) /* commands know its parts */
+        overlap_begin(device, &(struct command_use){0}, &awaited);
+    else
+        begin_on(device, buffer, &awaited);
     TRY_CL(error, "clEnqueueUnmapMemObject",
            device->cl->clEnqueueUnmapMemObject(device->compute, piece->memory, memory,
                                                AWAITED(awaited), device->overlaps ? &event : NULL));

@@ -17,7 +17,7 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
     if (!self->storages)
         NO_MEMORY(error);
     enum healcl_status status =
-        device_buffer_acquire(device, sizeof(struct status), false, &self->status, error);
+        device_buffer_acquire_part(device, sizeof(struct status), &self->status, error);
     if (status != HEALCL_OK)
         launcher_release(self);
     return status;
@@ -53,8 +53,8 @@ enum healcl_status launcher_buffer(struct launcher *self, const struct storage *
 {
     struct device_storage *memory = &self->storages[storage->id];
     if (memory->buffer.chunk_count == 0)
-        TRY(device_buffer_acquire(self->device, storage_bytes(storage), false, &memory->buffer,
-                                  error));
+        TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
+                                       error));
     *buffer = &memory->buffer;
     return HEALCL_OK;
 }

@@ -14,6 +14,8 @@ struct device_storage {
     struct buffer buffer;    /* chunk_count 0 before the first use */
     uint64_t generation;     /* grows with every step that writes */
     struct derived *derived; /* what was worked out from it since the last write */
+    size_t result; /* one that waits in it to be handed out, by the executor's number plus one; 0:
+                      there is none */
 };
 
 /* A check that a launch makes; its number in launcher->checks plus one is the launch's key. */

@@ -1,5 +1,6 @@
 /* Number-theoretic transforms: cl/ntt/general.cl, and which variant does one. */
 #include "kernels/ntt.h"
+#include "core/numbers.h"
 
 /* A job of a kernel that loads or stores the rows [first, first + count). */
 static void begin_elements(struct job *job, struct launcher *self,
@@ -13,6 +14,36 @@ static void begin_elements(struct job *job, struct launcher *self,
     job->space.end = (uint64_t)((first + count) * transform->n);
 }
 
+/* Short rows, of which a work-item alone does many, take one launch. */
+static bool is_done_whole(const struct launcher *self, const struct transform *transform)
+{
+    return self->device->tuning.transform_local_size == 1 && self->device->tuning.local_size == 1 &&
+           transform->n < NTT_ROW_MIN && transform_rows(transform->step) <= UINT32_MAX;
+}
+
+MUST_CHECK static enum healcl_status launch_whole(struct launcher *self,
+                                                  const struct transform *transform, int64_t first,
+                                                  int64_t count, struct healcl_error *error)
+{
+    const struct step *step = transform->step;
+    struct job job;
+    begin_elements(&job, self, transform, transform->inverse ? "intt_whole" : "ntt_whole", first,
+                   count);
+    job.granule = (uint64_t)transform->n;
+    job.rounds = log2_of((uint64_t)transform->n);
+    job_add_written_table(&job, &transform->rows);
+    TRY(job_add_output(&job, step->out, error));
+    TRY(job_add_input(&job, step->in[0], error));
+    job_add_uint(&job, (uint32_t)dtype_size(step->in[0]->storage->dtype));
+    job_add_table(&job, transform->q);
+    job_add_table(&job, transform->twiddles);
+    job_add_table(&job, transform->perm);
+    job_add_uint(&job, step->in[3] != NULL);
+    if (transform->inverse)
+        job_add_table(&job, transform->n_inv);
+    return job_launch(&job, error);
+}
+
 /* Loads, transforms and stores the rows [first, first + count). */
 MUST_CHECK static enum healcl_status launch_rows(struct launcher *self,
                                                  const struct transform *transform, int64_t first,
@@ -22,6 +53,8 @@ MUST_CHECK static enum healcl_status launch_rows(struct launcher *self,
     uint64_t n = (uint64_t)transform->n;
     bool permutes = step->in[3] != NULL;
     struct job job;
+    if (is_done_whole(self, transform))
+        return launch_whole(self, transform, first, count, error);
 
     begin_elements(&job, self, transform, "ntt_load", first, count);
     job_add_written_table(&job, &transform->rows);

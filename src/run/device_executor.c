@@ -10,16 +10,22 @@
 #include "kernels/variant.h"
 #include "transcript/payload.h"
 
-/* A result that waits in a buffer of its own until the queue is drained. */
+/* A result that waits until the queue is drained: in its storage, until that is written again, else
+ * in a buffer of its own. */
 struct download {
     const struct step *step;
     struct buffer buffer; /* without chunks where nobody wants the data */
+    uint64_t offset;      /* of the result in it, in bytes */
+    bool is_shared;       /* another one releases the buffer: the storage, or a result of it */
+    uint64_t place;       /* of the result in its slab, where it lies in one */
+    size_t next; /* another result that waits in the same storage, as device_storage.result */
 };
 
 struct device_executor {
     struct executor base; /* first: executor functions cast back */
     struct launcher launcher;
-    bool has_refused; /* a check of what only data reveal has failed */
+    bool has_refused;     /* a check of what only data reveal has failed */
+    bool status_is_clear; /* the status buffer is, and nothing was launched since */
     struct download *downloads;
     size_t download_count, download_capacity;
     uint64_t download_bytes;
@@ -108,10 +114,14 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
 MUST_CHECK static enum healcl_status clear_status(struct device_executor *self,
                                                   struct healcl_error *error)
 {
-    struct status clear = {.index = UINT32_MAX};
+    const struct status clear = {.index = UINT32_MAX};
     self->launcher.check_count = 0;
-    return device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
-                        error);
+    if (self->status_is_clear)
+        return HEALCL_OK;
+    TRY(device_write(self->launcher.device, &self->launcher.status, 0, sizeof clear, &clear,
+                     error));
+    self->status_is_clear = true;
+    return HEALCL_OK;
 }
 
 /* Turns what a check has found into a refusal. */
@@ -152,19 +162,27 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     return HEALCL_REFUSED;
 }
 
+/* Notes what kernels have noted. */
+MUST_CHECK static enum healcl_status take_status(struct device_executor *self,
+                                                 const struct status *found,
+                                                 struct healcl_error *error)
+{
+    uint64_t dropped = (uint64_t)found->dropped_high << 32 | found->dropped_low;
+    self->base.dropped_digits += dropped;
+    if (found->key > 0 && found->key <= self->launcher.check_count)
+        return refuse_check(self, found, error);
+    self->status_is_clear = found->key == 0 && dropped == 0;
+    return HEALCL_OK;
+}
+
 /* Waits for the queue and reads what kernels have noted. */
 MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
                                                  struct healcl_error *error)
 {
     struct status found;
     TRY(device_read(self->launcher.device, &self->launcher.status, 0, sizeof found, &found, error));
-    uint64_t dropped = (uint64_t)found.dropped_high << 32 | found.dropped_low;
-    self->base.dropped_digits += dropped;
-    if (found.key > 0 && found.key <= self->launcher.check_count)
-        return refuse_check(self, &found, error);
-    self->launcher.check_count = 0;
-    return found.key == 0 && dropped == 0 ? HEALCL_OK /* it is clear still */
-                                          : clear_status(self, error);
+    TRY(take_status(self, &found, error));
+    return clear_status(self, error);
 }
 
 /* ---------------------------------------------------------------- results */
@@ -238,54 +256,236 @@ static uint64_t result_bytes(const struct step *step)
            dtype_size(step->in[0]->storage->dtype);
 }
 
+static struct device_storage *storage_of(struct device_executor *self, const struct step *step)
+{
+    return &self->launcher.storages[step->in[0]->storage->id];
+}
+
 static void forget_downloads(struct device_executor *self)
 {
-    for (size_t i = 0; i < self->download_count; i++)
-        device_buffer_release(self->launcher.device, &self->downloads[i].buffer);
+    for (size_t i = 0; i < self->download_count; i++) {
+        struct download *download = &self->downloads[i];
+        if (download->is_shared)
+            storage_of(self, download->step)->result = 0;
+        else
+            device_buffer_release(self->launcher.device, &download->buffer);
+    }
     self->download_count = 0;
     self->download_bytes = 0;
+}
+
+/* Results that wait in one slab, and are mapped or read together. */
+struct group {
+    struct device_executor *self;
+    struct buffer slab;
+    uint64_t first, end; /* bytes of it */
+    bool has_status;     /* the status lies in it too, and is to be looked at first */
+    uint64_t status_place;
+    size_t from, count;      /* of the downloads */
+    const struct step *step; /* in hand */
+};
+
+/* Extends a group by bytes of a buffer, if that lies in the same slab. */
+static bool group_takes(struct group *group, const struct buffer *buffer, uint64_t bytes,
+                        uint64_t *offset)
+{
+    if (!buffer->slab || (group->end > 0 && buffer->slab != group->slab.chunks[0]))
+        return false;
+    *offset = buffer->slab_offset;
+    uint64_t first = group->end > 0 && group->first < *offset ? group->first : *offset;
+    uint64_t end = group->end > *offset + bytes ? group->end : *offset + bytes;
+    if (end - first > device_piece_bytes(group->self->launcher.device))
+        return false;
+    group->slab = device_buffer_slab(buffer);
+    group->first = first;
+    group->end = end;
+    return true;
+}
+
+/* Those from one on that are taken together, perhaps none. */
+static void find_group(struct group *group)
+{
+    struct device_executor *self = group->self;
+    uint64_t offset;
+    for (size_t i = group->from; i < self->download_count; i++, group->count++) {
+        struct download *download = &self->downloads[i];
+        if (download->buffer.chunk_count == 0 || result_bytes(download->step) == 0)
+            continue; /* no data are wanted */
+        if (!group_takes(group, &download->buffer, download->offset + result_bytes(download->step),
+                         &offset))
+            return;
+        download->place = offset + download->offset;
+    }
+}
+
+static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t bytes,
+                                        const void *memory, struct healcl_error *error)
+{
+    struct group *group = context;
+    struct device_executor *self = group->self;
+    const char *slab = memory;
+    (void)offset, (void)bytes; /* all at once */
+    if (group->has_status) {
+        struct status found;
+        memcpy(&found, slab + (group->status_place - group->first), sizeof found);
+        TRY(take_status(self, &found, error));
+    }
+    for (size_t i = 0; i < group->count; i++) {
+        const struct download *download = &self->downloads[group->from + i];
+        group->step = download->step;
+        const void *data = download->buffer.chunk_count == 0 ? NULL
+                           : result_bytes(group->step) == 0
+                               ? ""
+                               : slab + (download->place - group->first);
+        size_t span = trace_begin_step(self->base.trace, group->step);
+        enum healcl_status status = call_sink(self, group->step, data, error);
+        trace_end(self->base.trace, span);
+        if (status != HEALCL_OK)
+            return status;
+        if (data && group->step->payload)
+            payload_forget(group->step->payload, self->launcher.plan->source);
+    }
+    group->step = NULL;
+    return HEALCL_OK;
+}
+/* Waits for everything enqueued so far, and hands out the results of a group, whose status, where
+ * it has one, is looked at before. */
+MUST_CHECK static enum healcl_status take_group(struct group *group, struct healcl_error *error)
+{
+    struct device_executor *self = group->self;
+    enum healcl_status status =
+        group->first == group->end /* there are no data to wait for */
+            ? deliver_group(group, 0, 0, NULL, error)
+            : device_download(self->launcher.device, &group->slab, group->first,
+                              group->end - group->first,
+                              &(struct device_taker){deliver_group, group}, error);
+    if (status != HEALCL_OK && group->step)
+        error_prefix_step(error, group->step, NO_INPUT);
+    return status == HEALCL_OK && group->has_status ? clear_status(self, error) : status;
+}
+
+MUST_CHECK static enum healcl_status take_alone(struct device_executor *self,
+                                                const struct download *download,
+                                                struct healcl_error *error)
+{
+    size_t span = trace_begin_step(self->base.trace, download->step);
+    enum healcl_status status = deliver(self, download->step, &download->buffer, download->offset,
+                                        result_bytes(download->step), error);
+    trace_end(self->base.trace, span);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, download->step, NO_INPUT);
+    return status;
+}
+
+/* Begins with the status, unless nothing that could have changed it, and that nobody has waited
+ * for, is enqueued. */
+MUST_CHECK static enum healcl_status take_all(struct device_executor *self,
+                                              struct healcl_error *error)
+{
+    struct group group = {.self = self};
+    if (!self->status_is_clear || self->launcher.device->upload) {
+        group.has_status =
+            group_takes(&group, &self->launcher.status, sizeof(struct status), &group.status_place);
+        if (!group.has_status)
+            TRY(read_status(self, error));
+    }
+    for (size_t next = 0; group.has_status || next < self->download_count;) {
+        group.from = next;
+        find_group(&group);
+        bool alone = group.count == 0 && !group.has_status;
+        TRY(alone ? take_alone(self, &self->downloads[next], error) : take_group(&group, error));
+        next += alone ? 1 : group.count;
+        group = (struct group){.self = self};
+    }
+    return HEALCL_OK;
 }
 
 /* Waits for everything enqueued so far, then hands out the results that were pending. */
 MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct healcl_error *error)
 {
     trace_for_operation(self->base.trace, NULL, 0);
-    enum healcl_status status = read_status(self, error);
-    for (size_t i = 0; status == HEALCL_OK && i < self->download_count; i++) {
-        const struct download *download = &self->downloads[i];
-        size_t span = trace_begin_step(self->base.trace, download->step);
-        status = deliver(self, download->step, &download->buffer, 0, result_bytes(download->step),
-                         error);
-        trace_end(self->base.trace, span);
-        if (status != HEALCL_OK)
-            error_prefix_step(error, download->step, NO_INPUT);
-    }
+    enum healcl_status status = take_all(self, error);
     forget_downloads(self);
     return status;
 }
 
-/* Enqueues a snapshot of a result, which later steps of the segment cannot change. */
-MUST_CHECK static enum healcl_status snapshot(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
+/* Enqueues a copy of a result, which later steps of the segment cannot change. */
+MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
+                                              struct download *download, struct healcl_error *error)
+{
+    const struct step *step = download->step;
+    struct buffer copy;
+    TRY(device_buffer_acquire_part(self->launcher.device, result_bytes(step), &copy, error));
+    download->buffer = copy;
+    download->offset = 0;
+    download->is_shared = false;
+    if (copy.bytes == 0)
+        return HEALCL_OK;
+    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
+}
+
+/* Before a storage is written: the results that wait in it get copies. */
+MUST_CHECK static enum healcl_status move_results(struct device_executor *self,
+                                                  const struct storage *storage,
+                                                  struct healcl_error *error)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    while (memory->result > 0) {
+        struct download *download = &self->downloads[memory->result - 1];
+        memory->result = download->next;
+        TRY(snapshot(self, download, error));
+    }
+    return HEALCL_OK;
+}
+
+/* Releases a storage; its memory stays with the results that wait in it. */
+static void release_storage(struct device_executor *self, const struct storage *storage)
+{
+    struct device_storage *memory = &self->launcher.storages[storage->id];
+    if (memory->result > 0) {
+        self->downloads[memory->result - 1].is_shared = false;
+        memory->result = 0;
+        memory->buffer = (struct buffer){0};
+    }
+    launcher_storage_release(&self->launcher, storage);
+}
+
+/* Whether a result lies in its storage as it is to be handed out, and is most of it. */
+static bool may_wait_in_storage(const struct step *step)
+{
+    const struct tensor *tensor = step->in[0];
+    uint64_t bytes = result_bytes(step);
+    return bytes > 0 && layout_is_contiguous(&tensor->layout) &&
+           storage_bytes(tensor->storage) / 2 <= bytes;
+}
+
+/* Keeps a result, which later steps of the segment cannot change. */
+MUST_CHECK static enum healcl_status keep_result(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
 {
     struct download *downloads = array_with_room(self->downloads, self->download_count,
                                                  &self->download_capacity, sizeof *downloads);
     if (!downloads)
         NO_MEMORY(error);
     self->downloads = downloads;
-    struct download *download = &self->downloads[self->download_count];
+    struct download *download = &self->downloads[self->download_count++];
     *download = (struct download){.step = step};
-    if (!sink_wants_data(self->sink, step)) {
-        self->download_count++;
+    if (!sink_wants_data(self->sink, step))
         return HEALCL_OK;
-    }
-    uint64_t bytes = result_bytes(step);
-    TRY(device_buffer_acquire(self->launcher.device, bytes, false, &download->buffer, error));
-    self->download_count++;
-    self->download_bytes += bytes;
-    if (bytes == 0)
-        return HEALCL_OK;
-    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
+    self->download_bytes += result_bytes(step);
+    if (!may_wait_in_storage(step))
+        return snapshot(self, download, error);
+    const struct tensor *tensor = step->in[0];
+    const struct buffer *buffer;
+    TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
+    struct device_storage *memory = storage_of(self, step);
+    download->buffer = *buffer;
+    download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    download->is_shared = true;
+    download->next = memory->result;
+    memory->result = self->download_count;
+    return HEALCL_OK;
 }
 
 /* Whether a result is handed out on the spot: it is too large to keep a second copy of. */
@@ -301,7 +501,7 @@ MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
                                                   struct healcl_error *error)
 {
     if (!is_awaited(self, step))
-        return snapshot(self, step, error);
+        return keep_result(self, step, error);
     const struct tensor *tensor = step->in[0];
     const struct buffer *buffer;
     TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
@@ -317,7 +517,7 @@ MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
-    launcher_storage_release(&self->launcher, storage); /* a session has kept it until now */
+    release_storage(self, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
     if (bound)
         TRY(device_upload_memory(self->launcher.device, storage_bytes(storage), bound,
@@ -336,13 +536,49 @@ MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
 {
     (void)error;
     if (!executor_keeps(&self->base, step->in[0]->storage))
-        launcher_storage_release(&self->launcher, step->in[0]->storage);
+        release_storage(self, step->in[0]->storage);
+    return HEALCL_OK;
+}
+
+static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                                      struct healcl_error *error)
+{
+    (void)context, (void)offset, (void)error;
+    memset(memory, 0, (size_t)bytes);
+    return HEALCL_OK;
+}
+
+/* Whether a step fills the whole of what is new and small with zeros, as most accumulators begin.
+ */
+static bool clears_new(const struct device_executor *self, const struct step *step)
+{
+    const struct launcher *launcher = &self->launcher;
+    const struct storage *storage = step->out->storage;
+    return step->kind == STEP_FILL && step->value[0] == 0 &&
+           launcher->storages[storage->id].buffer.chunk_count == 0 &&
+           layout_elements(&step->out->layout) == storage->elements &&
+           device_copies_upload(launcher->device, storage_bytes(storage));
+}
+
+/* That is an upload, which takes no command. */
+MUST_CHECK static enum healcl_status clear_new(struct device_executor *self,
+                                               const struct storage *storage,
+                                               struct healcl_error *error)
+{
+    TRY(device_upload(self->launcher.device, storage_bytes(storage),
+                      &(struct device_filler){clear_piece, NULL},
+                      launcher_memory(&self->launcher, storage), error));
+    launcher_storage_written(&self->launcher, storage);
     return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
+    if (clears_new(self, step))
+        return clear_new(self, step->out->storage, error);
+    TRY(move_results(self, step->out->storage, error));
+    self->status_is_clear = false;
     return launch_step(&self->launcher, step, error);
 }
 

@@ -272,6 +272,11 @@ OBJECT(clCreateBuffer, cl_mem, buffers,
        (cl_context context, cl_mem_flags flags, size_t size, void *data, cl_int *code),
        (context, flags, size, data, code))
 
+OBJECT(clCreateSubBuffer, cl_mem, buffers,
+       (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *info,
+        cl_int *code),
+       (buffer, flags, type, info, code))
+
 static void *CL_API_CALL helper_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
                                                    cl_bool blocking, cl_map_flags flags,
                                                    size_t offset, size_t size, cl_uint count,
