@@ -322,7 +322,7 @@ MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const st
 
 /* ---------------------------------------------------------------- kernels */
 
-enum { LAUNCH_ARGUMENTS_MAX = 16, LAUNCH_OPTIONS_SIZE = 512 };
+enum { LAUNCH_ARGUMENTS_MAX = 32, LAUNCH_OPTIONS_SIZE = 512 };
 
 struct launch_argument {
     const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */
@@ -346,6 +346,7 @@ MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, c
  */
 struct launch {
     const char *program, *kernel;
+    const char *source; /* the program's, which its name tells apart; NULL: it is known by name */
     char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];

@@ -100,9 +100,10 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
 }
 
 static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+                                const char *source, struct healcl_error *error)
 {
-    const char *source = find_source(device, program->name);
+    if (!source)
+        source = find_source(device, program->name);
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", program->name);
     char options[LAUNCH_OPTIONS_SIZE + 128];
@@ -121,7 +122,7 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     program->all_options = strdup(options);
     if (!program->all_options)
         NO_MEMORY(error);
-    char line[128]; /* so that the compiler's messages name our files */
+    char line[384]; /* so that the compiler's messages name our files */
     snprintf(line, sizeof line, "\n#line 1 \"cl/%s.cl\"\n", program->name);
     const char *texts[TEXT_COUNT] = {"#line 1 \"cl/base/base.h\"\n",
                                      healcl_cl_base_base_h,
@@ -284,7 +285,7 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->local_size = launch->local_size;
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = program->name && program->options
-                                    ? build(device, program, error)
+                                    ? build(device, program, launch->source, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK) {
         program_free(device, program);

@@ -52,6 +52,10 @@ const char *variant_obstacle(const struct family *family, const struct variant *
 /* The first variant without an obstacle; the step takes a kernel. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
+/* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the
+ * host reference. */
+bool step_is_left_out(const struct step *step, const struct healcl_device *device);
+
 /* Enqueues the kernels of a step that takes some; waits for nothing. */
 MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                           struct healcl_error *error);

@@ -1,0 +1,105 @@
+/* Kernels of vendors' manifests. */
+#include "vendor/vendor.h"
+
+#include <string.h>
+
+#include "kernels/kernels.h"
+
+static bool is_for_device(const struct vendor_kernel *kernel, const struct healcl_device *device)
+{
+    const struct device_info *info = &device->info;
+    if (kernel->type && strcmp(kernel->type, device_type_name(info->type)) != 0)
+        return false;
+    return !kernel->device || strstr(info->name, kernel->device) ||
+           strstr(info->platform, kernel->device);
+}
+
+static bool is_in_chunks(const struct tensor *tensor, const struct healcl_device *device)
+{
+    return tensor && storage_bytes(tensor->storage) > device->chunk_bytes;
+}
+
+static bool has_chunks(const struct step *step, const struct healcl_device *device)
+{
+    bool found = is_in_chunks(step->out, device);
+    for (int i = 0; i < STEP_INPUTS; i++)
+        found = found || is_in_chunks(step->in[i], device);
+    return found;
+}
+
+/* The first kernel that can run a step on a device, or NULL. */
+static const struct vendor_kernel *kernel_for(const struct step *step,
+                                              const struct healcl_device *device,
+                                              const struct vendor_launch **launch)
+{
+    const struct vendor_call *call = step->vendor;
+    for (uint32_t i = 0; i < call->operation->kernel_count; i++) {
+        *launch = &call->launches[i];
+        if ((*launch)->possible && is_for_device(call->operation->kernels[i], device) &&
+            !(step->kind == STEP_VENDOR && has_chunks(step, device)))
+            return call->operation->kernels[i];
+    }
+    return NULL;
+}
+
+bool step_is_left_out(const struct step *step, const struct healcl_device *device)
+{
+    const struct vendor_launch *launch;
+    if (step->side == STEP_ALWAYS)
+        return false;
+    bool has_kernel = device && kernel_for(step, device, &launch);
+    return has_kernel != (step->side == STEP_OF_KERNEL);
+}
+
+static const struct tensor *tensor_at(const struct step *step, int number)
+{
+    return number == VENDOR_OUT ? step->out : step->in[number];
+}
+
+MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct step *step,
+                                            const struct vendor_kernel *kernel,
+                                            const struct vendor_launch *launch,
+                                            struct healcl_error *error)
+{
+    struct job job;
+    job_init(&job, self, step, kernel->program, kernel->kernel);
+    job.launch.source = kernel->source;
+    strcpy(job.launch.options, launch->options);
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const int number = launch->arguments[i].tensor;
+        const struct buffer *buffer;
+        if (number == NO_INPUT) {
+            job_add_long(&job, launch->arguments[i].value);
+            continue;
+        }
+        TRY(launcher_buffer(self, tensor_at(step, number)->storage, &buffer, error));
+        if (number == VENDOR_OUT)
+            job_add_written_table(&job, buffer);
+        else
+            job_add_table(&job, buffer);
+    }
+    job.launch.groups = launch->groups;
+    job.launch.local_size = launch->local;
+    return device_launch(self->device, &job.launch, error);
+}
+
+/* ---------------------------------------------------------------- operations */
+
+MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
+                                                      const struct step *step,
+                                                      const struct variant *variant,
+                                                      struct healcl_error *error)
+{
+    (void)variant;
+    const struct vendor_launch *made;
+    const struct vendor_kernel *kernel = kernel_for(step, self->device, &made);
+    if (!kernel)
+        REFUSE(error, "it has no kernel for %s, and no body", self->device->info.name);
+    return launch(self, step, kernel, made, error);
+}
+
+static const struct variant variants[] = {
+    {"a manifest's", VARIANT_GENERAL, NULL, launch_operation, 0, "", NULL, "a vendor's", "always"},
+};
+
+const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
