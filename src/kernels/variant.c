@@ -24,7 +24,7 @@ const struct family *family_at(size_t place)
     const struct family *last = NULL;
     for (int kind = 0; kind < STEP_KINDS; kind++) {
         const struct family *family = family_of((enum step_kind)kind);
-        if (!family || family == last) /* kinds of one family stand together */
+        if (!family || family == last || kind == STEP_VENDOR) /* kinds of one stand together */
             continue;
         last = family;
         if (place-- == 0)

@@ -37,7 +37,8 @@ struct family {
 /* The family of a kind of step; NULL for one that takes no kernel. */
 const struct family *family_of(enum step_kind kind);
 
-/* The family with that place among all, each once, from 0; NULL behind the last one. */
+/* The family with that place among all, each once, from 0, but for vendors'; NULL behind the last
+ * one. */
 const struct family *family_at(size_t place);
 
 /* Tunables of the variants that a shape stands for, in the families that a preference is for: bit t

@@ -182,6 +182,7 @@ static void check_step(const struct step *step)
     case STEP_DIGITS_FULL_Q: check_digits(step); break;
     case STEP_GATHER: check_gather(step); break;
     case STEP_DOWNLOAD:
+    case STEP_VENDOR:
     case STEP_RELEASE: break;
     }
 }
