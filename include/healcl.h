@@ -66,8 +66,8 @@ const char *healcl_version(void);
 struct healcl_operations;
 
 /*
- * Reads all manifests, *.json, of a folder: *operations becomes a new handle, or where it is not
- * NULL those are added to it. Shared libraries that they name are loaded: native code of whoever
+ * Reads all manifests, *.json, of a folder: *handle becomes a new handle, or where it is not NULL
+ * those are added to it. Shared libraries that they name are loaded: native code of whoever
  * has written the folder. A handle to which nothing is added any more may be shared by threads; it
  * lives longer than all transcripts and queues that were opened with it, and devices that ran them.
  * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
@@ -75,9 +75,9 @@ struct healcl_operations;
  * freed.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
-                                                            struct healcl_operations **operations,
+                                                            struct healcl_operations **handle,
                                                             struct healcl_error *error);
-void healcl_operations_free(struct healcl_operations *operations);
+void healcl_operations_free(struct healcl_operations *handle);
 
 /* ---------------------------------------------------------------- transcripts */
 
