@@ -57,6 +57,14 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
  * host reference. */
 bool step_is_left_out(const struct step *step, const struct healcl_device *device);
 
+/* The kernel of a manifest that runs a step; NULL where a variant does. */
+const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
+                               const struct healcl_device *device);
+
+/* Enqueues such a kernel, if there is one, of a built-in kind of step. */
+MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
+                                                 bool *launched, struct healcl_error *error);
+
 /* Enqueues the kernels of a step that takes some; waits for nothing. */
 MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                           struct healcl_error *error);

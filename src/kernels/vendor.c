@@ -103,3 +103,58 @@ static const struct variant variants[] = {
 };
 
 const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);
+
+/* ---------------------------------------------------------------- built-in kinds of steps */
+
+static void set_values(const struct step *step, struct expression_values *values)
+{
+    *values = (struct expression_values){
+        .integers = {[VENDOR_INTEGERS] = step->value[0], [VENDOR_INTEGERS + 1] = step->value[1]}};
+    for (int i = 0; i <= STEP_INPUTS; i++) {
+        const struct tensor *tensor = tensor_at(step, i);
+        if (!tensor)
+            continue;
+        values->layouts[i] = &tensor->layout;
+        values->dtypes[i] = tensor->storage->dtype;
+    }
+}
+
+/* A kernel of a manifest for a step; NULL where there is none. */
+static const struct vendor_kernel *replacement_for(const struct plan *plan, const struct step *step,
+                                                   const struct healcl_device *device,
+                                                   struct vendor_launch *made)
+{
+    const struct vendor_operations *all = vendor_of_table(plan->table);
+    const struct vendor_replacement *next = all ? all->replacements[step->kind] : NULL;
+    struct expression_values values;
+    if (!next || has_chunks(step, device))
+        return NULL;
+    set_values(step, &values);
+    for (; next; next = next->next)
+        if (is_for_device(next->kernel, device) &&
+            vendor_launch_make(next->kernel, &next->names, &values, NULL, made, NULL) ==
+                HEALCL_OK &&
+            made->possible)
+            return next->kernel;
+    return NULL;
+}
+
+const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
+                               const struct healcl_device *device)
+{
+    struct vendor_launch made;
+    const struct vendor_launch *launched;
+    const struct vendor_kernel *kernel = step->kind == STEP_VENDOR
+                                             ? kernel_for(step, device, &launched)
+                                             : replacement_for(plan, step, device, &made);
+    return kernel ? kernel->kernel : NULL;
+}
+
+enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
+                                      bool *launched, struct healcl_error *error)
+{
+    struct vendor_launch made;
+    const struct vendor_kernel *kernel = replacement_for(self->plan, step, self->device, &made);
+    *launched = kernel != NULL;
+    return kernel ? launch(self, step, kernel, &made, error) : HEALCL_OK;
+}

@@ -16,6 +16,7 @@ enum node_kind {
     NODE_RANK,
     NODE_SIZE,
     NODE_DTYPE,
+    NODE_PRESENT,
     NODE_MIN,
     NODE_MAX,
     NODE_LOG2,
@@ -83,7 +84,7 @@ static const struct {
     {"size", NODE_SIZE, true, false, false},   {"dtype", NODE_DTYPE, true, false, false},
     {"stride", NODE_STRIDE, true, true, true}, {"offset", NODE_OFFSET, true, false, true},
     {"min", NODE_MIN, false, true, false},     {"max", NODE_MAX, false, true, false},
-    {"log2", NODE_LOG2, false, false, false},
+    {"log2", NODE_LOG2, false, false, false},  {"present", NODE_PRESENT, true, false, false},
 };
 
 #define REFUSE_HERE(parser, ...)                                                     \
@@ -372,6 +373,7 @@ static enum healcl_status node_value(const struct expression *expression, uint32
     case NODE_RANK:
     case NODE_SIZE:
     case NODE_DTYPE: return tensor_value(expression, node, values, value, error);
+    case NODE_PRESENT: *value = values->layouts[node->name] != NULL; return HEALCL_OK;
     default: break;
     }
     TRY(node_value(expression, node->left, values, &left, error));

@@ -791,18 +791,82 @@ MUST_CHECK static enum healcl_status read_operation(const struct reader *reader,
     return register_operation(reader, object, operation, meaning ? meaning : "a vendor's own");
 }
 
+/* ---------------------------------------------------------------- replacements */
+
+/* Kinds of steps that another kernel can be given for, and what their inputs are called. */
+static const struct {
+    const char *name;
+    enum step_kind kind;
+    const char *inputs[STEP_INPUTS];
+} replaceable[] = {
+    {"copy", STEP_COPY, {"a"}},
+    {"modmul", STEP_MODMUL, {"a", "b", "p"}},
+    {"modsum", STEP_MODSUM, {"a", "b", "p"}},
+    {"mod", STEP_MOD, {"a", NULL, "p"}},
+    {"modneg", STEP_MODNEG, {"a", NULL, "p"}},
+    {"axis_modsum", STEP_AXIS_MODSUM, {"a", "q"}},
+    {"modmul_axis_sum", STEP_MODMUL_AXIS_SUM, {"a", "b", "q", "perm"}},
+    {"ntt", STEP_NTT, {"a", "q", "psi", "perm"}},
+    {"intt", STEP_INTT, {"a", "q", "ipsi", "perm", "n_inv"}},
+    {"digits", STEP_DIGITS, {"a"}},
+    {"digits_full_q", STEP_DIGITS_FULL_Q, {"a", "q"}},
+    {"gather", STEP_GATHER, {"a", "idx"}},
+};
+
+static void name_step(size_t kind, struct expression_names *names)
+{
+    static const char *const values[] = {"value0", "value1"};
+    names->count = EXPRESSION_NAMES_MAX;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        names->of[i].name = replaceable[kind].inputs[i];
+        names->of[i].is_tensor = true;
+    }
+    names->of[VENDOR_OUT].name = "out";
+    names->of[VENDOR_OUT].is_tensor = true;
+    for (int i = 0; i < 2; i++)
+        names->of[VENDOR_INTEGERS + i].name = values[i];
+}
+
+MUST_CHECK static enum healcl_status read_replacement(const struct reader *reader,
+                                                      const cJSON *object)
+{
+    const char *name;
+    size_t kind = 0;
+    struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
+    if (!made)
+        NO_MEMORY(reader->error);
+    TRY(check_members(reader, object, kernel_members));
+    TRY(read_word(reader, object, "step", true, &name));
+    while (kind < sizeof replaceable / sizeof *replaceable &&
+           strcmp(replaceable[kind].name, name) != 0)
+        kind++;
+    if (kind == sizeof replaceable / sizeof *replaceable)
+        REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
+    made->kind = replaceable[kind].kind;
+    name_step(kind, &made->names);
+    TRY(read_kernel(reader, object, &made->names, &made->kernel));
+    const struct vendor_replacement **last = &reader->operations->replacements[made->kind];
+    while (*last) /* the first one that can run a step does */
+        last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;
+    *last = made;
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- manifests */
 
 MUST_CHECK static enum healcl_status read_manifest(const struct reader *reader)
 {
-    static const char *const members[] = {"healcl", "operations", NULL};
+    static const char *const members[] = {"healcl", "operations", "replacements", NULL};
     const cJSON *list, *version = member_of(reader->root, "healcl");
     TRY(check_members(reader, reader->root, members));
     if (!cJSON_IsNumber(version) || version->valuedouble != 1)
         REFUSE_AT(reader, reader->root, "healcl", "must be 1, the version of the format");
-    TRY(read_list(reader, reader->root, "operations", true, LIST_MAX, &list));
-    for (const cJSON *item = list->child; item; item = item->next)
+    TRY(read_list(reader, reader->root, "operations", false, LIST_MAX, &list));
+    for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
         TRY(read_operation(reader, item));
+    TRY(read_list(reader, reader->root, "replacements", false, LIST_MAX, &list));
+    for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
+        TRY(read_replacement(reader, item));
     return HEALCL_OK;
 }
 

@@ -110,7 +110,7 @@ struct vendor_replacement {
     enum step_kind kind;
     struct expression_names names;
     struct vendor_kernel *kernel;
-    const struct vendor_replacement *next;
+    const struct vendor_replacement *next; /* of the same kind */
 };
 
 /* All manifests that were read. */

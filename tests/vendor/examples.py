@@ -67,12 +67,37 @@ def key_switch(healcl, folder):
     assert "(key_switch): rule 'base_bits >= 16 && base_bits <= 62' does not hold" in told, told
 
 
+def device_name(healcl):
+    """Of the device that runs choose."""
+    made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
+                                                            "nothing.json"))
+    return made.split("device ", 1)[1].strip().split("(", 1)[0].strip()
+
+
+def ntt(healcl, folder):
+    transcripts = os.path.join(EXAMPLES, "..", "..", "transcripts")
+    ops = ("--ops", folder)
+    for name in "ntt.json", "random_1.json", "encrypted_digits_toy.json.gz":
+        path = os.path.join(transcripts, name)
+        assert "vendor_ntt" in run(healcl, "inspect", *ops, "--kernels", "--json", "-", path)
+        run(healcl, "run", *ops, path)
+    path = os.path.join(transcripts, "ntt.json")
+    change(os.path.join(folder, "ntt.cl"), "(TYPE_out)x[u]", "0")
+    run(healcl, "run", *ops, path, code=1)
+    run(healcl, "run", *ops, "--reference", path)
+    change(os.path.join(folder, "ntt.json"), '"device": "', '"device": "no such ')
+    assert "vendor_ntt" not in run(healcl, "inspect", *ops, "--kernels", path)
+    run(healcl, "run", *ops, path)
+
+
 def main():
     healcl = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as parent:
         folder = os.path.join(parent, "vendor")
         shutil.copytree(EXAMPLES, folder)
+        change(os.path.join(folder, "ntt.json"), '"pthread"', f'"{device_name(healcl)[:20]}"')
         key_switch(healcl, folder)
+        ntt(healcl, folder)
 
 
 main()

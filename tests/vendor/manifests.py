@@ -135,6 +135,12 @@ CASES = [
     ("too long", '"f >= 1"', '"f' + " + 1" * 200 + '"'),
     ("strides in a rule", '"f >= 1"', '"stride(a, 0) == 1"'),
     ("a fraction", '"local": 1', '"local": 1.5'),
+    # replacements
+    ("a step that is none", '"operations": [\n', '"replacements": [{"step": "upload"}],\n"operations": [\n'),
+    ("a name that the step lacks", '"operations": [\n',
+     '"replacements": [{"step": "ntt", "kernel": "k", "source": "scale.cl", "global": "size(b)",'
+     ' "local": 1, "arguments": []}],\n"operations": [\n'),
+    ("a replacement without a step", '"operations": [\n', '"replacements": [{}],\n"operations": [\n'),
     # kernels
     ("neither a kernel nor a body", '      "body": [{"name": "mod", "args": ["a", 7, "out"]}]',
      '      "meaning": "x"'),
