@@ -163,4 +163,5 @@ def main():
     print("[\n" + ",\n".join(entries) + "\n]")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -367,6 +367,14 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
                                             const struct launch *launch,
                                             struct healcl_error *error);
 
+/* Has others enqueue commands on the compute queue by a function, which is not in the library's
+ * hands: it is kept apart from launches that may overlap. Its time is not taken. Errors: the
+ * function's, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_call(
+    struct healcl_device *device,
+    enum healcl_status (*function)(void *context, struct healcl_error *error), void *context,
+    struct healcl_error *error);
+
 /* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
  * the command before it and its start: it had no command yet, or had not begun with the one it had.
  * Both are 0 for the first one, and where the host's clock counts. */

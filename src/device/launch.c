@@ -164,3 +164,17 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
         error_prefix(error, "kernel '%s': ", launch->kernel);
     return status;
 }
+
+enum healcl_status device_call(struct healcl_device *device,
+                               enum healcl_status (*function)(void *context,
+                                                              struct healcl_error *error),
+                               void *context, struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    TRY(function(context, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    return HEALCL_OK;
+}

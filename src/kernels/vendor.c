@@ -56,11 +56,69 @@ static const struct tensor *tensor_at(const struct step *step, int number)
     return number == VENDOR_OUT ? step->out : step->in[number];
 }
 
+/* ---------------------------------------------------------------- native code */
+
+struct native_call {
+    const struct vendor_kernel *kernel;
+    struct healcl_vendor_call call;
+    struct healcl_vendor_argument arguments[VENDOR_ARGUMENTS_MAX];
+    struct healcl_vendor_tensor tensors[VENDOR_ARGUMENTS_MAX];
+};
+
+static enum healcl_status call_native(void *context, struct healcl_error *error)
+{
+    const struct native_call *native = context;
+    char message[HEALCL_VENDOR_MESSAGE_SIZE] = "";
+    int code = native->kernel->native(&native->call, message);
+    message[sizeof message - 1] = 0;
+    if (code != 0)
+        FAIL(error, HEALCL_DEVICE, "native code '%s' failed with %d%s%s", native->kernel->kernel,
+             code, *message ? ": " : "", message);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const struct step *step,
+                                                   const struct vendor_kernel *kernel,
+                                                   const struct vendor_launch *launch,
+                                                   struct healcl_error *error)
+{
+    struct healcl_device *device = self->device;
+    struct native_call native = {.kernel = kernel,
+                                 .call = {.version = HEALCL_VENDOR_VERSION,
+                                          .context = device->context,
+                                          .device = device->info.device_id,
+                                          .queue = device->compute,
+                                          .argument_count = launch->argument_count}};
+    native.call.arguments = native.arguments;
+    for (uint32_t i = 0; i < launch->argument_count; i++) {
+        const int number = launch->arguments[i].tensor;
+        const struct buffer *buffer;
+        native.arguments[i].integer = launch->arguments[i].value;
+        if (number == NO_INPUT)
+            continue;
+        const struct tensor *tensor = tensor_at(step, number);
+        TRY(launcher_buffer(self, tensor->storage, &buffer, error));
+        native.tensors[i] = (struct healcl_vendor_tensor){
+            .memory = buffer->chunks[0],
+            .element_bytes = (uint32_t)dtype_size(tensor->storage->dtype),
+            .rank = tensor->layout.rank,
+            .offset = tensor->layout.offset,
+            .shape = tensor->layout.shape,
+            .stride = tensor->layout.stride};
+        native.arguments[i].tensor = &native.tensors[i];
+    }
+    return device_call(device, call_native, &native, error);
+}
+
+/* ---------------------------------------------------------------- launches */
+
 MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct step *step,
                                             const struct vendor_kernel *kernel,
                                             const struct vendor_launch *launch,
                                             struct healcl_error *error)
 {
+    if (kernel->native)
+        return launch_native(self, step, kernel, launch, error);
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;

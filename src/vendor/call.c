@@ -79,8 +79,11 @@ MUST_CHECK static enum healcl_status make_arguments(const struct vendor_kernel *
         if (tensor != NO_INPUT) {
             if (!values->layouts[tensor])
                 REFUSE(error, "its kernel wants a tensor that is not there");
-            TRY(add_tensor(launch, tensor, values->layouts[tensor],
-                           !strides_of || strides_of[tensor], error));
+            if (kernel->source)
+                TRY(add_tensor(launch, tensor, values->layouts[tensor],
+                               !strides_of || strides_of[tensor], error));
+            else
+                TRY(add_argument(launch, tensor, 0, error));
             continue;
         }
         TRY_PREFIX(expression_value(kernel->arguments[i].value, values, &value, error),
@@ -122,9 +125,10 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
     launch->possible = when != 0;
     if (!launch->possible)
         return HEALCL_OK;
-    if (kernel->source)
+    if (kernel->source) {
         TRY(make_options(kernel, names, values, launch, error));
-    TRY(make_groups(kernel, values, launch, error));
+        TRY(make_groups(kernel, values, launch, error));
+    }
     return make_arguments(kernel, values, strides_of, launch, error);
 }
 

@@ -28,6 +28,15 @@ struct reader {
     const char *folder, *file, *text;
     const cJSON *root;
     struct healcl_error *error;
+    struct pending *pending;
+};
+
+/* Native code that a manifest names: it is loaded once all of that is right. */
+struct pending {
+    const cJSON *object;
+    struct vendor_kernel *kernel;
+    const char *path, *entry;
+    struct pending *next;
 };
 
 /* ---------------------------------------------------------------- where something stands */
@@ -417,7 +426,49 @@ static const char *const kernel_members[] = {"step",   "source",  "kernel",    "
                                              "device", "type",    "when",      "global",
                                              "local",  "defines", "arguments", NULL};
 
-MUST_CHECK static enum healcl_status read_kernel(const struct reader *reader, const cJSON *object,
+static const char *const native_members[] = {"step", "library", "entry",     "device",
+                                             "type", "when",    "arguments", NULL};
+
+MUST_CHECK static enum healcl_status read_library(struct reader *reader, const cJSON *object,
+                                                  struct vendor_kernel *kernel)
+{
+    char path[PATH_SIZE];
+    struct pending *pending = arena_alloc(reader->arena, sizeof *pending);
+    if (!pending)
+        NO_MEMORY(reader->error);
+    *pending = (struct pending){object, kernel, NULL, NULL, reader->pending};
+    TRY(path_of(reader, object, "library", path));
+    TRY(keep(reader, path, &pending->path));
+    TRY(read_word(reader, object, "entry", true, &pending->entry));
+    kernel->kernel = pending->entry;
+    reader->pending = pending;
+    return HEALCL_OK;
+}
+
+/* Runs what the library runs when it is loaded. */
+MUST_CHECK static enum healcl_status load_library(const struct reader *reader,
+                                                  const struct pending *pending)
+{
+    struct vendor_operations *all = reader->operations;
+    struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
+    char path[PATH_SIZE + 2];
+    if (!library)
+        NO_MEMORY(reader->error);
+    snprintf(path, sizeof path, "%s%s", strchr(pending->path, '/') ? "" : "./", pending->path);
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library->handle)
+        REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
+    library->next = all->libraries;
+    all->libraries = library;
+    void *entry = dlsym(library->handle, pending->entry);
+    if (!entry)
+        REFUSE_AT(reader, pending->object, "entry", "the library has no function '%s'",
+                  pending->entry);
+    memcpy(&pending->kernel->native, &entry, sizeof entry); /* as POSIX has it */
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJSON *object,
                                                  const struct expression_names *names,
                                                  struct vendor_kernel **made)
 {
@@ -430,7 +481,10 @@ MUST_CHECK static enum healcl_status read_kernel(const struct reader *reader, co
     with_strides.strides = true;
     for (uint32_t i = 0; i < names->count; i++)
         with_strides.of[i].is_known = true;
-    TRY(read_word(reader, object, "kernel", true, &kernel->kernel));
+    const bool is_native = member_of(object, "library") != NULL;
+    TRY(check_members(reader, object, is_native ? native_members : kernel_members));
+    if (!is_native)
+        TRY(read_word(reader, object, "kernel", true, &kernel->kernel));
     TRY(read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
     if (!kernel->options)
         kernel->options = "";
@@ -438,13 +492,14 @@ MUST_CHECK static enum healcl_status read_kernel(const struct reader *reader, co
     TRY(read_choice(reader, object, "type", types, "any", &type));
     kernel->type = type > 0 ? types[type] : NULL;
     TRY(read_expression_member(reader, object, "when", false, &with_strides, &kernel->when));
+    *made = kernel;
+    TRY(read_arguments(reader, object, &with_strides, kernel));
+    if (is_native)
+        return read_library(reader, object, kernel);
     TRY(read_expression_member(reader, object, "global", true, &with_strides, &kernel->global));
     TRY(read_expression_member(reader, object, "local", true, &with_strides, &kernel->local));
     TRY(read_defines(reader, object, &with_strides, kernel));
-    TRY(read_arguments(reader, object, &with_strides, kernel));
-    TRY(read_source(reader, object, kernel));
-    *made = kernel;
-    return HEALCL_OK;
+    return read_source(reader, object, kernel);
 }
 
 /* ---------------------------------------------------------------- parameters and results */
@@ -735,13 +790,14 @@ MUST_CHECK static enum healcl_status read_body(const struct reader *reader, cons
 
 /* ---------------------------------------------------------------- operations */
 
-MUST_CHECK static enum healcl_status read_kernels(const struct reader *reader, const cJSON *object,
+MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const cJSON *object,
                                                   struct vendor_operation *operation)
 {
     const cJSON *list;
     TRY(read_list(reader, object, "kernels", false, VENDOR_KERNELS_MAX, &list));
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
-        TRY(check_members(reader, item, kernel_members + 1));
+        if (member_of(item, "step"))
+            REFUSE_AT(reader, item, "step", "is for replacements");
         TRY(read_kernel(reader, item, &operation->names,
                         &operation->kernels[operation->kernel_count++]));
     }
@@ -771,8 +827,7 @@ MUST_CHECK static enum healcl_status register_operation(const struct reader *rea
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status read_operation(const struct reader *reader,
-                                                    const cJSON *object)
+MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
 {
     static const char *const members[] = {"name",  "meaning", "parameters", "result",
                                           "rules", "kernels", "body",       NULL};
@@ -827,15 +882,13 @@ static void name_step(size_t kind, struct expression_names *names)
         names->of[VENDOR_INTEGERS + i].name = values[i];
 }
 
-MUST_CHECK static enum healcl_status read_replacement(const struct reader *reader,
-                                                      const cJSON *object)
+MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
 {
     const char *name;
     size_t kind = 0;
     struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
     if (!made)
         NO_MEMORY(reader->error);
-    TRY(check_members(reader, object, kernel_members));
     TRY(read_word(reader, object, "step", true, &name));
     while (kind < sizeof replaceable / sizeof *replaceable &&
            strcmp(replaceable[kind].name, name) != 0)
@@ -854,7 +907,7 @@ MUST_CHECK static enum healcl_status read_replacement(const struct reader *reade
 
 /* ---------------------------------------------------------------- manifests */
 
-MUST_CHECK static enum healcl_status read_manifest(const struct reader *reader)
+MUST_CHECK static enum healcl_status read_manifest(struct reader *reader)
 {
     static const char *const members[] = {"healcl", "operations", "replacements", NULL};
     const cJSON *list, *version = member_of(reader->root, "healcl");
@@ -867,6 +920,8 @@ MUST_CHECK static enum healcl_status read_manifest(const struct reader *reader)
     TRY(read_list(reader, reader->root, "replacements", false, LIST_MAX, &list));
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
         TRY(read_replacement(reader, item));
+    for (const struct pending *pending = reader->pending; pending; pending = pending->next)
+        TRY(load_library(reader, pending));
     return HEALCL_OK;
 }
 

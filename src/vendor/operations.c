@@ -1,5 +1,6 @@
 /* Folders of manifests, and the handle that keeps what they say. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,8 @@ const struct vendor_operations *vendor_of_table(const struct operation_table *ta
 static void release(struct vendor_operations *handle)
 {
     operation_table_free(handle->base.table);
+    for (struct vendor_library *library = handle->libraries; library; library = library->next)
+        (void)dlclose(library->handle);
     arena_free(handle->arena);
     free(handle);
 }

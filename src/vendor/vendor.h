@@ -9,6 +9,7 @@
 #ifndef HEALCL_VENDOR_VENDOR_H
 #define HEALCL_VENDOR_VENDOR_H
 
+#include "healcl_vendor.h"
 #include "plan/infer.h"
 #include "vendor/expression.h"
 
@@ -25,12 +26,13 @@ enum {
 
 /* One way to run a call on a device. */
 struct vendor_kernel {
-    const char *program; /* its file's name and a hash of what it holds */
-    const char *source, *kernel, *options;
+    const char *program;                   /* its file's name and a hash of what it holds */
+    const char *source, *kernel, *options; /* source is NULL for native code */
+    healcl_vendor_function *native;        /* of a shared library, or NULL */
     const char *device;        /* part of a device's name, or of its platform's; NULL: any */
     const char *type;          /* as device_type_name has it; NULL: any */
     struct expression *when;   /* not 0: it can run a call; NULL: any */
-    struct expression *global; /* work-items, in work-groups of local */
+    struct expression *global; /* work-items, in work-groups of local; NULL for native code */
     struct expression *local;
     uint32_t argument_count;
     struct {
@@ -118,6 +120,10 @@ struct vendor_operations {
     struct healcl_operations base; /* first: the handle is cast back */
     struct arena *arena;
     const struct vendor_replacement *replacements[STEP_KINDS];
+    struct vendor_library {
+        void *handle;
+        struct vendor_library *next;
+    } * libraries;
 };
 
 /* The infer function of all operations of manifests; their context is a struct vendor_operation. */
