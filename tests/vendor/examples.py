@@ -53,7 +53,7 @@ def key_switch(healcl, folder):
         run(healcl, "run", *ops, transcript(folder, *shape))
     # The kernel is what runs on a device: a wrong one differs there, not on the reference.
     kernel = os.path.join(folder, "key_switch.cl")
-    change(kernel, "add_mod((ulong)out[u], product, m.value)", "product")
+    change(kernel, "(long)reduce_wide_below(upper[u], lower[u], m)", "(long)lower[u]")
     made = transcript(folder, "256", "3", "4")
     run(healcl, "run", *ops, made, code=1)
     run(healcl, "run", *ops, "--reference", made)
