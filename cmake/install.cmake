@@ -1,7 +1,7 @@
 # What is installed, and packages of it: `cpack -G DEB` in the build folder.
 include(CMakePackageConfigHelpers)
 
-install(FILES include/healcl.h TYPE INCLUDE)
+install(FILES include/healcl.h include/healcl_vendor.h TYPE INCLUDE)
 install(FILES README.md CHANGELOG.md LICENSE TYPE DOC)
 install(DIRECTORY docs TYPE DOC)
 if(HEALCL_PROGRAM)

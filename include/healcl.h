@@ -60,6 +60,25 @@ const char *healcl_status_name(enum healcl_status status);
 /* "0.1.0" */
 const char *healcl_version(void);
 
+/* ---------------------------------------------------------------- vendors' operations */
+
+/* Operations and kernels of vendors' manifests: docs/VENDORS.md. */
+struct healcl_operations;
+
+/*
+ * Reads all manifests, *.json, of a folder: *handle becomes a new handle, or where it is not NULL
+ * those are added to it. Shared libraries that they name are loaded: native code of whoever
+ * has written the folder. A handle to which nothing is added any more may be shared by threads; it
+ * lives longer than all transcripts and queues that were opened with it, and devices that ran them.
+ * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
+ * cannot be read; HEALCL_NO_MEMORY. A handle that was there is not to be used after an error, but
+ * freed.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
+                                                            struct healcl_operations **handle,
+                                                            struct healcl_error *error);
+void healcl_operations_free(struct healcl_operations *handle);
+
 /* ---------------------------------------------------------------- transcripts */
 
 struct healcl_transcript;
@@ -72,6 +91,8 @@ struct healcl_limits {
     /* Elements that no operation may visit more of: the terms of its sums, n (1 + log2 n) for a
      * transform of length n, what is copied or compared; however few of them are stored. 0: 2^42 */
     uint64_t work;
+    /* Not a limit: what may be named beside the built-in operations, or NULL. */
+    const struct healcl_operations *operations;
 };
 
 /*

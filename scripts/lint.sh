@@ -63,15 +63,16 @@ core core
 transcript core|transcript
 ops core|transcript|ops
 plan core|transcript|ops|plan
+vendor core|transcript|ops|plan|vendor
 reference core|transcript|ops|plan|reference
 package core|package
 device core|package|device|cl
-kernels core|transcript|ops|plan|device|kernels|cl
-run core|transcript|ops|plan|reference|device|kernels|run
-lab core|transcript|ops|plan|reference|package|device|kernels|run|lab
-report core|transcript|ops|plan|package|device|kernels|run|lab|report
+kernels core|transcript|ops|plan|vendor|device|kernels|cl
+run core|transcript|ops|plan|vendor|reference|device|kernels|run
+lab core|transcript|ops|plan|vendor|reference|package|device|kernels|run|lab
+report core|transcript|ops|plan|vendor|package|device|kernels|run|lab|report
 compare core|report|compare
-cli core|transcript|ops|plan|package|device|run|lab|report|compare|cli
+cli core|transcript|ops|plan|vendor|package|device|run|lab|report|compare|cli
 END
     return "$bad"
 }

@@ -176,6 +176,21 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
     return true;
 }
 
+int take_operations(const struct command *command, const struct command_option *option,
+                    void *session, const char *text)
+{
+    (void)command;
+    static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (healcl_operations_load(text, &loaded, &error) != HEALCL_OK) {
+        int code = print_error(NULL, &error, false);
+        healcl_error_clear(&error);
+        return code;
+    }
+    memcpy((char *)session + option->member, &loaded, sizeof loaded);
+    return EXIT_VERIFIED;
+}
+
 /* ---------------------------------------------------------------- limits */
 
 /* The limit of a control group, of version 2 or 1; UINT64_MAX where there is none. */

@@ -62,6 +62,7 @@ static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
 };
@@ -96,6 +97,8 @@ const struct command command_inspect = {
         "                           suffix K, M, G or T; no limit by default\n"
         "      --work-limit N       refuse an operation that visits more elements; with a suffix\n"
         "                           K, M, G or T; 4T, 2^42, by default\n"
+        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
+        "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"

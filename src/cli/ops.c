@@ -6,12 +6,14 @@
 struct session {
     struct report_file json;
     bool markdown, kernels;
+    const struct healcl_operations *operations; /* of vendors, or NULL */
 };
 
 static int list(struct session *session)
 {
     struct report_file *json = &session->json;
     struct style style = style_of(stdout);
+    const struct operation_table *table = session->operations ? session->operations->table : NULL;
     int code = report_file_begin(json);
     if (code != EXIT_VERIFIED)
         return code;
@@ -20,10 +22,10 @@ static int list(struct session *session)
     else if (session->kernels)
         report_kernels_markdown(stdout);
     else if (!json->on_stdout)
-        report_operations(&style);
+        report_operations(table, &style);
     FILE *stream = report_file_stream(json);
     if (stream)
-        code = report_file_end(json, report_operations_json(stream), false);
+        code = report_file_end(json, report_operations_json(table, stream), false);
     return finish_output(code);
 }
 
@@ -33,6 +35,7 @@ static const struct command_option options[] = {
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"markdown", 0, OPTION_FLAG, KEPT_IN(markdown)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     END_OF_OPTIONS,
 };
 
@@ -59,6 +62,8 @@ const struct command command_ops = {
         "                     (docs/JSON.md)\n"
         "      --markdown     print docs/OPS.md, which tells more\n"
         "      --kernels      print docs/KERNELS.md: which kernels there are, and when they run\n"
+        "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
+        "repeatable\n"
         "  -h, --help         this text\n",
     .options = options,
     .run = run,

@@ -449,6 +449,7 @@ static const struct command_option options[] = {
     {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
@@ -521,6 +522,8 @@ const struct command command_run = {
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
+        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
+        "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"

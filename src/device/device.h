@@ -348,7 +348,7 @@ MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const st
 
 /* ---------------------------------------------------------------- kernels */
 
-enum { LAUNCH_ARGUMENTS_MAX = 20, LAUNCH_OPTIONS_SIZE = 512 };
+enum { LAUNCH_ARGUMENTS_MAX = 32, LAUNCH_OPTIONS_SIZE = 512 };
 
 struct launch_argument {
     const struct buffer *buffer; /* chunked: becomes CHUNKS kernel arguments; or NULL */
@@ -372,6 +372,7 @@ MUST_CHECK enum healcl_status device_add_program(struct healcl_device *device, c
  */
 struct launch {
     const char *program, *kernel;
+    const char *source; /* the program's, which its name tells apart; NULL: it is known by name */
     char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
@@ -416,6 +417,14 @@ MUST_CHECK enum healcl_status device_launch(struct healcl_device *device,
 MUST_CHECK enum healcl_status device_copy(struct healcl_device *device, const struct buffer *from,
                                           uint64_t offset, const struct buffer *to, const void *tag,
                                           struct healcl_error *error);
+
+/* Has others enqueue commands on the compute queue by a function, which is not in the library's
+ * hands: it is kept apart from launches that may overlap. Its time is not taken. Errors: the
+ * function's, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_call(
+    struct healcl_device *device,
+    enum healcl_status (*function)(void *context, struct healcl_error *error), void *context,
+    struct healcl_error *error);
 
 /* The time of a launch, in nanoseconds, and for how long the device did nothing between the end of
  * the command before it and its start: it had no command yet, or had not begun with the one it had.

@@ -205,3 +205,19 @@ enum healcl_status device_copy(struct healcl_device *device, const struct buffer
     TRY_CL(error, "clEnqueueCopyBuffer", code);
     return note_enqueued(device, &command, error);
 }
+
+/* ---------------------------------------------------------------- others' commands */
+
+enum healcl_status device_call(struct healcl_device *device,
+                               enum healcl_status (*function)(void *context,
+                                                              struct healcl_error *error),
+                               void *context, struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    TRY(function(context, error));
+    if (device->overlaps)
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+    return HEALCL_OK;
+}

@@ -99,14 +99,15 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     return HEALCL_OK;
 }
 
-enum { LINE_SIZE = 128 };
+enum { LINE_SIZE = 384 };
 
-/* line: so that the compiler's messages name our files. */
+/* source: NULL for one of the device's. line: so that the compiler's messages name our files. */
 static enum healcl_status find_texts(const struct healcl_device *device, const char *name,
-                                     char line[LINE_SIZE], const char *texts[TEXT_COUNT],
-                                     struct healcl_error *error)
+                                     const char *source, char line[LINE_SIZE],
+                                     const char *texts[TEXT_COUNT], struct healcl_error *error)
 {
-    const char *source = find_source(device, name);
+    if (!source)
+        source = find_source(device, name);
     if (!source)
         FAIL(error, HEALCL_DEVICE, "there is no program '%s'", name);
     snprintf(line, LINE_SIZE, "\n#line 1 \"cl/%s.cl\"\n", name);
@@ -125,7 +126,7 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
 {
     char line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, name, line, texts, error));
+    TRY(find_texts(device, name, NULL, line, texts, error));
     for (size_t i = 0; i < TEXT_COUNT; i++)
         if (fputs(texts[i], stream) < 0)
             FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
@@ -133,11 +134,11 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
 }
 
 static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+                                const char *source, struct healcl_error *error)
 {
     char line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, line, texts, error));
+    TRY(find_texts(device, program->name, source, line, texts, error));
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
      * a program that needs it is built anew then. */
@@ -313,7 +314,7 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->local_size = launch->local_size;
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = program->name && program->options
-                                    ? build(device, program, error)
+                                    ? build(device, program, launch->source, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK) {
         program_free(device, program);

@@ -24,7 +24,7 @@ const struct family *family_at(size_t place)
     const struct family *last = NULL;
     for (int kind = 0; kind < STEP_KINDS; kind++) {
         const struct family *family = family_of((enum step_kind)kind);
-        if (!family || family == last) /* kinds of one family stand together */
+        if (!family || family == last || kind == STEP_VENDOR) /* kinds of one stand together */
             continue;
         last = family;
         if (place-- == 0)
@@ -77,6 +77,13 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
     derived_limit(self);
+    bool launched = false;
+    if (self->plan->table)
+        TRY(launch_replacement(self, step, &launched, error));
+    if (launched) {
+        launcher_storage_written(self, step->out->storage);
+        return HEALCL_OK;
+    }
     const struct variant *variant = variant_for(step, self->device);
     TRY(variant->launch(self, step, variant, error));
     launcher_storage_written(self, step->out->storage);

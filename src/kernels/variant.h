@@ -37,7 +37,8 @@ struct family {
 /* The family of a kind of step; NULL for one that takes no kernel. */
 const struct family *family_of(enum step_kind kind);
 
-/* The family with that place among all, each once, from 0; NULL behind the last one. */
+/* The family with that place among all, each once, from 0, but for vendors'; NULL behind the last
+ * one. */
 const struct family *family_at(size_t place);
 
 /* Tunables of the variants that a shape stands for, in the families that a preference is for: bit t
@@ -51,6 +52,18 @@ const char *variant_obstacle(const struct family *family, const struct variant *
 
 /* The first variant without an obstacle; the step takes a kernel. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
+
+/* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the
+ * host reference. */
+bool step_is_left_out(const struct step *step, const struct healcl_device *device);
+
+/* The kernel of a manifest that runs a step; NULL where a variant does. */
+const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
+                               const struct healcl_device *device);
+
+/* Enqueues such a kernel, if there is one, of a built-in kind of step. */
+MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
+                                                 bool *launched, struct healcl_error *error);
 
 /* Enqueues the kernels of a step that takes some; waits for nothing. */
 MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,

@@ -67,19 +67,19 @@ static void set_axes(struct candidate *candidate, const char *const axes[OPERAND
 
 static void axes_transform(struct candidate *candidate)
 {
-    set_axes(candidate, (const char *const[OPERANDS]){"lrk*", "k", "k*", "*", "k", "lrk*"});
+    set_axes(candidate, (const char *const[OPERANDS]){"lrk*", "k", "k*", "*", "k", [OUT] = "lrk*"});
 }
 
 static void axes_modmul_axis_sum(struct candidate *candidate)
 {
-    static const char *const plain[OPERANDS] = {"rskn", "skn", "k", NULL, NULL, "rkn"};
-    static const char *const permuted[OPERANDS] = {"rsk*", "sk*", "k", "*", NULL, "rk*"};
+    static const char *const plain[OPERANDS] = {"rskn", "skn", "k", [OUT] = "rkn"};
+    static const char *const permuted[OPERANDS] = {"rsk*", "sk*", "k", "*", [OUT] = "rk*"};
     set_axes(candidate, candidate->operands[3].present ? permuted : plain);
 }
 
 static void axes_digits_full_q(struct candidate *candidate)
 {
-    set_axes(candidate, (const char *const[OPERANDS]){"lkr", "k", NULL, NULL, NULL, "l*r"});
+    set_axes(candidate, (const char *const[OPERANDS]){"lkr", "k", [OUT] = "l*r"});
 }
 
 static void axes_digits(struct candidate *candidate)

@@ -10,21 +10,21 @@
 #define INT8 (1u << DTYPE_INT8)
 #define INT32 (1u << DTYPE_INT32)
 #define INT64 (1u << DTYPE_INT64)
-#define ANY_DTYPE                     \
+#define ANY_DTYPE                            \
+    {                                        \
+        INT8 | INT32 | INT64, NULL, 0, false \
+    }
+#define ARITHMETIC                    \
     {                                 \
-        INT8 | INT32 | INT64, NULL, 0 \
+        INT32 | INT64, NULL, 0, false \
     }
-#define ARITHMETIC             \
-    {                          \
-        INT32 | INT64, NULL, 0 \
-    }
-#define ARITHMETIC_BUT(also, dtypes) \
-    {                                \
-        INT32 | INT64, #also, dtypes \
+#define ARITHMETIC_BUT(also, dtypes)        \
+    {                                       \
+        INT32 | INT64, #also, dtypes, false \
     }
 #define FORM(...)
 #define OPERATION(id, name, family, infer, dtypes, result, meaning) \
-    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL},
+    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL, NULL},
 const struct operation operations[OPERATION_COUNT] = {
 #include "ops/ops.def"
 };
@@ -77,7 +77,13 @@ struct operation_table {
     size_t operation_count, operation_capacity;
     struct form **forms;
     size_t form_count, form_capacity;
+    const void *owner;
 };
+
+const struct operation_table *operations_of_limits(const struct healcl_limits *limits)
+{
+    return limits && limits->operations ? limits->operations->table : NULL;
+}
 
 enum healcl_status operation_table_create(struct operation_table **table,
                                           struct healcl_error *error)
@@ -102,6 +108,16 @@ void operation_table_free(struct operation_table *table)
     free(table);
 }
 
+void operation_table_set_owner(struct operation_table *table, const void *owner)
+{
+    table->owner = owner;
+}
+
+const void *operation_table_owner(const struct operation_table *table)
+{
+    return table ? table->owner : NULL;
+}
+
 size_t operation_count(const struct operation_table *table)
 {
     return OPERATION_COUNT + (table ? table->operation_count : 0);
@@ -113,8 +129,7 @@ const struct operation *operation_at(const struct operation_table *table, size_t
                                     : table->operations[number - OPERATION_COUNT];
 }
 
-/* Form i of a table; NULL behind the last one. */
-static const struct form *form_at(const struct operation_table *table, size_t i)
+const struct form *form_at(const struct operation_table *table, size_t i)
 {
     if (i < form_count)
         return &forms[i];

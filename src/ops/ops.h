@@ -50,6 +50,8 @@ struct dtype_rule {
     uint32_t values;
     const char *also; /* NULL: none */
     uint32_t also_dtypes;
+    bool
+        by_parameter; /* there is a rule for each instead, which infer knows; values has them all */
 };
 
 struct call;
@@ -65,6 +67,7 @@ struct operation {
     enum operation_result result;
     const char *meaning;
     infer_function *infer; /* NULL for a built-in one: the planner has its own */
+    const void *context;   /* for infer */
 };
 
 struct form {
@@ -92,6 +95,14 @@ enum operation_id form_id(const struct form *form);
  */
 struct operation_table;
 
+/* The library's handle of a table begins with this; see vendor/vendor.h. */
+struct healcl_operations {
+    struct operation_table *table;
+};
+
+/* The table of limits, which may be NULL, or lack one. */
+const struct operation_table *operations_of_limits(const struct healcl_limits *limits);
+
 /* Errors: HEALCL_NO_MEMORY. */
 MUST_CHECK enum healcl_status operation_table_create(struct operation_table **table,
                                                      struct healcl_error *error);
@@ -109,6 +120,13 @@ MUST_CHECK enum healcl_status operation_table_add(struct operation_table *table,
                                                   struct healcl_error *error);
 
 size_t operation_count(const struct operation_table *table);
+
+/* Form i of a table, those of built-in operations first; NULL behind the last one. */
+const struct form *form_at(const struct operation_table *table, size_t i);
+
+/* What a table is a part of; NULL where nobody has said. */
+void operation_table_set_owner(struct operation_table *table, const void *owner);
+const void *operation_table_owner(const struct operation_table *table);
 
 /* number: below operation_count. */
 const struct operation *operation_at(const struct operation_table *table, size_t number);

@@ -70,6 +70,15 @@ static uint64_t visits_both(const struct step *step)
     return plus(elements(step->out), elements(step->in[0]));
 }
 
+static uint64_t visits_all(const struct step *step)
+{
+    uint64_t visits = elements(step->out);
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            visits = plus(visits, elements(step->in[i]));
+    return visits;
+}
+
 static uint64_t visits_stages(const struct step *step)
 {
     return times(elements(step->out), log2_of((uint64_t)step->out->layout.shape[3]) + 1);

@@ -219,7 +219,8 @@ enum healcl_status infer(struct call *call, struct healcl_error *error)
 #undef OPERATION
 #undef FORM
     };
-    TRY(check_dtypes(call, error));
+    if (!call->form->operation->dtypes.by_parameter)
+        TRY(check_dtypes(call, error));
     enum operation_id id = form_id(call->form);
     return (id < OPERATION_COUNT ? functions[id] : call->form->operation->infer)(call, error);
 }

@@ -34,7 +34,7 @@ MUST_CHECK static enum healcl_status init(struct live_plan *live, struct healcl_
     live->planner.values = (struct values){.plan = plan, .arena = arena_create()};
     plan->steps = calloc(LIVE_STEPS_MAX, sizeof *plan->steps);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
-    live->segment.counts = calloc(operation_count(NULL), sizeof *live->segment.counts);
+    live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
     if (!plan->arena || !plan->constants.arena || !live->planner.values.arena || !plan->steps ||
         !plan->constants.values || !live->segment.counts)
         NO_MEMORY(error);
@@ -63,6 +63,7 @@ enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_li
     live->planner.plan = &live->plan;
     live->planner.live = &live->storages;
     live->planner.segment = &live->segment;
+    live->plan.table = operations_of_limits(limits);
     live->plan.memory_limit = live->planner.memory_limit;
     enum healcl_status status = init(live, error);
     if (status != HEALCL_OK)
@@ -88,7 +89,7 @@ bool live_plan_is_full(const struct live_plan *live)
 {
     return live->plan.step_count + CALL_STEPS_MAX > LIVE_STEPS_MAX ||
            live->kept_calls >= LIVE_STEPS_MAX || /* views are no steps, but take memory */
-           live->plan.constants.count + ENTRY_ARGUMENTS_MAX > LIVE_CONSTANTS_MAX;
+           live->plan.constants.count + CALL_CONSTANTS_MAX > LIVE_CONSTANTS_MAX;
 }
 
 enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,

@@ -12,7 +12,8 @@ enum {
     LIVE_STORAGES_MAX = 1 << 16, /* at one time */
     LIVE_STEPS_MAX = 4096,       /* between two waits, and calls */
     LIVE_CONSTANTS_MAX = 4096,   /* different integers between two resets of them */
-    CALL_STEPS_MAX = 64          /* of one call */
+    CALL_STEPS_MAX = 256,        /* of one call */
+    CALL_CONSTANTS_MAX = 256
 };
 
 /* What a live plan has storages from: their addresses stay, their ids are used again. */

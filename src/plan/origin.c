@@ -15,6 +15,11 @@ const char *step_input_name(const struct step *step, int i)
     return step_origin(step, i)->form->parameters[step->arguments[i].parameter].name;
 }
 
+const struct operation *origin_operation(const struct origin *origin)
+{
+    return origin->outer ? origin->outer : origin->form->operation;
+}
+
 void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amounts)
 {
     const size_t last = origins->count - 1;
@@ -27,10 +32,10 @@ void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amo
             visits > 0 ? (double)origins->of[i].visits / visits : 1.0 / (double)(last + 1);
         uint64_t share = (uint64_t)((double)amount * part);
         share = share < left ? share : left;
-        amounts[origins->of[i].form->operation->number] += share;
+        amounts[origin_operation(&origins->of[i])->number] += share;
         left -= share;
     }
-    amounts[origins->of[last].form->operation->number] += left;
+    amounts[origin_operation(&origins->of[last])->number] += left;
 }
 
 /* Copies the origins of a step. A single one has not been charged with what the step visits. */

@@ -58,7 +58,11 @@ MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, cons
 struct step planner_step(const struct planner *planner, enum step_kind kind,
                          const struct tensor *out)
 {
-    return (struct step){.kind = kind, .origins = planner->origins, .out = out};
+    return (struct step){.kind = kind,
+                         .side = planner->side,
+                         .vendor = planner->vendor,
+                         .origins = planner->origins,
+                         .out = out};
 }
 
 enum healcl_status planner_add_step(struct planner *planner, const struct step *step,
@@ -324,28 +328,54 @@ MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const 
     } *one = arena_alloc(planner->plan->arena, sizeof *one);
     if (!one)
         NO_MEMORY(error);
-    one->origin = (struct origin){
-        .entry = entry->index, .is_call = planner->live, .name = name, .form = form};
+    one->origin = (struct origin){.entry = entry->index,
+                                  .is_call = planner->live,
+                                  .name = name,
+                                  .form = form,
+                                  .outer = planner->outer};
     one->origins = (struct origins){1, &one->origin};
     planner->origins = &one->origins;
     return HEALCL_OK;
 }
 
-enum healcl_status planner_operation(struct call *call, struct healcl_error *error)
+/* As the transcript's entry has it; of a body's entry with the operation in front. */
+MUST_CHECK static enum healcl_status origin_name(const struct planner *planner,
+                                                 const struct call *call, const char **name,
+                                                 struct healcl_error *error)
+{
+    *name = call->entry->name[0] == '_' ? call->form->underscore_name : call->form->name;
+    if (!planner->outer)
+        return HEALCL_OK;
+    size_t size = strlen(planner->outer->name) + strlen(*name) + sizeof ": ";
+    char *both = arena_alloc(planner->plan->arena, size);
+    if (!both)
+        NO_MEMORY(error);
+    snprintf(both, size, "%s: %s", planner->outer->name, *name);
+    *name = both;
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error)
 {
     struct planner *planner = call->planner;
-    const struct entry *entry = call->entry;
-    planner->visits = 0;
-    TRY(form_of_entry(planner->plan->table, entry, &call->form, error));
-    TRY(set_origins(planner, entry,
-                    entry->name[0] == '_' ? call->form->underscore_name : call->form->name,
-                    call->form, error));
+    const char *name;
+    TRY(form_of_entry(planner->plan->table, call->entry, &call->form, error));
+    TRY(origin_name(planner, call, &name, error));
+    TRY(set_origins(planner, call->entry, name, call->form, error));
     for (uint32_t i = 0; i < call->form->parameter_count; i++)
         TRY_PREFIX(resolve_argument(call, i, error),
                    "argument '%s': ", call->form->parameters[i].name);
-    planner->segment->counts[call->form->operation->number]++;
-    planner->segment->operations++;
+    if (!planner->outer) {
+        planner->segment->counts[call->form->operation->number]++;
+        planner->segment->operations++;
+    }
     return infer(call, error);
+}
+
+enum healcl_status planner_operation(struct call *call, struct healcl_error *error)
+{
+    call->planner->visits = 0;
+    return planner_inner_operation(call, error);
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,

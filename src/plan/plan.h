@@ -26,10 +26,14 @@
 struct origin {
     size_t entry; /* in the transcript; of a call its number */
     bool is_call;
-    const char *name;        /* of the operation as written there */
-    const struct form *form; /* NULL for a FREE_DEVICE_TENSOR entry */
-    uint64_t visits;         /* elements that a step of several origins visits for this one */
+    const char *name;              /* of the operation as written there */
+    const struct form *form;       /* NULL for a FREE_DEVICE_TENSOR entry */
+    uint64_t visits;               /* elements that a step of several origins visits for this one */
+    const struct operation *outer; /* the one whose body the entry is; NULL: it is a transcript's */
 };
+
+/* The operation that what is done for an origin counts for; its form is not NULL. */
+const struct operation *origin_operation(const struct origin *origin);
 
 /* Where steps come from, in the order of the transcript; those of one entry share them. */
 struct origins {
@@ -67,7 +71,7 @@ enum {
 #include "plan/steps.def"
 #undef STEP
     ,
-    STEP_INPUTS = 5,
+    STEP_INPUTS = 8,
     NO_INPUT = -1 /* of a step, where one could be */
 };
 
@@ -81,9 +85,21 @@ struct step_traits {
 
 extern const struct step_traits step_traits[STEP_KINDS];
 
+/* Steps of a vendor's operation that has a kernel and a body come twice: executors run the ones or
+ * the others. */
+enum step_side {
+    STEP_ALWAYS,
+    STEP_OF_KERNEL, /* where the device has a kernel of vendor */
+    STEP_OF_BODY    /* where it has none, and on the reference */
+};
+
+struct vendor_call;
+
 struct step {
     enum step_kind kind;
-    const struct origins *origins; /* out is the last one's */
+    enum step_side side;
+    const struct vendor_call *vendor; /* of these sides, and of STEP_VENDOR; else NULL */
+    const struct origins *origins;    /* out is the last one's */
     const struct tensor *out;
     const struct tensor *in[STEP_INPUTS];
     /* For messages: which parameter of the form of which origin an input is. */

@@ -22,6 +22,9 @@ struct planner {
     struct segment *segment;       /* the open one, or NULL */
     const struct origins *origins; /* the entry in hand, if it is an operation or a free */
     bool segment_is_named;
+    enum step_side side; /* of the steps that are added, and whose they are */
+    const struct vendor_call *vendor;
+    const struct operation *outer; /* whose body is planned, or NULL */
     struct live_storages
         *live; /* of operations by call (live.c); NULL: the plan is a transcript's */
 };
@@ -64,6 +67,11 @@ MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const st
 /* Plans an operation up to its result, which is not bound to a name: sets call->form and the
  * members behind it. call->planner and call->entry are given. */
 MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
+
+/* What planner_operation does of an operation that is an entry of another one's body: that one has
+ * been counted. */
+MUST_CHECK enum healcl_status planner_inner_operation(struct call *call,
+                                                      struct healcl_error *error);
 
 /* A storage for an operation by call; NULL where there are too many. */
 struct storage *live_storage(struct live_storages *live);

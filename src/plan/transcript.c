@@ -61,7 +61,8 @@ MUST_CHECK static enum healcl_status open_source(struct healcl_transcript *trans
                                                  struct healcl_error *error)
 {
     if (status == HEALCL_OK)
-        status = plan_create(&transcript->source, NULL, limits, &transcript->plan, error);
+        status = plan_create(&transcript->source, operations_of_limits(limits), limits,
+                             &transcript->plan, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
     if (status != HEALCL_OK) {

@@ -148,7 +148,8 @@ static struct range result_of(const struct values *values, const struct step *st
     switch (step->kind) {
     case STEP_UPLOAD:
     case STEP_DOWNLOAD:
-    case STEP_RELEASE: break;
+    case STEP_RELEASE:
+    case STEP_VENDOR: break;
     case STEP_FILL: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
     case STEP_ABS:
     case STEP_COPY: range = inputs[0]; break;

@@ -146,3 +146,12 @@ enum healcl_status reference_download(struct reference *reference, const struct 
     (void)reference, (void)step, (void)error;
     return HEALCL_OK;
 }
+
+/* Its body would be steps that exist. */
+enum healcl_status reference_vendor(struct reference *reference, const struct step *step,
+                                    struct healcl_error *error)
+{
+    (void)reference;
+    (void)step;
+    REFUSE(error, "a vendor's operation without a body cannot run on the host reference");
+}

@@ -47,7 +47,9 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
             continue;
         const char *reason = variant_obstacle(family, variant, step, device);
         steps++;
-        if (variant == variant_for(step, device))
+        if (vendor_kernel_name(plan, step, device))
+            add_obstacle(service, "a manifest's kernel does");
+        else if (variant == variant_for(step, device))
             service->steps++;
         else
             add_obstacle(service, reason ? reason : "one before it can");
@@ -63,6 +65,47 @@ static void reasons_text(const struct service *service, char text[REASON_TEXT_SI
         used += (size_t)snprintf(text + used, REASON_TEXT_SIZE - used, "%s%s (%" PRIu64 ")",
                                  i > 0 ? ", " : "", service->obstacles[i].reason,
                                  service->obstacles[i].steps);
+}
+
+/* Kernels of manifests that run steps of a kind, and how many each. */
+struct vendors {
+    struct {
+        const char *kernel;
+        uint64_t steps;
+    } of[16];
+    size_t count;
+};
+
+static struct vendors find_vendors(const struct plan *plan, const struct healcl_device *device,
+                                   enum step_kind kind)
+{
+    struct vendors vendors = {.count = 0};
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        const char *name = step->kind == kind ? vendor_kernel_name(plan, step, device) : NULL;
+        size_t place = 0;
+        while (name && place < vendors.count && strcmp(vendors.of[place].kernel, name) != 0)
+            place++;
+        if (!name || place == sizeof vendors.of / sizeof *vendors.of)
+            continue;
+        vendors.count += place == vendors.count;
+        vendors.of[place].kernel = name;
+        vendors.of[place].steps++;
+    }
+    return vendors;
+}
+
+static void add_vendor_rows(struct table *table, const struct plan *plan,
+                            const struct healcl_device *device, enum step_kind kind)
+{
+    const struct vendors vendors = find_vendors(plan, device, kind);
+    for (size_t i = 0; i < vendors.count; i++) {
+        table_cell(table, "%s", step_traits[kind].name);
+        table_cell(table, "%s", vendors.of[i].kernel);
+        table_cell(table, "vendor");
+        table_cell(table, "%" PRIu64, vendors.of[i].steps);
+        table_cell(table, "%s", "");
+    }
 }
 
 static void add_rows(struct table *table, const struct plan *plan,
@@ -96,8 +139,11 @@ enum healcl_status report_kernels(const struct plan *plan, const struct healcl_d
     fprintf(style->stream, "\n");
     report_label(style, "device", "%s (%s)", device->info.name, device->info.platform);
     fprintf(style->stream, "\n");
-    for (int kind = 0; kind < STEP_KINDS; kind++)
-        add_rows(table, plan, device, (enum step_kind)kind);
+    for (int kind = 0; kind < STEP_KINDS; kind++) {
+        add_vendor_rows(table, plan, device, (enum step_kind)kind);
+        if (kind != STEP_VENDOR)
+            add_rows(table, plan, device, (enum step_kind)kind);
+    }
     return table_print(table, style->stream, style->width);
 }
 
@@ -107,8 +153,18 @@ void report_kernels_members(struct json *json, cJSON *object, const struct plan 
     report_device_members(json, json_object(json, object, "device"), &device->info);
     cJSON *list = json_array(json, object, "kernels");
     for (int kind = 0; kind < STEP_KINDS; kind++) {
-        const struct family *family = family_of((enum step_kind)kind);
+        const struct vendors vendors = find_vendors(plan, device, (enum step_kind)kind);
+        const struct family *family = kind == STEP_VENDOR ? NULL : family_of((enum step_kind)kind);
         struct service service;
+        for (size_t i = 0; i < vendors.count; i++) {
+            cJSON *about = json_object(json, list, NULL);
+            json_string(json, about, "step", step_traits[kind].name);
+            json_string(json, about, "family", "vendor");
+            json_string(json, about, "kernel", vendors.of[i].kernel);
+            json_string(json, about, "shape", "vendor");
+            json_number(json, about, "steps", vendors.of[i].steps);
+            (void)json_array(json, about, "why_not");
+        }
         for (size_t i = 0; family && i < family->count; i++) {
             const struct variant *variant = &family->variants[i];
             if (serve(plan, device, family, (enum step_kind)kind, variant, &service) == 0)

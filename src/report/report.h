@@ -98,8 +98,9 @@ MUST_CHECK enum healcl_status report_devices_json(const struct devices_facts *fa
 
 /* ---- operations ---- */
 
-void report_operations(const struct style *style);
-MUST_CHECK enum healcl_status report_operations_json(FILE *stream);
+void report_operations(const struct operation_table *table, const struct style *style);
+MUST_CHECK enum healcl_status report_operations_json(const struct operation_table *table,
+                                                     FILE *stream);
 
 /* docs/OPS.md */
 void report_operations_markdown(FILE *stream);

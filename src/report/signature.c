@@ -17,6 +17,8 @@ const char *signature_text(const struct form *form, char text[SIGNATURE_SIZE])
 bool signature_repeats(const struct form *form)
 {
     char text[SIGNATURE_SIZE], other[SIGNATURE_SIZE];
+    if (form_id(form) == OPERATION_COUNT) /* names of what was added are their own */
+        return false;
     signature_text(form, text);
     for (const struct form *before = forms; before < form; before++)
         if (strcmp(signature_text(before, other), text) == 0)

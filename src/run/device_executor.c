@@ -624,6 +624,8 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
 {
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
+        if (step_is_left_out(step, self->launcher.device))
+            continue;
         TRY(executor_check_cancelled(&self->base, error));
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));

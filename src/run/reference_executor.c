@@ -69,6 +69,8 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t sink_time = 0, segment_start = monotonic_nanoseconds();
     for (size_t i = 0; i < segment->step_count; i++) {
         const struct step *step = &self->plan->steps[segment->first_step + i];
+        if (step->side == STEP_OF_KERNEL)
+            continue;
         TRY(executor_check_cancelled(&self->base, error));
         uint64_t start = monotonic_nanoseconds(), sink_before = sink_time;
         size_t span = trace_begin_step(self->base.trace, step);
@@ -102,6 +104,8 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
     uint64_t spent = 0;
     for (size_t i = first; i < first + count; i++) {
         const struct step *step = &self->plan->steps[i];
+        if (step->side == STEP_OF_KERNEL)
+            continue;
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &spent, error)
                                         : run_step(self, step, error);

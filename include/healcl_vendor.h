@@ -1,0 +1,52 @@
+/*
+ * What native code of a vendor's manifest is called with: docs/VENDORS.md. It needs nothing else of
+ * healcl, and is not linked with it.
+ */
+#ifndef HEALCL_VENDOR_H
+#define HEALCL_VENDOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { HEALCL_VENDOR_VERSION = 1, HEALCL_VENDOR_MESSAGE_SIZE = 256 };
+
+struct healcl_vendor_tensor {
+    struct _cl_mem *memory;
+    uint32_t element_bytes; /* 1, 4 or 8: signed integers in the host's byte order */
+    uint32_t rank;
+    int64_t offset; /* of the first element, counted in elements, as strides are */
+    const int64_t *shape, *stride;
+};
+
+struct healcl_vendor_argument {
+    const struct healcl_vendor_tensor *tensor; /* NULL: an integer */
+    int64_t integer;
+};
+
+struct healcl_vendor_call {
+    uint32_t version; /* HEALCL_VENDOR_VERSION */
+    struct _cl_context *context;
+    struct _cl_device_id *device;
+    struct _cl_command_queue *queue;
+    uint32_t argument_count;
+    const struct healcl_vendor_argument *arguments; /* as the manifest lists them */
+};
+
+/*
+ * Enqueues what a call does on its queue, all of it before it returns: what was enqueued before
+ * comes first, what is enqueued later sees the results. The queue may be out of order among the
+ * function's own commands. All that call points to lives until the function returns. Another value
+ * than 0 is an error, which message, a line, may tell of.
+ */
+typedef int healcl_vendor_function(const struct healcl_vendor_call *call,
+                                   char message[HEALCL_VENDOR_MESSAGE_SIZE]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

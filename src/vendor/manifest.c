@@ -1,0 +1,951 @@
+/* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
+#include <cjson/cJSON.h>
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "core/file.h"
+#include "vendor/vendor.h"
+
+enum {
+    WORD_MAX = 64,
+    TEXT_MAX = 256,
+    LIST_MAX = 64,
+    SOURCE_MAX = 4 << 20,
+    PATH_SIZE = 1024,
+    FIELD_SIZE = 256
+};
+
+struct reader {
+    struct vendor_operations *operations;
+    struct arena *arena;
+    const char *folder, *file, *text;
+    const cJSON *root;
+    struct healcl_error *error;
+    struct pending *pending;
+};
+
+/* Native code that a manifest names: it is loaded once all of that is right. */
+struct pending {
+    const cJSON *object;
+    struct vendor_kernel *kernel;
+    const char *path, *entry;
+    struct pending *next;
+};
+
+/* ---------------------------------------------------------------- where something stands */
+
+struct place {
+    const char *at;
+    unsigned line;
+    char field[FIELD_SIZE];
+};
+
+static void pass_spaces(struct place *place)
+{
+    for (; *place->at && (unsigned char)*place->at <= ' '; place->at++)
+        place->line += *place->at == '\n';
+}
+
+static void pass_string(struct place *place)
+{
+    for (place->at++; *place->at && *place->at != '"'; place->at++)
+        if (*place->at == '\\' && place->at[1])
+            place->at++;
+    place->at += *place->at == '"';
+}
+
+/* Looks for a node in the text of another one, which is valid, and whose parts cJSON has kept in
+ * their order. */
+static bool find_node(struct place *place, const cJSON *node, const cJSON *wanted)
+{
+    pass_spaces(place);
+    if (node == wanted)
+        return true;
+    const size_t used = strlen(place->field);
+    const bool is_object = cJSON_IsObject(node);
+    if (!is_object && !cJSON_IsArray(node)) {
+        if (*place->at == '"')
+            pass_string(place);
+        else
+            place->at += strcspn(place->at, ",]} \t\r\n");
+        return false;
+    }
+    size_t index = 0;
+    for (const cJSON *child = node->child; child; child = child->next, index++) {
+        place->at++; /* the bracket or the comma */
+        pass_spaces(place);
+        if (is_object) {
+            pass_string(place);
+            pass_spaces(place);
+            place->at++; /* the colon */
+            snprintf(place->field + used, FIELD_SIZE - used, "%s%.80s", used > 0 ? "." : "",
+                     child->string);
+        } else {
+            snprintf(place->field + used, FIELD_SIZE - used, "[%zu]", index);
+        }
+        if (find_node(place, child, wanted))
+            return true;
+        place->field[used] = 0;
+        pass_spaces(place);
+    }
+    if (!node->child) {
+        place->at++;
+        pass_spaces(place);
+    }
+    place->at += *place->at != 0; /* the closing bracket */
+    return false;
+}
+
+/* Puts file, line and field in front of a message: those of a node, or of a member that it has or
+ * lacks. */
+static enum healcl_status refused(const struct reader *reader, const cJSON *node,
+                                  const char *member)
+{
+    const cJSON *child = member ? cJSON_GetObjectItemCaseSensitive(node, member) : NULL;
+    struct place place = {.at = reader->text, .line = 1};
+    (void)find_node(&place, reader->root, child ? child : node);
+    const size_t used = strlen(place.field);
+    if (member && !child)
+        snprintf(place.field + used, FIELD_SIZE - used, "%s%.80s", used > 0 ? "." : "", member);
+    error_prefix(reader->error, "%.200s:%u: %s%s", reader->file, place.line, place.field,
+                 *place.field ? ": " : "");
+    return HEALCL_REFUSED;
+}
+
+#define REFUSE_AT(reader, node, member, ...)                       \
+    do {                                                           \
+        (void)ERROR((reader)->error, HEALCL_REFUSED, __VA_ARGS__); \
+        return refused(reader, node, member);                      \
+    } while (0)
+
+/* Forwards an error, with the place if it is a refusal. */
+#define TRY_AT(reader, node, member, expression)      \
+    do {                                              \
+        enum healcl_status at_status_ = (expression); \
+        if (at_status_ != HEALCL_OK) {                \
+            (void)refused(reader, node, member);      \
+            return at_status_;                        \
+        }                                             \
+    } while (0)
+
+/* ---------------------------------------------------------------- members */
+
+/* Refuses what is no object, and members that are not among those named, up to NULL, or come twice.
+ */
+MUST_CHECK static enum healcl_status check_members(const struct reader *reader, const cJSON *object,
+                                                   const char *const *names)
+{
+    if (!cJSON_IsObject(object))
+        REFUSE_AT(reader, object, NULL, "must be an object");
+    for (const cJSON *child = object->child; child; child = child->next) {
+        size_t i = 0;
+        while (names[i] && strcmp(names[i], child->string) != 0)
+            i++;
+        if (!names[i])
+            REFUSE_AT(reader, child, NULL, "is not known");
+        for (const cJSON *other = object->child; other != child; other = other->next)
+            if (strcmp(other->string, child->string) == 0)
+                REFUSE_AT(reader, child, NULL, "is there twice");
+    }
+    return HEALCL_OK;
+}
+
+static const cJSON *member_of(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name);
+}
+
+MUST_CHECK static enum healcl_status keep(const struct reader *reader, const char *text,
+                                          const char **kept)
+{
+    *kept = arena_strdup(reader->arena, text);
+    if (!*kept)
+        NO_MEMORY(reader->error);
+    return HEALCL_OK;
+}
+
+/* A text of printable ASCII; *text stays NULL where it is absent and may be. */
+MUST_CHECK static enum healcl_status read_text(const struct reader *reader, const cJSON *object,
+                                               const char *name, bool needed, size_t most,
+                                               const char **text)
+{
+    const cJSON *value = member_of(object, name);
+    *text = NULL;
+    if (!value && !needed)
+        return HEALCL_OK;
+    if (!value)
+        REFUSE_AT(reader, object, name, "is missing");
+    if (!cJSON_IsString(value) || !*value->valuestring)
+        REFUSE_AT(reader, object, name, "must be a text");
+    if (strlen(value->valuestring) > most)
+        REFUSE_AT(reader, object, name, "is longer than %zu characters", most);
+    for (const char *c = value->valuestring; *c; c++)
+        if (*c < ' ' || *c > '~')
+            REFUSE_AT(reader, object, name, "holds more than printable ASCII");
+    return keep(reader, value->valuestring, text);
+}
+
+static bool is_word(const char *text)
+{
+    static const char all[] = "0123456789_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    return !(*text >= '0' && *text <= '9') && strspn(text, all) == strlen(text);
+}
+
+/* A name as C has them. */
+MUST_CHECK static enum healcl_status read_word(const struct reader *reader, const cJSON *object,
+                                               const char *name, bool needed, const char **text)
+{
+    TRY(read_text(reader, object, name, needed, WORD_MAX, text));
+    if (*text && !is_word(*text))
+        REFUSE_AT(reader, object, name, "'%s' is no name of letters, digits and underscores",
+                  *text);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_bool(const struct reader *reader, const cJSON *object,
+                                               const char *name, bool *value)
+{
+    const cJSON *member = member_of(object, name);
+    if (member && !cJSON_IsBool(member))
+        REFUSE_AT(reader, object, name, "must be true or false");
+    *value = cJSON_IsTrue(member);
+    return HEALCL_OK;
+}
+
+/* A list of at most so many items; NULL where it is absent. */
+MUST_CHECK static enum healcl_status read_list(const struct reader *reader, const cJSON *object,
+                                               const char *name, bool needed, int most,
+                                               const cJSON **list)
+{
+    *list = member_of(object, name);
+    if (!*list && !needed)
+        return HEALCL_OK;
+    if (!*list)
+        REFUSE_AT(reader, object, name, "is missing");
+    if (!cJSON_IsArray(*list))
+        REFUSE_AT(reader, object, name, "must be a list");
+    if (cJSON_GetArraySize(*list) > most)
+        REFUSE_AT(reader, object, name, "has more than %d items", most);
+    return HEALCL_OK;
+}
+
+/* One of the words of a list that ends with NULL; *index is its place. */
+MUST_CHECK static enum healcl_status read_choice(const struct reader *reader, const cJSON *object,
+                                                 const char *name, const char *const *words,
+                                                 const char *absent, size_t *index)
+{
+    const char *text;
+    TRY(read_text(reader, object, name, !absent, TEXT_MAX, &text));
+    for (*index = 0; words[*index]; ++*index)
+        if (strcmp(words[*index], text ? text : absent) == 0)
+            return HEALCL_OK;
+    REFUSE_AT(reader, object, name, "'%s' is none of those there are", text);
+}
+
+MUST_CHECK static enum healcl_status read_expression(const struct reader *reader, const cJSON *node,
+                                                     const struct expression_names *names,
+                                                     struct expression **expression)
+{
+    char number[32];
+    const char *text = number;
+    if (cJSON_IsNumber(node)) {
+        if (!(fabs(node->valuedouble) <= 9007199254740992.0) ||
+            floor(node->valuedouble) != node->valuedouble)
+            REFUSE_AT(reader, node, NULL, "is no integer that can be read here: write it as text");
+        snprintf(number, sizeof number, "%.0f", node->valuedouble);
+    } else if (cJSON_IsString(node)) {
+        text = node->valuestring;
+    } else {
+        REFUSE_AT(reader, node, NULL, "must be an expression: a text or an integer");
+    }
+    TRY_AT(reader, node, NULL,
+           expression_parse(text, names, reader->arena, expression, reader->error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_expression_member(const struct reader *reader,
+                                                            const cJSON *object, const char *name,
+                                                            bool needed,
+                                                            const struct expression_names *names,
+                                                            struct expression **expression)
+{
+    const cJSON *node = member_of(object, name);
+    if (!node && needed)
+        REFUSE_AT(reader, object, name, "is missing");
+    *expression = NULL;
+    return node ? read_expression(reader, node, names, expression) : HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status dtype_of(const struct reader *reader, const cJSON *node,
+                                              enum dtype *dtype)
+{
+    for (int i = 0; i < DTYPE_COUNT && cJSON_IsString(node); i++)
+        if (strcmp(dtype_name((enum dtype)i), node->valuestring) == 0) {
+            *dtype = (enum dtype)i;
+            return HEALCL_OK;
+        }
+    REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
+}
+
+/* One dtype or a list of them. */
+MUST_CHECK static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *object,
+                                                 uint32_t *dtypes)
+{
+    const cJSON *node = member_of(object, "dtype");
+    enum dtype dtype = DTYPE_INT8;
+    if (!node)
+        REFUSE_AT(reader, object, "dtype", "is missing");
+    *dtypes = 0;
+    if (cJSON_IsArray(node) && node->child)
+        for (const cJSON *item = node->child; item; item = item->next) {
+            TRY(dtype_of(reader, item, &dtype));
+            *dtypes |= 1u << dtype;
+        }
+    else {
+        TRY(dtype_of(reader, node, &dtype));
+        *dtypes = 1u << dtype;
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- files */
+
+enum healcl_status vendor_read_file(const char *path, size_t most, char **text, size_t *length,
+                                    struct healcl_error *error)
+{
+    int file;
+    TRY(file_open_regular(path, &file, error));
+    char *memory = malloc(most + 2);
+    size_t used = 0;
+    ssize_t got = memory ? 1 : 0;
+    while (memory && got > 0 && used <= most) {
+        got = read(file, memory + used, most + 1 - used);
+        used += got > 0 ? (size_t)got : 0;
+    }
+    (void)close(file);
+    if (!memory)
+        NO_MEMORY(error);
+    if (got < 0 || used > most) {
+        free(memory);
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT "%s", path,
+             got < 0 ? " cannot be read" : " is too large");
+    }
+    memory[used] = 0;
+    *text = memory;
+    *length = used;
+    return HEALCL_OK;
+}
+
+/* The path of a file in the manifest's folder, that a member names. */
+MUST_CHECK static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
+                                             const char *member, char path[PATH_SIZE])
+{
+    const char *name;
+    TRY(read_text(reader, object, member, true, TEXT_MAX, &name));
+    if (strchr(name, '/') || *name == '.')
+        REFUSE_AT(reader, object, member, "must be a file of the manifest's own folder");
+    if (snprintf(path, PATH_SIZE, "%s/%s", reader->folder, name) >= PATH_SIZE)
+        REFUSE_AT(reader, object, member, "its path is too long");
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- kernels */
+
+MUST_CHECK static enum healcl_status read_source(const struct reader *reader, const cJSON *object,
+                                                 struct vendor_kernel *kernel)
+{
+    char path[PATH_SIZE], *text, name[TEXT_MAX + 32];
+    size_t length;
+    TRY(path_of(reader, object, "source", path));
+    TRY_AT(reader, object, "source",
+           vendor_read_file(path, SOURCE_MAX, &text, &length, reader->error));
+    enum healcl_status status = HEALCL_OK;
+    if (strlen(text) != length)
+        status = ERROR(reader->error, HEALCL_REFUSED, "the file holds a byte 0");
+    if (status == HEALCL_OK)
+        status = keep(reader, text, &kernel->source);
+    free(text);
+    TRY_AT(reader, object, "source", status);
+    snprintf(name, sizeof name, "%s@%016llx", strrchr(path, '/') + 1,
+             (unsigned long long)XXH64(kernel->source, length, 0));
+    return keep(reader, name, &kernel->program);
+}
+
+MUST_CHECK static enum healcl_status read_defines(const struct reader *reader, const cJSON *object,
+                                                  const struct expression_names *names,
+                                                  struct vendor_kernel *kernel)
+{
+    const cJSON *defines = member_of(object, "defines");
+    if (!defines)
+        return HEALCL_OK;
+    if (!cJSON_IsObject(defines))
+        REFUSE_AT(reader, object, "defines", "must be an object");
+    for (const cJSON *item = defines->child; item; item = item->next) {
+        if (kernel->define_count == VENDOR_DEFINES_MAX)
+            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_DEFINES_MAX);
+        if (strlen(item->string) > WORD_MAX || !*item->string || !is_word(item->string))
+            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+        TRY(keep(reader, item->string, &kernel->defines[kernel->define_count].name));
+        TRY(read_expression(reader, item, names, &kernel->defines[kernel->define_count++].value));
+    }
+    return HEALCL_OK;
+}
+
+/* A tensor's name stands for its memory, anything else is an integer. */
+MUST_CHECK static enum healcl_status read_arguments(const struct reader *reader,
+                                                    const cJSON *object,
+                                                    const struct expression_names *names,
+                                                    struct vendor_kernel *kernel)
+{
+    const cJSON *list;
+    TRY(read_list(reader, object, "arguments", true, VENDOR_ARGUMENTS_MAX, &list));
+    for (const cJSON *item = list->child; item; item = item->next) {
+        uint32_t number = 0;
+        while (cJSON_IsString(item) && number < names->count &&
+               !(names->of[number].name && names->of[number].is_tensor &&
+                 strcmp(names->of[number].name, item->valuestring) == 0))
+            number++;
+        bool is_tensor = cJSON_IsString(item) && number < names->count;
+        kernel->arguments[kernel->argument_count].tensor = is_tensor ? (int)number : NO_INPUT;
+        if (!is_tensor)
+            TRY(read_expression(reader, item, names,
+                                &kernel->arguments[kernel->argument_count].value));
+        kernel->argument_count++;
+    }
+    return HEALCL_OK;
+}
+
+static const char *const kernel_members[] = {"step",   "source",  "kernel",    "options",
+                                             "device", "type",    "when",      "global",
+                                             "local",  "defines", "arguments", NULL};
+
+static const char *const native_members[] = {"step", "library", "entry",     "device",
+                                             "type", "when",    "arguments", NULL};
+
+MUST_CHECK static enum healcl_status read_library(struct reader *reader, const cJSON *object,
+                                                  struct vendor_kernel *kernel)
+{
+    char path[PATH_SIZE];
+    struct pending *pending = arena_alloc(reader->arena, sizeof *pending);
+    if (!pending)
+        NO_MEMORY(reader->error);
+    *pending = (struct pending){object, kernel, NULL, NULL, reader->pending};
+    TRY(path_of(reader, object, "library", path));
+    TRY(keep(reader, path, &pending->path));
+    TRY(read_word(reader, object, "entry", true, &pending->entry));
+    kernel->kernel = pending->entry;
+    reader->pending = pending;
+    return HEALCL_OK;
+}
+
+/* Runs what the library runs when it is loaded. */
+MUST_CHECK static enum healcl_status load_library(const struct reader *reader,
+                                                  const struct pending *pending)
+{
+    struct vendor_operations *all = reader->operations;
+    struct vendor_library *library = arena_alloc(all->arena, sizeof *library);
+    char path[PATH_SIZE + 2];
+    if (!library)
+        NO_MEMORY(reader->error);
+    snprintf(path, sizeof path, "%s%s", strchr(pending->path, '/') ? "" : "./", pending->path);
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library->handle)
+        REFUSE_AT(reader, pending->object, "library", "%.400s", dlerror());
+    library->next = all->libraries;
+    all->libraries = library;
+    void *entry = dlsym(library->handle, pending->entry);
+    if (!entry)
+        REFUSE_AT(reader, pending->object, "entry", "the library has no function '%s'",
+                  pending->entry);
+    memcpy(&pending->kernel->native, &entry, sizeof entry); /* as POSIX has it */
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJSON *object,
+                                                 const struct expression_names *names,
+                                                 struct vendor_kernel **made)
+{
+    static const char *const types[] = {"any", "cpu", "gpu", "accelerator", NULL};
+    size_t type;
+    struct vendor_kernel *kernel = arena_alloc(reader->arena, sizeof *kernel);
+    if (!kernel)
+        NO_MEMORY(reader->error);
+    struct expression_names with_strides = *names;
+    with_strides.strides = true;
+    for (uint32_t i = 0; i < names->count; i++)
+        with_strides.of[i].is_known = true;
+    const bool is_native = member_of(object, "library") != NULL;
+    TRY(check_members(reader, object, is_native ? native_members : kernel_members));
+    if (!is_native)
+        TRY(read_word(reader, object, "kernel", true, &kernel->kernel));
+    TRY(read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
+    if (!kernel->options)
+        kernel->options = "";
+    TRY(read_text(reader, object, "device", false, TEXT_MAX, &kernel->device));
+    TRY(read_choice(reader, object, "type", types, "any", &type));
+    kernel->type = type > 0 ? types[type] : NULL;
+    TRY(read_expression_member(reader, object, "when", false, &with_strides, &kernel->when));
+    *made = kernel;
+    TRY(read_arguments(reader, object, &with_strides, kernel));
+    if (is_native)
+        return read_library(reader, object, kernel);
+    TRY(read_expression_member(reader, object, "global", true, &with_strides, &kernel->global));
+    TRY(read_expression_member(reader, object, "local", true, &with_strides, &kernel->local));
+    TRY(read_defines(reader, object, &with_strides, kernel));
+    return read_source(reader, object, kernel);
+}
+
+/* ---------------------------------------------------------------- parameters and results */
+
+static const struct {
+    const char *name;
+    enum parameter_kind kind;
+} parameter_kinds[] = {
+    {"tensor", PARAMETER_TENSOR},   {"out", PARAMETER_OUT},      {"scalar", PARAMETER_SCALAR},
+    {"modulus", PARAMETER_MODULUS}, {"int", PARAMETER_INT},      {"flag", PARAMETER_FLAG},
+    {"hint", PARAMETER_HINT},       {"none", PARAMETER_NOTHING},
+};
+
+MUST_CHECK static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
+                                               enum parameter_kind *kind)
+{
+    const char *text;
+    TRY(read_text(reader, object, "kind", true, TEXT_MAX, &text));
+    for (size_t i = 0; i < sizeof parameter_kinds / sizeof *parameter_kinds; i++)
+        if (strcmp(parameter_kinds[i].name, text) == 0) {
+            *kind = parameter_kinds[i].kind;
+            return HEALCL_OK;
+        }
+    REFUSE_AT(reader, object, "kind", "'%s' is no kind of parameter", text);
+}
+
+/* Numbers and names of what has a value. */
+struct numbering {
+    int inputs, integers;
+};
+
+MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
+                                                   struct vendor_operation *operation,
+                                                   struct numbering *numbering,
+                                                   struct parameter *parameter)
+{
+    static const char *const members[] = {"name", "kind", "dtype", "layout", "reads", NULL};
+    static const char *const layouts[] = {"contiguous", "any", NULL};
+    struct vendor_parameter *own = &operation->parameters[operation->form.parameter_count];
+    size_t layout;
+    TRY(check_members(reader, object, members));
+    TRY(read_word(reader, object, "name", true, &parameter->name));
+    TRY(read_kind(reader, object, &parameter->kind));
+    for (uint32_t i = 0; i < operation->form.parameter_count; i++)
+        if (strcmp(operation->form.parameters[i].name, parameter->name) == 0)
+            REFUSE_AT(reader, object, "name", "another parameter is named '%s'", parameter->name);
+    const bool is_out = parameter->kind == PARAMETER_OUT;
+    const bool is_tensor = is_out || parameter->kind == PARAMETER_TENSOR;
+    if (is_out != (strcmp(parameter->name, "out") == 0))
+        REFUSE_AT(reader, object, "name", "the parameter of kind out, and no other, is named out");
+    for (size_t i = 2; members[i] && !is_tensor; i++)
+        if (member_of(object, members[i]))
+            REFUSE_AT(reader, object, members[i], "is for tensors");
+    if (member_of(object, "reads") && !is_out)
+        REFUSE_AT(reader, object, "reads", "is for out");
+    own->number = NO_INPUT;
+    if (parameter->kind == PARAMETER_HINT || parameter->kind == PARAMETER_NOTHING)
+        return HEALCL_OK;
+    if (is_tensor)
+        TRY(read_dtypes(reader, object, &own->dtypes));
+    TRY(read_choice(reader, object, "layout", layouts, "contiguous", &layout));
+    if (is_out)
+        TRY(read_bool(reader, object, "reads", &operation->reads_out));
+    own->any_layout = layout == 1;
+    own->number = is_out      ? VENDOR_OUT
+                  : is_tensor ? numbering->inputs++
+                              : VENDOR_INTEGERS + numbering->integers++;
+    if (numbering->inputs > STEP_INPUTS || numbering->integers > VENDOR_INTEGERS_MAX)
+        REFUSE_AT(reader, object, NULL, "is more than %d tensors or %d integers", STEP_INPUTS,
+                  VENDOR_INTEGERS_MAX);
+    operation->names.of[own->number].name = parameter->name;
+    operation->names.of[own->number].is_tensor = is_tensor;
+    operation->names.of[own->number].is_known = true;
+    operation->of_number[own->number] = parameter->name;
+    operation->parameter_of[own->number] = (int)operation->form.parameter_count;
+    if (is_tensor)
+        operation->strides_of[own->number] = own->any_layout;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_parameters(const struct reader *reader,
+                                                     const cJSON *object,
+                                                     struct vendor_operation *operation)
+{
+    const cJSON *list;
+    struct numbering numbering = {0};
+    struct parameter *parameters = arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
+    if (!parameters)
+        NO_MEMORY(reader->error);
+    operation->form.parameters = parameters;
+    operation->names.count = EXPRESSION_NAMES_MAX;
+    for (int i = 0; i < EXPRESSION_NAMES_MAX; i++)
+        operation->parameter_of[i] = NO_INPUT;
+    TRY(read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
+    for (const cJSON *item = list->child; item; item = item->next) {
+        struct parameter *parameter = &parameters[operation->form.parameter_count];
+        TRY(add_parameter(reader, item, operation, &numbering, parameter));
+        operation->form.parameter_count++;
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_result(const struct reader *reader, const cJSON *object,
+                                                 struct vendor_operation *operation)
+{
+    static const char *const members[] = {"dtype", "shape", NULL};
+    const cJSON *result = member_of(object, "result"), *shape;
+    const bool has_out = operation->of_number[VENDOR_OUT] != NULL;
+    if (has_out && result)
+        REFUSE_AT(reader, object, "result", "there is a parameter out already");
+    if (!has_out && !result)
+        REFUSE_AT(reader, object, "result", "is missing, as a parameter out is");
+    if (has_out)
+        return HEALCL_OK;
+    TRY(check_members(reader, result, members));
+    if (!member_of(result, "dtype"))
+        REFUSE_AT(reader, result, "dtype", "is missing");
+    TRY(dtype_of(reader, member_of(result, "dtype"), &operation->out_dtype));
+    TRY(read_list(reader, result, "shape", true, MAX_RANK, &shape));
+    for (const cJSON *item = shape->child; item; item = item->next)
+        TRY(read_expression(reader, item, &operation->names,
+                            &operation->out_shape[operation->out_rank++]));
+    operation->makes_out = true;
+    operation->names.of[VENDOR_OUT].name = operation->of_number[VENDOR_OUT] = "out";
+    operation->names.of[VENDOR_OUT].is_tensor = true;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_rules(const struct reader *reader, const cJSON *object,
+                                                struct vendor_operation *operation)
+{
+    const cJSON *list;
+    TRY(read_list(reader, object, "rules", false, LIST_MAX, &list));
+    if (!list)
+        return HEALCL_OK;
+    operation->rules = arena_alloc(reader->arena, LIST_MAX * sizeof *operation->rules);
+    if (!operation->rules)
+        NO_MEMORY(reader->error);
+    for (const cJSON *item = list->child; item; item = item->next)
+        TRY(read_expression(reader, item, &operation->names,
+                            &operation->rules[operation->rule_count++]));
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- bodies */
+
+/* Names of the tensors that a body makes, behind all others. */
+struct body_names {
+    const char *of[BODY_ENTRIES_MAX];
+    uint32_t count;
+};
+
+/* The number of a tensor, or NO_INPUT. */
+static int tensor_number(const struct vendor_operation *operation, const struct body_names *made,
+                         const char *name)
+{
+    for (int i = 0; i <= VENDOR_OUT; i++)
+        if (operation->of_number[i] && strcmp(operation->of_number[i], name) == 0)
+            return i;
+    for (uint32_t i = 0; i < made->count; i++)
+        if (strcmp(made->of[i], name) == 0)
+            return EXPRESSION_NAMES_MAX + (int)i;
+    return NO_INPUT;
+}
+
+/* What a transcript's tags are around: {"arg_type": ..., "value": ...}, {"inf_name": ...}. */
+static const cJSON *untagged(const cJSON *node)
+{
+    for (int i = 0; i < 2 && cJSON_IsObject(node); i++) {
+        const cJSON *value = member_of(node, member_of(node, "arg_type") ? "value" : "inf_name");
+        node = value ? value : node;
+    }
+    return node;
+}
+
+MUST_CHECK static enum healcl_status read_body_argument(const struct reader *reader,
+                                                        const struct vendor_operation *operation,
+                                                        const struct body_names *made,
+                                                        const cJSON *tagged,
+                                                        struct body_argument *argument)
+{
+    const cJSON *node = untagged(tagged);
+    int number = NO_INPUT;
+    if (cJSON_IsString(node))
+        number = tensor_number(operation, made, node->valuestring);
+    for (int i = 0; i < DTYPE_COUNT && cJSON_IsString(node); i++)
+        if (strcmp(node->valuestring, dtype_name((enum dtype)i)) == 0) {
+            argument->kind = ARGUMENT_TENSOR_TYPE;
+            argument->dtype = (enum dtype)i;
+            return HEALCL_OK;
+        }
+    if (number != NO_INPUT) {
+        argument->kind = ARGUMENT_DEVICE_TENSOR;
+        argument->tensor = (uint32_t)number;
+    } else if (cJSON_IsNull(node)) {
+        argument->kind = ARGUMENT_NONE;
+    } else if (cJSON_IsArray(node)) {
+        argument->kind = ARGUMENT_SHAPE;
+        if (cJSON_GetArraySize(node) > MAX_RANK)
+            REFUSE_AT(reader, node, NULL, "has more than %d items", MAX_RANK);
+        for (const cJSON *item = node->child; item; item = item->next)
+            TRY(read_expression(reader, item, &operation->names,
+                                &argument->values[argument->count++]));
+    } else {
+        argument->kind = ARGUMENT_INT;
+        argument->count = 1;
+        TRY(read_expression(reader, node, &operation->names, &argument->values[0]));
+    }
+    return HEALCL_OK;
+}
+
+/* Whether a form takes its arguments as they are written; and none that a body cannot have. */
+MUST_CHECK static enum healcl_status check_body_entry(const struct reader *reader,
+                                                      const cJSON *object,
+                                                      const struct body_entry *from,
+                                                      const struct form **form)
+{
+    struct entry *entry = calloc(1, sizeof *entry); /* large */
+    if (!entry)
+        NO_MEMORY(reader->error);
+    entry->name = from->name;
+    entry->argument_count = from->argument_count;
+    for (uint32_t i = 0; i < from->argument_count; i++)
+        entry->arguments[i].kind = from->arguments[i].kind;
+    enum healcl_status status = form_of_entry(NULL, entry, form, reader->error);
+    free(entry);
+    TRY_AT(reader, object, "name", status);
+    const enum operation_id id = form_id(*form);
+    if (id == OPERATION_HOST_TO_DEVICE || id == OPERATION_DEVICE_TO_HOST ||
+        id == OPERATION_FREE_DEVICE_TENSOR)
+        REFUSE_AT(reader, object, "name", "'%s' cannot be in a body", from->name);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_body_out(const struct reader *reader, const cJSON *object,
+                                                   const struct vendor_operation *operation,
+                                                   const struct form *form, struct body_names *made,
+                                                   struct body_entry *entry)
+{
+    const cJSON *out = untagged(member_of(object, "out"));
+    const bool makes = form->operation->result == RESULT_NEW;
+    entry->out = NO_INPUT;
+    if (!out || cJSON_IsNull(out)) {
+        if (makes)
+            REFUSE_AT(reader, object, "out", "is missing");
+        return HEALCL_OK;
+    }
+    if (!makes) /* one more name of the tensor that it writes */
+        return HEALCL_OK;
+    if (!cJSON_IsString(out) || !*out->valuestring || strlen(out->valuestring) > WORD_MAX ||
+        !is_word(out->valuestring))
+        REFUSE_AT(reader, object, "out", "must name a tensor");
+    if (tensor_number(operation, made, out->valuestring) != NO_INPUT)
+        REFUSE_AT(reader, object, "out", "there is a tensor '%s' already", out->valuestring);
+    entry->out = EXPRESSION_NAMES_MAX + (int)made->count;
+    return keep(reader, out->valuestring, &made->of[made->count++]);
+}
+
+MUST_CHECK static enum healcl_status read_body(const struct reader *reader, const cJSON *object,
+                                               struct vendor_operation *operation)
+{
+    static const char *const members[] = {"name", "op", "type", "args", "out", NULL};
+    struct body_names made = {.count = 0};
+    const cJSON *list, *arguments;
+    TRY(read_list(reader, object, "body", false, BODY_ENTRIES_MAX, &list));
+    if (!list)
+        return HEALCL_OK;
+    if (!list->child)
+        REFUSE_AT(reader, object, "body", "is empty");
+    operation->body = arena_alloc(reader->arena, BODY_ENTRIES_MAX * sizeof *operation->body);
+    if (!operation->body)
+        NO_MEMORY(reader->error);
+    for (const cJSON *item = list->child; item; item = item->next) {
+        struct body_entry *entry = &operation->body[operation->body_count++];
+        const struct form *form;
+        TRY(check_members(reader, item, members));
+        TRY(read_word(reader, item, "name", true, &entry->name));
+        TRY(read_list(reader, item, "args", true, PARAMETERS_MAX, &arguments));
+        for (const cJSON *argument = arguments->child; argument; argument = argument->next)
+            TRY(read_body_argument(reader, operation, &made, argument,
+                                   &entry->arguments[entry->argument_count++]));
+        TRY(check_body_entry(reader, item, entry, &form));
+        TRY(read_body_out(reader, item, operation, form, &made, entry));
+    }
+    operation->body_tensors = made.count;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- operations */
+
+MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const cJSON *object,
+                                                  struct vendor_operation *operation)
+{
+    const cJSON *list;
+    TRY(read_list(reader, object, "kernels", false, VENDOR_KERNELS_MAX, &list));
+    for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
+        if (member_of(item, "step"))
+            REFUSE_AT(reader, item, "step", "is for replacements");
+        TRY(read_kernel(reader, item, &operation->names,
+                        &operation->kernels[operation->kernel_count++]));
+    }
+    if (operation->kernel_count == 0 && !member_of(object, "body"))
+        REFUSE_AT(reader, object, "kernels", "there is neither a kernel nor a body");
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status register_operation(const struct reader *reader,
+                                                        const cJSON *object,
+                                                        struct vendor_operation *operation,
+                                                        const char *meaning)
+{
+    struct operation added = {.name = operation->name,
+                              .family = "vendor",
+                              .dtypes = {.by_parameter = true},
+                              .result = operation->makes_out ? RESULT_NEW : RESULT_ALIAS,
+                              .meaning = meaning,
+                              .infer = infer_vendor,
+                              .context = operation};
+    for (uint32_t i = 0; i < operation->form.parameter_count; i++)
+        added.dtypes.values |= operation->parameters[i].dtypes;
+    operation->form.name = operation->name;
+    TRY_AT(reader, object, "name",
+           operation_table_add(reader->operations->base.table, &added, &operation->form, 1,
+                               reader->error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
+{
+    static const char *const members[] = {"name",  "meaning", "parameters", "result",
+                                          "rules", "kernels", "body",       NULL};
+    const char *meaning;
+    struct vendor_operation *operation = arena_alloc(reader->arena, sizeof *operation);
+    if (!operation)
+        NO_MEMORY(reader->error);
+    TRY(check_members(reader, object, members));
+    TRY(read_word(reader, object, "name", true, &operation->name));
+    TRY(read_text(reader, object, "meaning", false, TEXT_MAX * 2, &meaning));
+    TRY(read_parameters(reader, object, operation));
+    TRY(read_result(reader, object, operation));
+    TRY(read_rules(reader, object, operation));
+    TRY(read_kernels(reader, object, operation));
+    TRY(read_body(reader, object, operation));
+    return register_operation(reader, object, operation, meaning ? meaning : "a vendor's own");
+}
+
+/* ---------------------------------------------------------------- replacements */
+
+/* Kinds of steps that another kernel can be given for, and what their inputs are called. */
+static const struct {
+    const char *name;
+    enum step_kind kind;
+    const char *inputs[STEP_INPUTS];
+} replaceable[] = {
+    {"copy", STEP_COPY, {"a"}},
+    {"modmul", STEP_MODMUL, {"a", "b", "p"}},
+    {"modsum", STEP_MODSUM, {"a", "b", "p"}},
+    {"mod", STEP_MOD, {"a", NULL, "p"}},
+    {"modneg", STEP_MODNEG, {"a", NULL, "p"}},
+    {"axis_modsum", STEP_AXIS_MODSUM, {"a", "q"}},
+    {"modmul_axis_sum", STEP_MODMUL_AXIS_SUM, {"a", "b", "q", "perm"}},
+    {"ntt", STEP_NTT, {"a", "q", "psi", "perm"}},
+    {"intt", STEP_INTT, {"a", "q", "ipsi", "perm", "n_inv"}},
+    {"digits", STEP_DIGITS, {"a"}},
+    {"digits_full_q", STEP_DIGITS_FULL_Q, {"a", "q"}},
+    {"gather", STEP_GATHER, {"a", "idx"}},
+};
+
+static void name_step(size_t kind, struct expression_names *names)
+{
+    static const char *const values[] = {"value0", "value1"};
+    names->count = EXPRESSION_NAMES_MAX;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        names->of[i].name = replaceable[kind].inputs[i];
+        names->of[i].is_tensor = true;
+    }
+    names->of[VENDOR_OUT].name = "out";
+    names->of[VENDOR_OUT].is_tensor = true;
+    for (int i = 0; i < 2; i++)
+        names->of[VENDOR_INTEGERS + i].name = values[i];
+}
+
+MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
+{
+    const char *name;
+    size_t kind = 0;
+    struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
+    if (!made)
+        NO_MEMORY(reader->error);
+    TRY(read_word(reader, object, "step", true, &name));
+    while (kind < sizeof replaceable / sizeof *replaceable &&
+           strcmp(replaceable[kind].name, name) != 0)
+        kind++;
+    if (kind == sizeof replaceable / sizeof *replaceable)
+        REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
+    made->kind = replaceable[kind].kind;
+    name_step(kind, &made->names);
+    TRY(read_kernel(reader, object, &made->names, &made->kernel));
+    const struct vendor_replacement **last = &reader->operations->replacements[made->kind];
+    while (*last) /* the first one that can run a step does */
+        last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;
+    *last = made;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- manifests */
+
+MUST_CHECK static enum healcl_status read_manifest(struct reader *reader)
+{
+    static const char *const members[] = {"healcl", "operations", "replacements", NULL};
+    const cJSON *list, *version = member_of(reader->root, "healcl");
+    TRY(check_members(reader, reader->root, members));
+    if (!cJSON_IsNumber(version) || version->valuedouble != 1)
+        REFUSE_AT(reader, reader->root, "healcl", "must be 1, the version of the format");
+    TRY(read_list(reader, reader->root, "operations", false, LIST_MAX, &list));
+    for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
+        TRY(read_operation(reader, item));
+    TRY(read_list(reader, reader->root, "replacements", false, LIST_MAX, &list));
+    for (const cJSON *item = list ? list->child : NULL; item; item = item->next)
+        TRY(read_replacement(reader, item));
+    for (const struct pending *pending = reader->pending; pending; pending = pending->next)
+        TRY(load_library(reader, pending));
+    return HEALCL_OK;
+}
+
+enum healcl_status manifest_read(struct vendor_operations *handle, const char *folder,
+                                 const char *file, const char *text, size_t length,
+                                 struct healcl_error *error)
+{
+    const char *end = NULL;
+    struct reader reader = {.operations = handle,
+                            .arena = handle->arena,
+                            .folder = folder,
+                            .file = file,
+                            .text = text,
+                            .error = error};
+    cJSON *root =
+        strlen(text) == length ? cJSON_ParseWithLengthOpts(text, length + 1, &end, true) : NULL;
+    if (!root) {
+        unsigned line = 1;
+        for (const char *at = text; end && at < end; at++)
+            line += *at == '\n';
+        REFUSE(error, "%.200s:%u: it is no JSON", file, line);
+    }
+    reader.root = root;
+    enum healcl_status status = read_manifest(&reader);
+    cJSON_Delete(root);
+    return status;
+}

@@ -1,0 +1,156 @@
+/*
+ * What vendors bring: operations of their own, and other kernels for built-in ones, as manifests
+ * tell of them (docs/VENDORS.md has the format).
+ *
+ * A call of such an operation is planned as up to two alternatives: the kernel's step, with copies
+ * of what it wants contiguous, and the steps of its body. An executor runs one of them and leaves
+ * out the other one: enum step_side.
+ */
+#ifndef HEALCL_VENDOR_VENDOR_H
+#define HEALCL_VENDOR_VENDOR_H
+
+#include "healcl_vendor.h"
+#include "plan/infer.h"
+#include "vendor/expression.h"
+
+/* Numbers of names in expressions: inputs of the step, its output, integers. */
+enum {
+    VENDOR_OUT = STEP_INPUTS,
+    VENDOR_INTEGERS, /* the first one */
+    VENDOR_INTEGERS_MAX = EXPRESSION_NAMES_MAX - VENDOR_INTEGERS,
+    VENDOR_ARGUMENTS_MAX = 32, /* of a kernel: tensors' pointers, offsets and strides, integers */
+    VENDOR_DEFINES_MAX = 16,
+    VENDOR_KERNELS_MAX = 8, /* of an operation */
+    VENDOR_OPTIONS_SIZE = 400
+};
+
+/* One way to run a call on a device. */
+struct vendor_kernel {
+    const char *program;                   /* its file's name and a hash of what it holds */
+    const char *source, *kernel, *options; /* source is NULL for native code */
+    healcl_vendor_function *native;        /* of a shared library, or NULL */
+    const char *device;        /* part of a device's name, or of its platform's; NULL: any */
+    const char *type;          /* as device_type_name has it; NULL: any */
+    struct expression *when;   /* not 0: it can run a call; NULL: any */
+    struct expression *global; /* work-items, in work-groups of local; NULL for native code */
+    struct expression *local;
+    uint32_t argument_count;
+    struct {
+        int tensor; /* its number, or NO_INPUT for an integer */
+        struct expression *value;
+    } arguments[VENDOR_ARGUMENTS_MAX];
+    uint32_t define_count;
+    struct {
+        const char *name;
+        struct expression *value;
+    } defines[VENDOR_DEFINES_MAX];
+};
+
+/* A kernel's launch for a step: all but what the device knows. */
+struct vendor_launch {
+    bool possible; /* its `when` holds */
+    uint64_t groups, local;
+    char options[VENDOR_OPTIONS_SIZE];
+    uint32_t argument_count;
+    struct {
+        int tensor; /* its memory, or NO_INPUT: the integer */
+        int64_t value;
+    } arguments[VENDOR_ARGUMENTS_MAX];
+};
+
+struct body_argument {
+    enum argument_kind kind; /* DEVICE_TENSOR, INT, NONE, SHAPE or TENSOR_TYPE */
+    uint32_t tensor;         /* number, or EXPRESSION_NAMES_MAX and above: made in the body */
+    enum dtype dtype;
+    uint32_t count; /* of values */
+    struct expression *values[MAX_RANK];
+};
+
+struct body_entry {
+    const char *name;
+    uint32_t argument_count;
+    struct body_argument arguments[PARAMETERS_MAX];
+    int out; /* the tensor that it names, as body_argument.tensor; NO_INPUT: none */
+};
+
+enum { BODY_ENTRIES_MAX = 16 };
+
+struct vendor_operation {
+    const char *name;
+    struct form form;
+    struct expression_names names;
+    struct vendor_parameter {
+        int number;        /* of its name; NO_INPUT for what is not looked at */
+        uint32_t dtypes;   /* of a tensor: bit d for dtype d */
+        bool any_layout;   /* the kernels take its strides */
+        const char *limit; /* of the values that healcl check makes, see lab */
+    } parameters[PARAMETERS_MAX];
+    const char *of_number[EXPRESSION_NAMES_MAX]; /* names of tensors and integers */
+    bool strides_of[VENDOR_OUT + 1];             /* any_layout by number */
+    int parameter_of[EXPRESSION_NAMES_MAX];      /* or NO_INPUT */
+    bool makes_out;                              /* a new tensor; else out is a parameter */
+    bool reads_out;
+    enum dtype out_dtype;
+    uint32_t out_rank;
+    struct expression *out_shape[MAX_RANK];
+    struct expression **rules;
+    uint32_t rule_count;
+    struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
+    uint32_t kernel_count;
+    struct body_entry *body;
+    uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
+};
+
+/* What a step of the kind STEP_VENDOR, and those that go with it, are of. */
+struct vendor_call {
+    const struct vendor_operation *operation;
+    struct vendor_launch *launches; /* by kernel */
+};
+
+/* Another kernel for a built-in kind of step. */
+struct vendor_replacement {
+    enum step_kind kind;
+    struct expression_names names;
+    struct vendor_kernel *kernel;
+    const struct vendor_replacement *next; /* of the same kind */
+};
+
+/* All manifests that were read. */
+struct vendor_operations {
+    struct healcl_operations base; /* first: the handle is cast back */
+    struct arena *arena;
+    const struct vendor_replacement *replacements[STEP_KINDS];
+    struct vendor_library {
+        void *handle;
+        struct vendor_library *next;
+    } * libraries;
+};
+
+/* The infer function of all operations of manifests; their context is a struct vendor_operation. */
+infer_function infer_vendor;
+
+/* Works out a kernel's launch. tensors: by number. strides_of: by number, which of them are handed
+ * over with strides; NULL: all. */
+MUST_CHECK enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
+                                                 const struct expression_names *names,
+                                                 const struct expression_values *values,
+                                                 const bool *strides_of,
+                                                 struct vendor_launch *launch,
+                                                 struct healcl_error *error);
+
+/* The manifests whose operations a table has; NULL for one of built-in operations only. */
+const struct vendor_operations *vendor_of_table(const struct operation_table *table);
+
+/* The whole of a file of at most so many bytes, which the caller frees, with a 0 behind it. Errors:
+ * HEALCL_USAGE, HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status vendor_read_file(const char *path, size_t most, char **text,
+                                               size_t *length, struct healcl_error *error);
+
+/* Reads a manifest's text, which is file's for messages, and adds what it says. folder: where its
+ * files are. Errors: HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot
+ * be read; HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status manifest_read(struct vendor_operations *operations,
+                                            const char *folder, const char *file, const char *text,
+                                            size_t length, struct healcl_error *error);
+
+#endif

@@ -1,0 +1,215 @@
+/* Operations of manifests by call: kernels and bodies on views of all kinds, on a device and on the
+ * host reference. */
+#include "helper_one_device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char manifest[] =
+    "{\"healcl\": 1, \"operations\": [\n"
+    "{\"name\": \"packed_add\", \"parameters\": [\n"
+    " {\"name\": \"a\", \"kind\": \"tensor\", \"dtype\": \"int64\"},\n"
+    " {\"name\": \"f\", \"kind\": \"int\"},\n"
+    " {\"name\": \"out\", \"kind\": \"out\", \"dtype\": \"int64\", \"reads\": true}],\n"
+    " \"rules\": [\"rank(a) == 2 && rank(out) == 2\",\n"
+    "  \"shape(a, 0) == shape(out, 0) && shape(a, 1) == shape(out, 1)\", \"f != 0\"],\n"
+    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"packed_add\",\n"
+    "  \"global\": \"size(a)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"f\"]}],\n"
+    " \"body\": [{\"name\": \"empty\", \"args\": [[\"shape(a, 0)\", \"shape(a, 1)\"], "
+    "\"int64\"], \"out\": \"t\"},\n"
+    "  {\"name\": \"modmul\", \"args\": [\"a\", \"f\", 1000003, \"t\"]},\n"
+    "  {\"name\": \"modsum\", \"args\": [\"out\", \"t\", 1000003, \"out\"]}]},\n"
+    "{\"name\": \"strided_row\", \"parameters\": [\n"
+    " {\"name\": \"a\", \"kind\": \"tensor\", \"dtype\": \"int64\", \"layout\": \"any\"},\n"
+    " {\"name\": \"row\", \"kind\": \"int\"}],\n"
+    " \"result\": {\"dtype\": \"int64\", \"shape\": [\"shape(a, 1)\"]},\n"
+    " \"rules\": [\"rank(a) == 2 && row >= 0 && row < shape(a, 0)\"],\n"
+    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"strided_row\",\n"
+    "  \"global\": \"shape(a, 1)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"row\"]}]}\n"
+    "]}\n";
+
+static const char kernels[] =
+    "KERNEL packed_add(global long *out, long out_at, global const long *a, long a_at, long f)\n"
+    "{ long i = get_global_id(0);\n"
+    "  out[out_at + i] = (out[out_at + i] + a[a_at + i] * f % 1000003) % 1000003; }\n"
+    "KERNEL strided_row(global long *out, long out_at, global const long *a, long a_at,\n"
+    "                   long down, long along, long row)\n"
+    "{ long i = get_global_id(0); out[out_at + i] = a[a_at + row * down + i * along]; }\n";
+
+static char folder[] = "/tmp/healcl_vendor_XXXXXX";
+static struct healcl_operations *loaded;
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int load(void **state)
+{
+    if (open_device(state) != 0 || !mkdtemp(folder))
+        return -1;
+    write_file("m.json", manifest);
+    write_file("add.cl", kernels);
+    return healcl_operations_load(folder, &loaded, &error) == HEALCL_OK ? 0 : -1;
+}
+
+static int unload(void **state)
+{
+    char path[128];
+    healcl_operations_free(loaded);
+    snprintf(path, sizeof path, "%s/m.json", folder);
+    (void)unlink(path);
+    snprintf(path, sizeof path, "%s/add.cl", folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    return close_device(state);
+}
+
+static struct healcl_queue *open_queue(struct healcl_device *where)
+{
+    struct healcl_queue *queue = NULL;
+    const struct healcl_limits limits = {.operations = loaded};
+    OK(healcl_queue_open(where, &limits, &queue, &error));
+    return queue;
+}
+
+#define CALL(queue, result, name, ...)                                                            \
+    healcl_call(queue, name,                                                                      \
+                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
+                (struct healcl_argument[]){__VA_ARGS__}, result, &error)
+
+static struct healcl_tensor *new_tensor(struct healcl_queue *queue)
+{
+    struct healcl_tensor *tensor = NULL;
+    int64_t values[36];
+    for (int i = 0; i < 36; i++)
+        values[i] = 1000 * i + 17;
+    OK(healcl_tensor_create(queue, HEALCL_INT64, 2, (const int64_t[]){6, 6}, values, &tensor,
+                            &error));
+    return tensor;
+}
+
+/* View number 0 to 3 of a tensor: all of it, rows 1 to 3, columns, a transpose. */
+static struct healcl_tensor *view_of(struct healcl_queue *queue, struct healcl_tensor *tensor,
+                                     int view, int64_t first)
+{
+    struct healcl_tensor *made = NULL;
+    const struct healcl_index slice = {.kind = HEALCL_INDEX_SLICE,
+                                       .has_start = true,
+                                       .start = first,
+                                       .has_stop = true,
+                                       .stop = first + 3};
+    const struct healcl_index columns[] = {{.kind = HEALCL_INDEX_ELLIPSIS}, slice};
+    if (view == 3)
+        OK(CALL(queue, &made, "moveaxis", healcl_tensor_argument(tensor), healcl_int_argument(0),
+                healcl_int_argument(1)));
+    else if (view == 0)
+        OK(CALL(queue, &made, "new_reference", healcl_tensor_argument(tensor)));
+    else
+        OK(CALL(queue, &made, "get_slice", healcl_tensor_argument(tensor),
+                view == 1 ? healcl_index_argument(1, &slice) : healcl_index_argument(2, columns)));
+    return made;
+}
+
+/* What is in both tensors after a += of one view to another, of the same or of another tensor. */
+static void add_views(struct healcl_device *where, int a_view, int out_view, bool same,
+                      int64_t results[72])
+{
+    struct healcl_queue *queue = open_queue(where);
+    struct healcl_tensor *a = new_tensor(queue), *out = same ? a : new_tensor(queue);
+    struct healcl_tensor *from = view_of(queue, a, a_view, 1),
+                         *to = view_of(queue, out, out_view, 2);
+    OK(CALL(queue, NULL, "packed_add", healcl_tensor_argument(from), healcl_int_argument(-3),
+            healcl_tensor_argument(to)));
+    OK(CALL(queue, NULL, "_packed_add", healcl_tensor_argument(from), healcl_int_argument(5),
+            healcl_tensor_argument(to)));
+    OK(healcl_tensor_read(a, results, 36 * sizeof *results, &error));
+    OK(healcl_tensor_read(out, results + 36, 36 * sizeof *results, &error));
+    healcl_queue_close(queue);
+}
+
+static void views_give_the_same(void **state)
+{
+    (void)state;
+    for (int a_view = 0; a_view < 4; a_view++)
+        for (int out_view = 0; out_view < 4; out_view++)
+            for (int same = 0; same < 2; same++) {
+                int64_t on_device[72], on_host[72];
+                if ((a_view == 0 || a_view == 3) != (out_view == 0 || out_view == 3) ||
+                    (a_view == 1) != (out_view == 1)) /* of other shapes */
+                    continue;
+                add_views(device, a_view, out_view, same, on_device);
+                add_views(NULL, a_view, out_view, same, on_host);
+                assert_memory_equal(on_device, on_host, sizeof on_host);
+            }
+}
+
+static void makes_new_tensors_of_any_layout(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = new_tensor(queue), *turned = view_of(queue, a, 3, 0), *row = NULL;
+    int64_t values[6];
+    OK(CALL(queue, &row, "strided_row", healcl_tensor_argument(turned), healcl_int_argument(2)));
+    assert_int_equal(healcl_tensor_describe(row).rank, 1);
+    OK(healcl_tensor_read(row, values, sizeof values, &error));
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(values[i], 1000 * (6 * i + 2) + 17);
+    healcl_queue_close(queue);
+}
+
+static void refusals_are_named(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(NULL);
+    struct healcl_tensor *a = new_tensor(queue), *row = NULL;
+    assert_int_equal(CALL(queue, NULL, "packed_add", healcl_tensor_argument(a),
+                          healcl_int_argument(0), healcl_tensor_argument(a)),
+                     HEALCL_REFUSED);
+    assert_string_equal(error.message, "call 1 (packed_add): rule 'f != 0' does not hold");
+    assert_int_equal(
+        CALL(queue, NULL, "strided_row", healcl_tensor_argument(a), healcl_int_argument(6)),
+        HEALCL_REFUSED);
+    assert_int_equal(
+        CALL(queue, &row, "strided_row", healcl_tensor_argument(a), healcl_int_argument(1)),
+        HEALCL_REFUSED);
+    assert_string_equal(error.message, "call 1 (strided_row): a vendor's operation without a body "
+                                       "cannot run on the host reference");
+    healcl_queue_close(queue);
+}
+
+static void wrong_uses_are_refused(void **state)
+{
+    (void)state;
+    struct healcl_operations *other = NULL;
+    assert_int_equal(healcl_operations_load(NULL, &other, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "folder is NULL");
+    assert_int_equal(healcl_operations_load(folder, NULL, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_operations_load("/nowhere", &other, &error), HEALCL_USAGE);
+    assert_int_equal(healcl_operations_load("/nowhere", &other, NULL), HEALCL_USAGE);
+    assert_null(other);
+    OK(healcl_operations_load(folder, &other, &error));
+    struct healcl_operations *twice = other;
+    assert_int_equal(healcl_operations_load(folder, &twice, &error), HEALCL_REFUSED);
+    assert_ptr_equal(twice, other);
+    healcl_operations_free(other);
+    healcl_operations_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(views_give_the_same),
+        cmocka_unit_test(makes_new_tensors_of_any_layout),
+        cmocka_unit_test(refusals_are_named),
+        cmocka_unit_test(wrong_uses_are_refused),
+    };
+    return cmocka_run_group_tests(tests, load, unload);
+}

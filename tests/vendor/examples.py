@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of vendors' operations, copied elsewhere: they build, run and verify there.
+
+    examples.py HEALCL
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "vendor")
+
+
+def run(*command, code=0):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == code, (command, done)
+    return done.stdout + done.stderr
+
+
+def transcript(folder, *options):
+    path = os.path.join(folder, "..", "made.json")
+    with open(path, "w", encoding="utf-8") as file:
+        subprocess.run([sys.executable, os.path.join(folder, "key_switch.py"), *options],
+                       stdout=file, check=True)
+    return path
+
+
+def change(path, old, new):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    assert old in text, old
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(old, new, 1))
+
+
+def key_switch(healcl, folder):
+    made = transcript(folder, "256", "3", "4")
+    manifest = os.path.join(folder, "key_switch.json")
+    ops = ("--ops", folder)
+    assert "key_switch(a, key, q, psi, base_bits, out)" in run(healcl, "ops", *ops)
+    assert "unknown operation" in run(healcl, "run", made, code=3)
+    assert "key_switch" in run(healcl, "inspect", *ops, made)
+    assert "key_switch" in run(healcl, "inspect", *ops, "--kernels", made)
+    for where in (["--reference"], []):
+        told = run(healcl, "run", *ops, "-v", *where, made)
+        assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
+        assert "\nntt " not in told, told
+    # One residue is a single element, and one digit is all of a.
+    for shape in ("1", "1", "1"), ("2", "2", "60"), ("512", "1", "2"), ("64", "5", "3"):
+        run(healcl, "run", *ops, transcript(folder, *shape))
+    # The kernel is what runs on a device: a wrong one differs there, not on the reference.
+    kernel = os.path.join(folder, "key_switch.cl")
+    change(kernel, "(long)reduce_wide_below(upper[u], lower[u], m)", "(long)lower[u]")
+    made = transcript(folder, "256", "3", "4")
+    run(healcl, "run", *ops, made, code=1)
+    run(healcl, "run", *ops, "--reference", made)
+    # Where no kernel is for the device its body runs there.
+    change(manifest, '"local": 1,', '"local": 1, "device": "no such device",')
+    told = run(healcl, "run", *ops, "-v", made)
+    assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
+    # Rules are those of the plan: nothing runs.
+    change(manifest, "base_bits >= 1 &&", "base_bits >= 16 &&")
+    told = run(healcl, "run", *ops, made, code=3)
+    assert "(key_switch): rule 'base_bits >= 16 && base_bits <= 62' does not hold" in told, told
+
+
+def device_name(healcl):
+    """Of the device that runs choose."""
+    made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
+                                                            "nothing.json"))
+    return made.split("device ", 1)[1].strip().split("(", 1)[0].strip()
+
+
+def ntt(healcl, folder):
+    transcripts = os.path.join(EXAMPLES, "..", "..", "transcripts")
+    ops = ("--ops", folder)
+    for name in "ntt.json", "random_1.json", "encrypted_digits_toy.json.gz":
+        path = os.path.join(transcripts, name)
+        assert "vendor_ntt" in run(healcl, "inspect", *ops, "--kernels", "--json", "-", path)
+        run(healcl, "run", *ops, path)
+    path = os.path.join(transcripts, "ntt.json")
+    change(os.path.join(folder, "ntt.cl"), "(TYPE_out)x[u]", "0")
+    run(healcl, "run", *ops, path, code=1)
+    run(healcl, "run", *ops, "--reference", path)
+    change(os.path.join(folder, "ntt.json"), '"device": "', '"device": "no such ')
+    assert "vendor_ntt" not in run(healcl, "inspect", *ops, "--kernels", path)
+    run(healcl, "run", *ops, path)
+
+
+def main():
+    healcl = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as parent:
+        folder = os.path.join(parent, "vendor")
+        shutil.copytree(EXAMPLES, folder)
+        change(os.path.join(folder, "ntt.json"), '"pthread"', f'"{device_name(healcl)[:20]}"')
+        key_switch(healcl, folder)
+        ntt(healcl, folder)
+
+
+main()
