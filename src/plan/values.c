@@ -9,13 +9,18 @@
 enum { NO_MODULI = 0, EACH = -1 };
 
 /* Which input the moduli of a kind of step are, and how they go with its operands: EACH has one of
- * out's shape; else one along the axis that is that far from the operand's end. */
+ * out's shape; else one along the axis that is that far from the operand's end. Its result is
+ * residues of them where the inputs in `signs`, bit i for input i, are at least 0: remainders have
+ * the sign of what is divided. */
 static const struct {
     int input, from_end;
+    uint8_t signs;
 } modulus_traits[STEP_KINDS] = {
-    [STEP_MODMUL] = {2, EACH}, [STEP_MODSUM] = {2, EACH},   [STEP_MOD] = {2, EACH},
-    [STEP_MODNEG] = {2, EACH}, [STEP_AXIS_MODSUM] = {1, 1}, [STEP_MODMUL_AXIS_SUM] = {2, 2},
-    [STEP_NTT] = {1, 2},       [STEP_INTT] = {1, 2},        [STEP_DIGITS_FULL_Q] = {1, 2},
+    [STEP_MODMUL] = {2, EACH, 3},     [STEP_MODSUM] = {2, EACH, 3},
+    [STEP_MOD] = {2, EACH, 1},        [STEP_MODNEG] = {2, EACH, 0},
+    [STEP_AXIS_MODSUM] = {1, 1, 0},   [STEP_MODMUL_AXIS_SUM] = {2, 2, 0},
+    [STEP_NTT] = {1, 2, 0},           [STEP_INTT] = {1, 2, 0},
+    [STEP_DIGITS_FULL_Q] = {1, 2, 0},
 };
 
 /* The modulus of each element of an operand of a step, as a view of the operand's shape. Returns
@@ -140,44 +145,28 @@ static struct range residues_of(const struct values *values, const struct step *
     return range;
 }
 
-/* inputs: the ranges of the first two. */
+/* inputs: the ranges of the first two. What is not named here is unknown. */
 static struct range result_of(const struct values *values, const struct step *step,
                               const struct range inputs[2])
 {
+    enum step_kind kind = step->kind;
     struct range range = {.limit = 0};
-    switch (step->kind) {
-    case STEP_UPLOAD:
-    case STEP_DOWNLOAD:
-    case STEP_RELEASE:
-    case STEP_VENDOR: break;
-    case STEP_FILL: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
-    case STEP_ABS:
-    case STEP_COPY: range = inputs[0]; break;
-    case STEP_GATHER:
+    if (kind == STEP_FILL) {
+        range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1;
+    } else if (kind == STEP_ABS || kind == STEP_COPY) {
+        range = inputs[0];
+    } else if (kind == STEP_GATHER) {
         range = inputs[0];
         if (range.moduli.layout.stride[step->value[0]] != 0)
             range.moduli.storage = NULL;
         range.moduli.layout.shape[step->value[0]] = step->out->layout.shape[step->value[0]];
-        break;
-    case STEP_DIGITS:
-    case STEP_DIGITS_FULL_Q:
+    } else if (kind == STEP_DIGITS || kind == STEP_DIGITS_FULL_Q) {
         range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
-        break;
-    /* Remainders have the sign of what is divided. */
-    case STEP_MODMUL:
-    case STEP_MODSUM:
-        if (inputs[0].limit > 0 && inputs[1].limit > 0)
-            range = residues_of(values, step);
-        break;
-    case STEP_MOD:
-        if (inputs[0].limit > 0)
-            range = residues_of(values, step);
-        break;
-    case STEP_MODNEG:
-    case STEP_AXIS_MODSUM:
-    case STEP_MODMUL_AXIS_SUM:
-    case STEP_NTT:
-    case STEP_INTT: range = residues_of(values, step); break;
+    } else if (modulus_traits[kind].from_end != NO_MODULI) {
+        range = residues_of(values, step);
+        for (int i = 0; i < 2; i++)
+            if (modulus_traits[kind].signs >> i & 1 && inputs[i].limit == 0)
+                range.limit = 0;
     }
     if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
         range.limit = 0;

@@ -102,6 +102,7 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
     struct healcl_device *device = self->launcher.device;
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
+    TRY(payload_check_data(payload, error));
     payload_cursor_init(&decoding.cursor, payload);
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
         return upload_whole(&decoding, storage_bytes(storage), buffer, error);

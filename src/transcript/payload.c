@@ -260,8 +260,7 @@ static enum healcl_status store(const struct target *target, const int64_t *valu
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status need_data(const struct payload *payload,
-                                               struct healcl_error *error)
+enum healcl_status payload_check_data(const struct payload *payload, struct healcl_error *error)
 {
     if (!payload->base64)
         REFUSE(error, "it has a dtype and a shape, but no data: they are to be given to the run");
@@ -274,7 +273,7 @@ enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype
     const struct payload *payload = cursor->payload;
     const struct target target = {
         .payload = payload, .dtype = dtype, .array = array, .first = cursor->position};
-    TRY(need_data(payload, error));
+    TRY(payload_check_data(payload, error));
     cursor->position += count;
     if (dtype == payload->dtype && !needs_swap(payload)) {
         read_bytes(cursor, (size_t)count * dtype_size(dtype), array);
@@ -357,7 +356,7 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
                                      int64_t count, void *array, struct healcl_error *error)
 {
     int64_t elements = layout_elements(&payload->layout);
-    TRY(need_data(payload, error));
+    TRY(payload_check_data(payload, error));
     if (payload->fortran_order)
         REFUSE(error, "a payload in Fortran order cannot be read in parts");
     if (first < 0 || count < 0 || first > elements || count > elements - first)

@@ -38,6 +38,10 @@ MUST_CHECK enum healcl_status payload_parse(const char *base64, size_t length, b
 MUST_CHECK enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_t *shape,
                                               struct payload *payload, struct healcl_error *error);
 
+/* Refuses a payload that is only a dtype and a shape. */
+MUST_CHECK enum healcl_status payload_check_data(const struct payload *payload,
+                                                 struct healcl_error *error);
+
 /*
  * Reads all elements into an array in C order and native byte order, converted to dtype.
  * array has room for layout_elements(&payload->layout) elements of dtype and is aligned for it.

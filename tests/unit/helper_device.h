@@ -29,6 +29,7 @@ static inline int device_set_up(void **state)
 {
     (void)state;
     unsetenv("HEALCL_DEVICE");
+    unsetenv("HEALCL_AS");
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_CHUNK_BYTES");
     setenv("HEALCL_CACHE_DIR", "", 1);

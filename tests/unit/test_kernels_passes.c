@@ -18,6 +18,7 @@ static struct healcl_device *device;
 /* As a GPU, with a program in place of ntt/local. */
 static void open_gpu(const char *source)
 {
+    unsetenv("HEALCL_VARIANT");
     setenv("HEALCL_AS", "gpu", 1);
     OK(device_open_tested(helper_loader(), NULL, &device, &error));
     OK(device_add_program(device, "ntt/local", source, &error));
