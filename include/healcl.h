@@ -72,14 +72,17 @@ struct healcl_limits {
     /* Elements that no operation may visit more of: the terms of its sums, n (1 + log2 n) for a
      * transform of length n, what is copied or compared; however few of them are stored. 0: 2^42 */
     uint64_t work;
+    /* Of a transcript: passes that make its segments faster and change no result, by their names
+     * (`healcl inspect --help`) and with commas between them, or "none". NULL: all of them */
+    const char *passes;
 };
 
 /*
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
- * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED with entry, operation and
- * argument in the message, HEALCL_NO_MEMORY.
- * The file stays mapped until the transcript is closed. Where it is cut before, or its disk fails,
- * the process gets SIGBUS, for which the library installs no handler (the program healcl does).
+ * Errors: HEALCL_USAGE where the file cannot be read or there is no such pass, HEALCL_REFUSED with
+ * entry, operation and argument in the message, HEALCL_NO_MEMORY. The file stays mapped until the
+ * transcript is closed. Where it is cut before, or its disk fails, the process gets SIGBUS, for
+ * which the library installs no handler (the program healcl does).
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,

@@ -444,6 +444,7 @@ static const struct command_option options[] = {
     {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"passes", 0, OPTION_WORD, KEPT_IN(limits.passes)},
     {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
@@ -511,6 +512,8 @@ const struct command command_run = {
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
+        "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
+        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"

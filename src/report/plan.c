@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -81,6 +82,46 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
         return HEALCL_OK;
     putc('\n', style->stream);
     return print_kinds(plan, style);
+}
+
+/* "12 → 9", or one of them where they are the same. */
+static void cell_of_change(struct table *table, const char *before, const char *after)
+{
+    if (strcmp(before, after) == 0)
+        table_cell(table, "%s", after);
+    else
+        table_cell(table, "%s -> %s", before, after);
+}
+
+enum healcl_status report_passes(const struct plan *plan, const struct style *style)
+{
+    struct table_column columns[3 + PASS_COUNT] = {{"segment", TABLE_LEFT, true},
+                                                   {"launches", TABLE_RIGHT, false},
+                                                   {"bytes", TABLE_RIGHT, false}};
+    char before[UNIT_TEXT_SIZE], after[UNIT_TEXT_SIZE];
+    putc('\n', style->stream);
+    for (size_t i = 0; i < PASS_COUNT; i++) {
+        columns[3 + i] = (struct table_column){passes[i].name, TABLE_RIGHT, false};
+        report_label(style, passes[i].name, "%s", passes[i].summary);
+    }
+    report_label(style, "memory", "%s at most before, %s after",
+                 text_bytes(plan->bytes_peak_before, before), text_bytes(plan->bytes_peak, after));
+    putc('\n', style->stream);
+    struct table *table = table_create(columns, 3 + PASS_COUNT);
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct segment *segment = &plan->segments[s];
+        if (segment->before.launches == 0)
+            continue;
+        table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
+        snprintf(before, sizeof before, "%" PRIu64, segment->before.launches);
+        snprintf(after, sizeof after, "%" PRIu64, segment->after.launches);
+        cell_of_change(table, before, after);
+        cell_of_change(table, text_bytes(segment->before.bytes, before),
+                       text_bytes(segment->after.bytes, after));
+        for (size_t i = 0; i < PASS_COUNT; i++)
+            table_cell(table, "%" PRIu64, segment->pass_changes[i]);
+    }
+    return table_print(table, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- JSON */
