@@ -4,10 +4,10 @@
 /* Whether a later step writes all that step does, and reads none of it. */
 static bool overwrites(const struct step *later, const struct step *step)
 {
-    const struct layout *out = &step->out->layout;
+    struct tensor part;
     return later->out && later->out->storage == step->out->storage && !step_adds(later) &&
-           !pass_reads(later, step->out) && layout_same_shape(&later->out->layout, out) &&
-           layout_same_elements(&later->out->layout, out);
+           !pass_reads(later, step->out) &&
+           pass_move_view(step->out, later->out, later->out, &part);
 }
 
 static bool is_dead(const struct pass_run *run, const struct step *step)
