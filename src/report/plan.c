@@ -135,6 +135,13 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json_number(json, object, "frees", segment->frees);
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
+    json_number(json, object, "launches", segment->after.launches);
+    json_number(json, object, "launches_without_passes", segment->before.launches);
+    json_number(json, object, "device_bytes", segment->after.bytes);
+    json_number(json, object, "device_bytes_without_passes", segment->before.bytes);
+    cJSON *changes = json_object(json, object, "passes");
+    for (size_t i = 0; segment->pass_changes && i < PASS_COUNT; i++)
+        json_number(json, changes, passes[i].name, segment->pass_changes[i]);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
     for (size_t number = 0; number < operation_count(plan->table); number++) {
         if (segment->counts[number] == 0)
