@@ -326,7 +326,7 @@ MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const 
         NO_MEMORY(error);
     one->origin = (struct origin){
         .entry = entry->index, .is_call = planner->live, .name = name, .form = form};
-    one->origins = (struct origins){1, &one->origin};
+    one->origins = (struct origins){.count = 1, .of = &one->origin};
     planner->origins = &one->origins;
     return HEALCL_OK;
 }

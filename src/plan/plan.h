@@ -35,6 +35,7 @@ struct origin {
 struct origins {
     size_t count;
     const struct origin *of;
+    const char *operations; /* of several: their names, "modmul + axis_modsum"; else NULL */
 };
 
 /* Memory that tensors view; ids count from 0 in the order of creation. */
