@@ -46,7 +46,7 @@ static void declare(struct script *script, struct random *random)
     int64_t q[K], other[K], index[ROWS * N * K];
     for (int i = 0; i < K; i++) {
         q[i] = tame ? 97 + i : random_modulus(random, DTYPE_INT64);
-        other[i] = random_once_in(random, 8) ? random_between(random, -1, 0) : 101;
+        other[i] = random_once_in(random, 4) ? random_between(random, -1, 0) : 101;
     }
     for (int i = 0; i < ROWS * N * K; i++)
         index[i] = random_between(random, 0, N - 1 + random_once_in(random, 200));
@@ -72,7 +72,7 @@ static const char *any(int shape, struct random *random)
 
 static const char *moduli(struct random *random)
 {
-    return random_once_in(random, 8) ? "p" : "q";
+    return random_once_in(random, 6) ? "p" : "q";
 }
 
 __attribute__((format(printf, 4, 5))) static void call(struct script *script, const char *out,
@@ -119,17 +119,31 @@ static void add_products(struct script *script, struct random *random)
     const char *factors[] = {any(0, random), any(1, random), "w", "b0"};
     const char *x = factors[random_between(random, 0, 3)], *y = any(0, random);
     bool is_new = !random_once_in(random, 4), downloads = random_once_in(random, 10);
-    const char *products = is_new ? "t" : any(0, random);
+    const char *products = is_new ? "t" : any(0, random), *p = moduli(random);
     if (is_new)
         call(script, "t", "empty", "(%d,%d,%d,%d) :int64", ROWS, TERMS, N, K);
     if (random_once_in(random, 2))
-        call(script, NULL, "modmul", "%s %s %s %s", x, y, moduli(random), products);
+        call(script, NULL, "modmul", "%s %s %s %s", x, y, p, products);
     else
-        call(script, NULL, "modmul", "%s %s %s %s", y, x, moduli(random), products);
+        call(script, NULL, "modmul", "%s %s %s %s", y, x, p, products);
     while (random_once_in(random, 3))
         add_anything(script, random);
-    call(script, NULL, "axis_modsum", "%s 1 %s %s", products, moduli(random),
-         random_once_in(random, 3) ? new_sum(script, random) : any(2, random));
+    if (random_once_in(random, 5)) { /* a factor changes in between */
+        const char *factor = random_once_in(random, 2) ? x : y;
+        call(script, factor, "set_const_val", "%s 1", factor);
+    }
+    const char *sum = random_once_in(random, 3) ? new_sum(script, random) : any(2, random);
+    if (random_once_in(random, 4)) { /* the sum lies where a factor does */
+        sum = "part";
+        if (x[0] == 'b') /* which all rows share */
+            call(script, sum, "get_slice", "%s [0:%d]", x, ROWS);
+        else
+            call(script, sum, "get_slice", "%s [0:%d,1]", y, ROWS);
+    }
+    call(script, NULL, "axis_modsum", "%s 1 %s %s", products,
+         random_once_in(random, 4) ? moduli(random) : p, sum);
+    if (strcmp(sum, "part") == 0)
+        script_free(script, sum);
     if (downloads)
         script_download(script, products);
     if (is_new && !random_once_in(random, 5))
@@ -153,8 +167,8 @@ static void add_copy(struct script *script, struct random *random)
     const char *a = any(2, random), *out = any(2, random);
     if (random_once_in(random, 2)) { /* x + 0 */
         call(script, "z", "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
-        call(script, NULL, "modsum", random_once_in(random, 2) ? "%s z %s %s" : "z %s %s %s", a,
-             moduli(random), out);
+        call(script, NULL, "modsum", random_once_in(random, 2) ? "%s z %s %s" : "z %s %s %s",
+             random_once_in(random, 4) ? "z" : a, moduli(random), out);
         script_free(script, "z");
         return;
     }
