@@ -297,6 +297,35 @@ static void random_programs(void **state)
     assert_true(refusals > 0 && refusals < (uint64_t)programs);
 }
 
+/* The first refusal is that of the products, whether or not they become a sum. */
+static void first_refusals(void **state)
+{
+    (void)state;
+    for (int between = 0; between < 2; between++) {
+        struct script script = {0};
+        struct random random = {1};
+        declare(&script, &random);
+        script_upload(&script, "bad", DTYPE_INT64, 1, (int64_t[]){K}, (int64_t[]){97, -7});
+        call(&script, "t", "empty", "(%d,%d,%d,%d) :int64", ROWS, TERMS, N, K);
+        call(&script, NULL, "_modmul_ttt", "a0 b0 bad t");
+        if (between)
+            call(&script, NULL, "modsum", "o0 o0 bad o2");
+        call(&script, NULL, "axis_modsum", "t 1 bad o1");
+        script_free(&script, "t");
+        script_plan(&script);
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        assert_int_equal(script.plan->segments[0].pass_changes[0], between ? 0 : 1);
+        for (int i = 0; i < 2; i++) {
+            struct outcome outcome = run(&script, i ? device : NULL);
+            assert_int_equal(outcome.error.status, HEALCL_REFUSED);
+            assert_string_equal(outcome.error.message,
+                                "entry 15 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
+            release(&outcome);
+        }
+        script_release(&script);
+    }
+}
+
 /* ---------------------------------------------------------------- bundled transcripts */
 
 static void verify(const char *path, const char *set, struct healcl_device *on)
@@ -413,9 +442,8 @@ int main(int argc, char **argv)
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 0x9a55;
     programs = argc > 2 ? atoi(argv[2]) : programs;
     const struct CMUnitTest all[] = {
-        cmocka_unit_test(random_programs),
-        cmocka_unit_test(bundled_transcripts),
-        cmocka_unit_test(lists),
+        cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
+        cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
         cmocka_unit_test(linear_time),
     };
     const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
