@@ -93,14 +93,17 @@ struct healcl_limits {
     uint64_t work;
     /* Not a limit: what may be named beside the built-in operations, or NULL. */
     const struct healcl_operations *operations;
+    /* Of a transcript: passes that make its segments faster and change no result, by their names
+     * (`healcl inspect --help`) and with commas between them, or "none". NULL: all of them */
+    const char *passes;
 };
 
 /*
  * Maps a transcript, checks it whole and plans it. limits may be NULL.
- * Errors: HEALCL_USAGE where the file cannot be read, HEALCL_REFUSED with entry, operation and
- * argument in the message, HEALCL_NO_MEMORY.
- * The file stays mapped until the transcript is closed. Where it is cut before, or its disk fails,
- * the process gets SIGBUS, for which the library installs no handler (the program healcl does).
+ * Errors: HEALCL_USAGE where the file cannot be read or there is no such pass, HEALCL_REFUSED with
+ * entry, operation and argument in the message, HEALCL_NO_MEMORY. The file stays mapped until the
+ * transcript is closed. Where it is cut before, or its disk fails, the process gets SIGBUS, for
+ * which the library installs no handler (the program healcl does).
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_open(const char *path,
                                                             const struct healcl_limits *limits,

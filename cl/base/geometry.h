@@ -55,6 +55,13 @@ enum { SUM_COLUMNS = 64, SUM_ROWS = 64, SUM_TERMS = 1 << 30 };
 /* cl/modular/interleaved.cl: groups of one, two or four elements in a block of a work-item's. */
 enum { INTERLEAVED_GROUPS = 512 };
 
+/* Sums of products: whether there is a permutation, and whether what out holds is added to. */
+enum { PRODUCTS_PERMUTED = 1, PRODUCTS_ADDED = 2 };
+
+/* The same in cl/modular/interleaved.cl: vectors of columns in a block, and terms that are packed
+ * at a time, in 32 KiB. */
+enum { PRODUCT_COLUMNS = 8, PRODUCT_TERMS = 64 };
+
 /* cl/copy/local.cl: of a tile, less what pads its rows, which is at most half as much. */
 enum { COPY_TILE_BYTES = 8192 };
 

@@ -224,6 +224,7 @@ struct product_block {
     struct permuted_axis out_axis, b_axis;
     long first, count, a_stride, b_stride;
     ulong columns;
+    bool adds; /* to what out holds */
 };
 
 /* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors ablock. Returns the bits that any
@@ -284,8 +285,9 @@ NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
     for (ulong i = 0; i < block.columns; i++) {
-        held[i] =
-            as_ulong8(load_permuted(block.out, block.out_axis, block.first + (long)i * LANES));
+        held[i] = block.adds ? as_ulong8(load_permuted(block.out, block.out_axis,
+                                                       block.first + (long)i * LANES))
+                             : (ulong8)(0);
         bits |= held[i];
     }
     return bits;
@@ -300,13 +302,13 @@ NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *h
                        block.out_axis, block.first + (long)i * LANES);
 }
 
-/* *out += a[0]*b[0] + ... over count terms, a_stride and b_stride apart, mod q; of any size and
- * sign. */
+/* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, and with adds *out, mod q;
+ * of any size and sign. */
 static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
                                 global const ELEMENT *b, long b_stride, long count,
-                                struct modulus q)
+                                struct modulus q, bool adds)
 {
-    struct wide sum = wide_add(wide_zero(), *out);
+    struct wide sum = adds ? wide_add(wide_zero(), *out) : wide_zero();
     for (long j = 0; j < count; j++)
         sum = wide_add_product(sum, a[j * a_stride], b[j * b_stride]);
     *out = (ELEMENT)wide_reduce(sum, q);
@@ -317,7 +319,8 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 {
     for (long l = block.first; l < block.first + (long)(block.columns * LANES); l++)
         sum_products(block.out + axis_position(block.out_axis, l), block.a + l, block.a_stride,
-                     block.b + axis_position(block.b_axis, l), block.b_stride, block.count, q);
+                     block.b + axis_position(block.b_axis, l), block.b_stride, block.count, q,
+                     block.adds);
 }
 
 /*
@@ -328,7 +331,7 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
  */
 KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
-                               global const uint *perm, uint use_perm)
+                               global const uint *perm, uint flags)
 {
     TAKE_SPACE(space);
     enum { AXIS_N = 3, AXIS_TERMS = 4 };
@@ -337,7 +340,8 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     struct product_block block;
     block.out_axis.stride = space.operand[0].stride[AXIS_N];
     block.b_axis.stride = space.operand[2].stride[AXIS_N];
-    block.out_axis.perm = block.b_axis.perm = use_perm ? perm : 0;
+    block.out_axis.perm = block.b_axis.perm = flags & PRODUCTS_PERMUTED ? perm : 0;
+    block.adds = flags & PRODUCTS_ADDED;
     block.count = space.shape[AXIS_TERMS];
     block.a_stride = space.operand[1].stride[AXIS_TERMS];
     block.b_stride = space.operand[2].stride[AXIS_TERMS];

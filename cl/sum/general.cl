@@ -19,23 +19,26 @@ KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
 }
 
 /*
- * out[r,j,m] += sum over i of a[r,i,j,l]*b[i,j,m], mod q[j], with m = perm[l], or l where
- * use_perm is 0. The space is [reps,k,n] with l last; operands: out, a, b, q. The strides of out
- * and b along n are given apart, since there they go by m.
+ * out[r,j,m] += sum over i of a[r,i,j,l]*b[i,j,m], mod q[j], with m = perm[l], or l where flags
+ * lack PRODUCTS_PERMUTED; where they lack PRODUCTS_ADDED, out counts as 0. The space is [reps,k,n]
+ * with l last; operands: out, a, b, q. The strides of out and b along n are given apart, since
+ * there they go by m.
  */
 KERNEL modmul_axis_sum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                        BUFFER(const ELEMENT, b), global const struct modulus *q,
-                       global const uint *perm, uint use_perm, long count, long a_stride,
+                       global const uint *perm, uint flags, long count, long a_stride,
                        long b_stride, long out_n_stride, long b_n_stride)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
-            count_t l = span.index[RANK(space) - 1] + i, m = use_perm ? perm[l] : l;
+            count_t l = span.index[RANK(space) - 1] + i, m = flags & PRODUCTS_PERMUTED ? perm[l] : l;
             place_t out_at = POSITION(space, span, 0, i) + (place_t)m * (place_t)out_n_stride;
             place_t a_at = POSITION(space, span, 1, i);
             place_t b_at = POSITION(space, span, 2, i) + (place_t)m * (place_t)b_n_stride;
-            struct wide sum = wide_add(wide_zero(), WIDEN(AT(out, out_at)));
+            struct wide sum = wide_zero();
+            if (flags & PRODUCTS_ADDED)
+                sum = wide_add(sum, WIDEN(AT(out, out_at)));
             for (long j = 0; j < count; j++, a_at += (place_t)a_stride, b_at += (place_t)b_stride)
                 sum = wide_add_product(sum, WIDEN(AT(a, a_at)), WIDEN(AT(b, b_at)));
             AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, span, 3, i)]);

@@ -92,7 +92,7 @@ KERNEL axis_modsum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMEN
  */
 KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
                              BUFFER(const ELEMENT, b), global const struct modulus *q,
-                             global const uint *perm, uint use_perm, long count, long a_stride,
+                             global const uint *perm, uint flags, long count, long a_stride,
                              long b_stride, long out_n_stride, long b_n_stride,
                              long out_reps_stride, long a_reps_stride, uint all_reps, uint n_last,
                              uint reps, uint inner, uint parts, uint rows)
@@ -107,7 +107,7 @@ KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const EL
     count_t l = n_last ? share.span.index[last] : share.span.index[last - 1];
     count_t m = l;
     if (reads && share.part == 0 && share.rep == 0) /* once for a column */
-        factors[id] = use_perm ? perm[l] : l;
+        factors[id] = flags & PRODUCTS_PERMUTED ? perm[l] : l;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (reads)
         m = (count_t)factors[id - share.part * inner - share.rep * share.apart];
@@ -117,7 +117,7 @@ KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const EL
     place_t a_at = POSITION(space, share.span, 1, 0) + share.rep * (place_t)a_reps_stride;
     place_t b_at = POSITION(space, share.span, 2, 0) + (place_t)m * (place_t)b_n_stride;
     struct wide sum = wide_zero();
-    if (adds && share.part == 0)
+    if (adds && share.part == 0 && flags & PRODUCTS_ADDED)
         sum = wide_add(sum, WIDEN(AT(out, out_at)));
     for (long first = share.part; first - share.part < count; first += reps * parts) {
         long term = first + share.rep * parts;

@@ -65,7 +65,7 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
  */
 KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                             global const ELEMENT *b, global const struct modulus *q,
-                            global const uint *perm, uint use_perm,
+                            global const uint *perm, uint flags,
                             global const struct lane_divisor *lanes, long n, long count, ulong k,
                             long a_stride, long b_stride, long out_stride, long out_k_stride)
 {
@@ -79,7 +79,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                 global const ELEMENT *row_a[LANES], *row_b[LANES];
                 global ELEMENT *row_out[LANES];
                 for (int row = 0; row < LANES; row++) {
-                    long l = first + row, m = use_perm ? (long)perm[l] : l;
+                    long l = first + row, m = flags & PRODUCTS_PERMUTED ? (long)perm[l] : l;
                     struct lane_products sums;
                     row_a[row] = a + POSITION(space, span, 1, r) + l * a_stride;
                     row_b[row] = b + POSITION(space, span, 2, r) + m * b_stride;
@@ -96,7 +96,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                     for (ulong i = 0; i < LANES; i++) {
                         ulong place = v * LANES + i;
                         to[i] = row_out[place / k] + (long)(place % k) * out_k_stride;
-                        values[i] = *to[i];
+                        values[i] = flags & PRODUCTS_ADDED ? *to[i] : 0;
                     }
                     ulong8 x = as_ulong8(vload8(0, values));
                     if (are_all((bits | x) >> 62 == 0)) {
@@ -108,7 +108,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
                         for (ulong i = 0; i < LANES; i++) {
                             ulong place = v * LANES + i, j = place % k;
                             sum_products(to[i], row_a[place / k] + j, (long)k, row_b[place / k] + j,
-                                         (long)k, count, q[j]);
+                                         (long)k, count, q[j], flags & PRODUCTS_ADDED);
                         }
                 }
             }

@@ -51,7 +51,7 @@ MUST_CHECK static enum healcl_status write_case(struct session *session, struct 
 /* A device that fails its self-test is looked at nevertheless. */
 MUST_CHECK static enum healcl_status find_fault(struct session *session, struct healcl_error *error)
 {
-    const struct healcl_limits limits = {.memory_bytes = host_memory()};
+    const struct healcl_limits limits = {.memory_bytes = host_memory(), .passes = "none"};
     const struct diagnose_observer observer = {session, on_progress};
     TRY(open_files(session, error));
     progress_say(&session->progress, "reading %s", session->file);

@@ -8,7 +8,7 @@ struct session {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
-    bool verbose, kernels;
+    bool verbose, kernels, passes;
     struct healcl_limits limits;
     struct healcl_transcript *transcript;
     struct healcl_device *device; /* only for its kernels */
@@ -29,6 +29,8 @@ static int tell(struct session *session)
     int code = EXIT_VERIFIED;
     if (!session->json.on_stdout)
         code = printed(report_plan(session->file, plan, &style));
+    if (!session->json.on_stdout && session->passes && code == EXIT_VERIFIED)
+        code = printed(report_passes(plan, &style));
     if (!session->json.on_stdout && session->device && code == EXIT_VERIFIED)
         code = printed(report_kernels(plan, session->device, &style));
     FILE *stream = report_file_stream(&session->json);
@@ -63,6 +65,7 @@ static const struct command_option options[] = {
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
+    {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
 };
@@ -99,6 +102,8 @@ const struct command command_inspect = {
         "                           K, M, G or T; 4T, 2^42, by default\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
+        "      --passes             show what passes make of each segment: launches and bytes\n"
+        "                           before and after, and how many steps each pass has changed\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"

@@ -445,11 +445,11 @@ const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum
 
 /* ---------------------------------------------------------------- of products */
 
-/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q and the
- * permutation. */
+/* A job with what all kernels of modmul_axis_sum take first: the space, the tensors, q, the
+ * permutation and whether they add to out. */
 MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launcher *self,
                                                    const struct step *step,
-                                                   const struct variant *variant,
+                                                   const struct variant *variant, bool adds,
                                                    struct healcl_error *error)
 {
     const struct buffer *q, *perm;
@@ -460,7 +460,7 @@ MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launc
     TRY(job_begin(job, self, step, variant, 2, error));
     job_add_table(job, q);
     job_add_table(job, perm);
-    job_add_uint(job, step->in[3] != NULL);
+    job_add_uint(job, (step->in[3] ? PRODUCTS_PERMUTED : 0u) | (adds ? PRODUCTS_ADDED : 0u));
     return HEALCL_OK;
 }
 
@@ -483,7 +483,7 @@ MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *sel
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, error));
+    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
     space_init(&job.space, &blocks);
     job.space.shape[3] = n;
@@ -522,7 +522,7 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin_product(&job, self, step, variant, error));
+    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
@@ -564,7 +564,7 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
         share_terms(self->device, (uint64_t)(blocks * k * n), terms, beside, (uint32_t)reps);
     struct layout shape = {.rank = 3, .shape = {blocks}};
     struct job job;
-    TRY(begin_product(&job, self, step, variant, error));
+    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
     shape.shape[k_axis] = k;
     shape.shape[n_axis] = n;
     space_init(&job.space, &shape);
@@ -593,6 +593,54 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     return launch_shared(&job, &sharing, error);
 }
 
+/* Where elements of k moduli lie together, but neither those of n nor of the terms: see
+ * modmul_axis_sum_interleaved. */
+static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    int64_t k = out->shape[1], period;
+    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
+    if (lack)
+        return lack;
+    if (step->in[3])
+        return "there is a permutation";
+    if ((k != 1 && k != 2 && k != 4) ||
+        (k > 1 && (a->stride[2] != 1 || b->stride[1] != 1 || out->stride[1] != 1)))
+        return "moduli do not lie together by ones, twos or fours";
+    return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
+}
+
+MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self,
+                                                           const struct step *step,
+                                                           const struct variant *variant,
+                                                           struct healcl_error *error)
+{
+    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *out = &step->out->layout;
+    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
+    int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / k;
+    struct layout blocks = {.rank = 2, .shape = {(n + block - 1) / block, reps}};
+    struct periodic_moduli moduli;
+    struct job job;
+    TRY(begin_product(&job, self, step, variant, step_adds(step), error));
+    TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
+    space_init(&job.space, &blocks);
+    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
+    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
+    job.space.operand[2] = (struct operand){.offset = b->offset};
+    job_add_table(&job, moduli.lanes);
+    job_add_long(&job, n);
+    job_add_long(&job, a->shape[1]);
+    job_add_long(&job, k);
+    job_add_long(&job, a->stride[1]);
+    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, a->stride[3]);
+    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, out->stride[2]);
+    return job_launch_alone(&job, error);
+}
+
 /* Some products after others. The space is [reps,k,n]; out and b go along n by m, a by l. */
 MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *self,
                                                             const struct step *step,
@@ -610,7 +658,7 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
     do {
         int64_t count = terms_at_once(self, terms - first);
         struct job job;
-        TRY(begin_product(&job, self, step, variant, error));
+        TRY(begin_product(&job, self, step, variant, step_adds(step) || first > 0, error));
         job.rounds = (uint64_t)count;
         space_init(&job.space, out);
         space_set_operand(&job.space, 0, &out_view);
@@ -641,6 +689,9 @@ static const struct variant product_variants[] = {
     {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
      "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum; tensors of one chunk"},
+    {"interleaved", VARIANT_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
+     "vectors", "modmul_axis_sum_interleaved", "cl/modular/interleaved.cl",
+     "k of 1, 2 or 4 whose elements lie together"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };

@@ -8,12 +8,17 @@ static uint64_t tensor_bytes(const struct tensor *tensor)
     return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
 }
 
+bool step_adds(const struct step *step)
+{
+    return step_traits[step->kind].adds && step->value[0] == 0;
+}
+
 uint64_t step_bytes(const struct step *step)
 {
     if (step->kind == STEP_RELEASE)
         return 0;
     uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
-    if (step_traits[step->kind].adds)
+    if (step_adds(step))
         bytes *= 2;
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])

@@ -126,7 +126,7 @@ enum healcl_status live_plan_drop(struct live_plan *live, const struct tensor *t
                                   struct healcl_error *error)
 {
     static const struct origin release = {.is_call = true, .name = "release"};
-    static const struct origins origins = {1, &release};
+    static const struct origins origins = {.count = 1, .of = &release};
     if (--tensor->storage->references > 0)
         return HEALCL_OK;
     struct tensor *kept = NULL; /* the caller's goes */

@@ -1,4 +1,5 @@
 /* Which entries of the transcript a step comes from, and what each of them is charged with. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/arena.h"
@@ -56,7 +57,16 @@ enum healcl_status step_join_origins(struct plan *plan, struct step *step, const
         NO_MEMORY(error);
     copy_origins(of, first);
     copy_origins(of + front, second);
-    *origins = (struct origins){count, of};
+    size_t length = 1;
+    for (size_t i = 0; i < count; i++)
+        length += strlen(of[i].form->operation->name) + strlen(" + ");
+    char *names = arena_alloc(plan->arena, length), *end = names;
+    if (!names)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < count; i++)
+        end += snprintf(end, length - (size_t)(end - names), "%s%s", i ? " + " : "",
+                        of[i].form->operation->name);
+    *origins = (struct origins){count, of, names};
     step->origins = origins;
     return HEALCL_OK;
 }

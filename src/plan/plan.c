@@ -333,7 +333,7 @@ MUST_CHECK static enum healcl_status set_origins(struct planner *planner, const 
                                   .name = name,
                                   .form = form,
                                   .outer = planner->outer};
-    one->origins = (struct origins){1, &one->origin};
+    one->origins = (struct origins){.count = 1, .of = &one->origin};
     planner->origins = &one->origins;
     return HEALCL_OK;
 }

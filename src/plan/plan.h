@@ -39,6 +39,7 @@ const struct operation *origin_operation(const struct origin *origin);
 struct origins {
     size_t count;
     const struct origin *of;
+    const char *operations; /* of several: their names, "modmul + axis_modsum"; else NULL */
 };
 
 /* Memory that tensors view; ids count from 0 in the order of creation. */
@@ -94,6 +95,10 @@ enum step_side {
 };
 
 struct vendor_call;
+struct step;
+
+/* Whether a step reads what out holds before. */
+bool step_adds(const struct step *step);
 
 struct step {
     enum step_kind kind;
@@ -109,10 +114,17 @@ struct step {
     /* Bit i: all elements of input i are known to be at least 0; and to be below the modulus of the
      * step that goes with them. See values.h. */
     uint8_t nonnegative, residues;
+    /* Bit i: all elements of input i are known to be 0; bit STEP_INPUTS: those of out, before. */
+    uint16_t zeros;
     int64_t value[2];
     const struct payload *payload;
     /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */
     const char *tensor_name;
+};
+
+/* What a segment's kernels do: their launches as planned, and the bytes of step_bytes. */
+struct segment_cost {
+    uint64_t launches, bytes;
 };
 
 struct segment {
@@ -124,6 +136,9 @@ struct segment {
     uint64_t operations;  /* sum of counts */
     uint64_t bytes_up, bytes_down;
     size_t results; /* downloads */
+    /* Passes (passes.h); 0 and NULL where none were asked for. */
+    struct segment_cost before, after;
+    uint64_t *pass_changes; /* by pass: steps that it has changed or removed */
 };
 
 struct plan {
@@ -143,6 +158,8 @@ struct plan {
     uint64_t operations, frees, bytes_up, bytes_down; /* sums over the segments */
     uint64_t bytes_peak; /* largest sum of live storages and of the step_scratch_bytes in hand;
                             other memory that kernels need comes on top */
+    uint64_t bytes_peak_before; /* any passes */
+    uint64_t pass_changes;      /* of all of them */
     uint64_t memory_limit;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {

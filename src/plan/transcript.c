@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "core/arena.h"
+#include "plan/passes.h"
 
 _Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT32 &&
                    (int)HEALCL_INT64 == DTYPE_INT64,
@@ -60,9 +61,14 @@ MUST_CHECK static enum healcl_status open_source(struct healcl_transcript *trans
                                                  struct healcl_transcript **result,
                                                  struct healcl_error *error)
 {
+    uint32_t set = 0;
+    if (status == HEALCL_OK)
+        status = passes_parse(limits ? limits->passes : NULL, &set, error);
     if (status == HEALCL_OK)
         status = plan_create(&transcript->source, operations_of_limits(limits), limits,
                              &transcript->plan, error);
+    if (status == HEALCL_OK)
+        status = plan_optimise(transcript->plan, set, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
     if (status != HEALCL_OK) {

@@ -299,6 +299,8 @@ enum healcl_status values_follow(struct values *values, struct step *step,
         ranges[i] = range_of(values, step->in[i]);
         if (ranges[i].limit > 0)
             step->nonnegative |= (uint8_t)(1u << i);
+        if (ranges[i].limit == 1)
+            step->zeros |= (uint16_t)(1u << i);
         if (moduli_of(step, step->in[i], &moduli) && is_residues(values, &ranges[i], &moduli))
             step->residues |= (uint8_t)(1u << i);
     }
@@ -306,6 +308,8 @@ enum healcl_status values_follow(struct values *values, struct step *step,
         values_forget(values, step->in[0]->storage);
     if (!step->out)
         return HEALCL_OK;
+    if (step_adds(step) && range_of(values, step->out).limit == 1)
+        step->zeros |= 1u << STEP_INPUTS;
     struct range range = result_of(values, step, ranges);
     bool told = keep(values, step->out, &range);
     enum healcl_status status =

@@ -29,9 +29,9 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
 }
 
 /* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod q[j], in [0, q), with
- * m = perm[l], or l where perm is NULL. All data have been checked. */
+ * m = perm[l], or l where perm is NULL; adds: whether out counts. All data have been checked. */
 static void accumulate(const struct operand *out, const struct operand *a, const struct operand *b,
-                       const int64_t *q, const int64_t *perm)
+                       const int64_t *q, const int64_t *perm, bool adds)
 {
     const struct layout *at_out = &out->layout, *at_a = &a->layout, *at_b = &b->layout;
     int64_t reps = at_a->shape[0], s = at_a->shape[1], k = at_a->shape[2], n = at_a->shape[3];
@@ -45,7 +45,7 @@ static void accumulate(const struct operand *out, const struct operand *a, const
                     at_a->offset + r * at_a->stride[0] + j * at_a->stride[2] + l * at_a->stride[3];
                 int64_t from_b = at_b->offset + j * at_b->stride[1] + m * at_b->stride[2];
                 /* Fewer than 2^63 residues below 2^63: sum < 2^126. */
-                int128 sum = operand_load(out, to);
+                int128 sum = adds ? operand_load(out, to) : 0;
                 for (int64_t i = 0; i < s; i++) {
                     int64_t x = operand_load(a, from_a + i * at_a->stride[1]);
                     int64_t y = operand_load(b, from_b + i * at_b->stride[0]);
@@ -69,7 +69,7 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     if (status == HEALCL_OK && step->in[3])
         status = reference_read_permutation(reference, step, 3, &perm, error);
     if (status == HEALCL_OK)
-        accumulate(&out, &a, &b, moduli, perm);
+        accumulate(&out, &a, &b, moduli, perm, step_adds(step));
     free(perm);
     free(moduli);
     return status;

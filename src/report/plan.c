@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -83,6 +84,46 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
     return print_kinds(plan, style);
 }
 
+/* "12 → 9", or one of them where they are the same. */
+static void cell_of_change(struct table *table, const char *before, const char *after)
+{
+    if (strcmp(before, after) == 0)
+        table_cell(table, "%s", after);
+    else
+        table_cell(table, "%s -> %s", before, after);
+}
+
+enum healcl_status report_passes(const struct plan *plan, const struct style *style)
+{
+    struct table_column columns[3 + PASS_COUNT] = {{"segment", TABLE_LEFT, true},
+                                                   {"launches", TABLE_RIGHT, false},
+                                                   {"bytes", TABLE_RIGHT, false}};
+    char before[UNIT_TEXT_SIZE], after[UNIT_TEXT_SIZE];
+    putc('\n', style->stream);
+    for (size_t i = 0; i < PASS_COUNT; i++) {
+        columns[3 + i] = (struct table_column){passes[i].name, TABLE_RIGHT, false};
+        report_label(style, passes[i].name, "%s", passes[i].summary);
+    }
+    report_label(style, "memory", "%s at most before, %s after",
+                 text_bytes(plan->bytes_peak_before, before), text_bytes(plan->bytes_peak, after));
+    putc('\n', style->stream);
+    struct table *table = table_create(columns, 3 + PASS_COUNT);
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct segment *segment = &plan->segments[s];
+        if (segment->before.launches == 0)
+            continue;
+        table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
+        snprintf(before, sizeof before, "%" PRIu64, segment->before.launches);
+        snprintf(after, sizeof after, "%" PRIu64, segment->after.launches);
+        cell_of_change(table, before, after);
+        cell_of_change(table, text_bytes(segment->before.bytes, before),
+                       text_bytes(segment->after.bytes, after));
+        for (size_t i = 0; i < PASS_COUNT; i++)
+            table_cell(table, "%" PRIu64, segment->pass_changes[i]);
+    }
+    return table_print(table, style->stream, style->width);
+}
+
 /* ---------------------------------------------------------------- JSON */
 
 static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
@@ -94,6 +135,13 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json_number(json, object, "frees", segment->frees);
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
+    json_number(json, object, "launches", segment->after.launches);
+    json_number(json, object, "launches_without_passes", segment->before.launches);
+    json_number(json, object, "device_bytes", segment->after.bytes);
+    json_number(json, object, "device_bytes_without_passes", segment->before.bytes);
+    cJSON *changes = json_object(json, object, "passes");
+    for (size_t i = 0; segment->pass_changes && i < PASS_COUNT; i++)
+        json_number(json, changes, passes[i].name, segment->pass_changes[i]);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
     for (size_t number = 0; number < operation_count(plan->table); number++) {
         if (segment->counts[number] == 0)

@@ -63,6 +63,9 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
                                           const struct style *style);
+
+/* What passes have made of a plan: a line for each, and a table of segments. */
+MUST_CHECK enum healcl_status report_passes(const struct plan *plan, const struct style *style);
 /* device: NULL, or one whose kernels for the steps are told too. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                                const struct healcl_device *device, FILE *stream);

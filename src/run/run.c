@@ -22,7 +22,9 @@ void error_prefix_step(struct healcl_error *error, const struct step *step, int 
 size_t trace_begin_step(struct trace *trace, const struct step *step)
 {
     const struct origin *origin = step_origin(step, NO_INPUT);
-    const char *name = step->kind == STEP_RELEASE ? "free" : origin_operation(origin)->name;
+    const char *name = step->kind == STEP_RELEASE  ? "free"
+                       : step->origins->operations ? step->origins->operations
+                                                   : origin_operation(origin)->name;
     trace_for_operation(trace, name, origin->entry);
     return trace_begin(trace, "operation", name);
 }

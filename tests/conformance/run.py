@@ -89,6 +89,8 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
+PASSES = ["products", "zeros", "stores", "copies"]
+
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
 # says of the place.
 Bad = collections.namedtuple("Bad", "path code place")
@@ -222,6 +224,11 @@ def bundled_bad(source):
             yield Bad(os.path.join(folder, name), (int(code),), place)
 
 
+def drawn_passes(seed):
+    """One set of them for each seed, all of 16 by turns."""
+    return ",".join(name for bit, name in enumerate(PASSES) if seed >> bit & 1) or "none"
+
+
 def run_random(runner, source):
     sys.path.insert(0, os.path.join(source, "scripts"))
     from python_with_numpy import find
@@ -242,7 +249,8 @@ def run_random(runner, source):
             if environment:
                 runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
-            runner.expect_good(path, "--reference")
+            runner.expect_good(path, "--reference", "--passes", drawn_passes(seed))
+            runner.expect_good(path, "--reference", "--passes", "none")
         seeds = share("random programs", SEEDS, RANDOM_SHARE)
         for_all(check, seeds)
     return len(seeds)

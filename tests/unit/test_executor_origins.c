@@ -119,8 +119,8 @@ static void shares_add_up(void **state)
     expect_shares(fused, (uint64_t)1 << 50, 450359962737049, 675539944105575);
     struct origin unknown[] = {fused->of[0], fused->of[1]};
     unknown[0].visits = unknown[1].visits = 0;
-    expect_shares(&(struct origins){2, unknown}, 11, 5, 6);
-    expect_shares(&(struct origins){1, unknown}, 11, 11, 0);
+    expect_shares(&(struct origins){.count = 2, .of = unknown}, 11, 5, 6);
+    expect_shares(&(struct origins){.count = 1, .of = unknown}, 11, 11, 0);
     script_release(&script);
 }
 

@@ -151,7 +151,7 @@ UNUSED static struct step new_step(enum step_kind kind, const struct form *form,
     struct origin *origin = &pool[next].origin;
     struct origins *origins = &pool[next].origins;
     *origin = (struct origin){.name = form ? form->name : "", .form = form};
-    *origins = (struct origins){1, origin};
+    *origins = (struct origins){.count = 1, .of = origin};
     return (struct step){.kind = kind, .origins = origins, .out = out};
 }
 

@@ -1,0 +1,43 @@
+/* Values that nobody reads, of tensors of the segment, before they are overwritten or released. */
+#include "plan/pass.h"
+
+/* Whether a later step writes all that step does, and reads none of it. */
+static bool overwrites(const struct step *later, const struct step *step)
+{
+    struct tensor part;
+    return later->out && later->out->storage == step->out->storage && !later->vendor &&
+           !step_adds(later) && !pass_reads(later, step->out) &&
+           pass_move_view(step->out, later->out, later->out, &part);
+}
+
+static bool is_dead(const struct pass_run *run, const struct step *step)
+{
+    const struct storage *storage = step->out->storage;
+    uint32_t next = run->next[storage->id];
+    if (storage->id < run->segment->first_storage)
+        return false;
+    if (next == PASS_NO_STEP)
+        return true;
+    const struct step *later = run->plan->steps + next;
+    return later < run->end && overwrites(later, step);
+}
+
+enum healcl_status pass_stores(struct pass_run *run, struct healcl_error *error)
+{
+    (void)error;
+    for (struct step *step = run->end; step-- > run->first;) {
+        uint32_t number = (uint32_t)(step - run->plan->steps);
+        if (step->kind == STEP_RELEASE)
+            continue;
+        if (step->out && !step->vendor && pass_never_refuses(step) && is_dead(run, step)) {
+            pass_remove(run, step);
+            continue;
+        }
+        for (int i = 0; i < STEP_INPUTS; i++)
+            if (step->in[i])
+                run->next[step->in[i]->storage->id] = number;
+        if (step->out)
+            run->next[step->out->storage->id] = number;
+    }
+    return HEALCL_OK;
+}

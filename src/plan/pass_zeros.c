@@ -1,0 +1,62 @@
+/* What is added to zeros: known ones, as those of values.h. */
+#include "plan/pass.h"
+
+static bool is_zero(const struct step *step, int i)
+{
+    return step->zeros >> i & 1;
+}
+
+static void set_input(struct step *step, int i, int from)
+{
+    step->in[i] = step->in[from];
+    step->arguments[i] = step->arguments[from];
+}
+
+/* x + 0 mod p is x mod p, also as a C remainder. */
+static bool add_nothing(struct step *step)
+{
+    int other = is_zero(step, 1) ? 0 : 1;
+    if ((!is_zero(step, 0) && !is_zero(step, 1)) || step->in[other]->storage->scalars)
+        return false;
+    set_input(step, 0, other);
+    step->kind = STEP_MOD;
+    step->in[1] = NULL;
+    step->residues = (uint8_t)(step->residues >> other & 1);
+    step->zeros = step->zeros >> other & 1;
+    return true;
+}
+
+/* Residues stay as they are. Their moduli have been looked at when they were made, but not those of
+ * zeros. */
+static bool reduce_nothing(struct step *step)
+{
+    if (!(step->residues & 1) || is_zero(step, 0) || step->in[0]->storage->scalars ||
+        step->in[0]->storage->dtype != step->out->storage->dtype)
+        return false;
+    step->kind = STEP_COPY;
+    step->in[2] = NULL;
+    return true;
+}
+
+enum healcl_status pass_zeros(struct pass_run *run, struct healcl_error *error)
+{
+    (void)error;
+    for (struct step *step = run->first; step < run->end; step++) {
+        bool changes = false;
+        if (step->vendor)
+            continue;
+        if (step->kind == STEP_MODMUL_AXIS_SUM && step_adds(step) && is_zero(step, STEP_INPUTS)) {
+            step->value[0] = 1;
+            changes = true;
+        }
+        if (step->kind == STEP_MODSUM)
+            changes = add_nothing(step);
+        if (step->kind == STEP_MOD)
+            changes |= reduce_nothing(step);
+        run->changes += changes;
+        if (step->kind == STEP_COPY && step->in[0]->storage == step->out->storage &&
+            layout_same_elements(&step->in[0]->layout, &step->out->layout))
+            pass_remove(run, step);
+    }
+    return HEALCL_OK;
+}

@@ -1,0 +1,347 @@
+#include "plan/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/pass.h"
+#include "plan/values.h"
+
+const struct pass passes[PASS_COUNT] = {
+#define PASS(name, summary) {#name, summary},
+#include "plan/passes.def"
+#undef PASS
+};
+
+enum healcl_status passes_parse(const char *list, uint32_t *set, struct healcl_error *error)
+{
+    *set = !list || strcmp(list, "all") == 0 ? PASSES_ALL : 0;
+    if (*set || strcmp(list, "none") == 0)
+        return HEALCL_OK;
+    for (const char *name = list;; name++) {
+        size_t length = strcspn(name, ","), i = 0;
+        while (i < PASS_COUNT &&
+               (strlen(passes[i].name) != length || strncmp(passes[i].name, name, length) != 0))
+            i++;
+        if (i == PASS_COUNT)
+            FAIL(error, HEALCL_USAGE, "there is no pass '%.*s'", (int)length, name);
+        *set |= UINT32_C(1) << i;
+        name += length;
+        if (!*name)
+            return HEALCL_OK;
+    }
+}
+
+/* ---------------------------------------------------------------- what passes ask */
+
+/* How many inputs of a step view a storage. */
+static int inputs_of(const struct step *step, const struct storage *storage)
+{
+    int count = 0;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        count += step->in[i] && step->in[i]->storage == storage;
+    return count;
+}
+
+bool pass_only_reader(const struct pass_run *run, const struct step *reader,
+                      const struct storage *storage, struct step **writer)
+{
+    const struct storage_uses *uses = &run->uses[storage->id];
+    struct step *steps = run->plan->steps;
+    if (uses->count != 2 || storage->id < run->segment->first_storage ||
+        steps + uses->first < run->first || steps + uses->last != reader ||
+        uses->last - uses->first > PASS_WINDOW)
+        return false;
+    *writer = steps + uses->first;
+    return !pass_has_removed(*writer) && !reader->vendor && !(*writer)->vendor && (*writer)->out &&
+           (*writer)->out->storage == storage && !step_adds(*writer) &&
+           inputs_of(reader, storage) == 1;
+}
+
+bool pass_overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
+}
+
+bool pass_can_join(const struct step *first, const struct step *second)
+{
+    enum { ORIGINS_MAX = 16 }; /* so that passes stay linear */
+    return first->origins->count + second->origins->count <= ORIGINS_MAX;
+}
+
+bool pass_reads(const struct step *step, const struct tensor *view)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (pass_overlap(step->in[i], view))
+            return true;
+    return false;
+}
+
+bool pass_touches(const struct step *step, const struct step *end, const struct tensor *view,
+                  bool writes_only)
+{
+    for (; step < end; step++) {
+        if (pass_has_removed(step))
+            continue;
+        if (step->kind == STEP_RELEASE
+                ? step->in[0]->storage == view->storage
+                : pass_overlap(step->out, view) || (!writes_only && pass_reads(step, view)))
+            return true;
+    }
+    return false;
+}
+
+bool pass_never_refuses(const struct step *step)
+{
+    switch (step->kind) {
+    case STEP_FILL:
+    case STEP_COPY:
+    case STEP_ABS:
+    case STEP_RELEASE: return true;
+    case STEP_MODMUL:
+    case STEP_MODSUM:
+    case STEP_MOD:
+    case STEP_MODNEG: return step->in[2]->storage->scalars; /* the plan has checked those */
+    default: return false;
+    }
+}
+
+void pass_moves(struct pass_run *run, const struct step *from, const struct step *to)
+{
+    uint32_t old = (uint32_t)(from - run->plan->steps), new = (uint32_t)(to - run->plan->steps);
+    for (int i = 0; i <= STEP_INPUTS; i++) {
+        const struct tensor *tensor = i < STEP_INPUTS ? from->in[i] : from->out;
+        if (!tensor)
+            continue;
+        struct storage_uses *uses = &run->uses[tensor->storage->id];
+        if (uses->last == old || uses->last < new)
+            uses->last = new;
+        if (uses->first == old || uses->first > new)
+            uses->first = new;
+    }
+}
+
+void pass_remove(struct pass_run *run, struct step *step)
+{
+    step->origins = NULL;
+    run->changes++;
+}
+
+bool pass_move_view(const struct tensor *view, const struct tensor *from, const struct tensor *to,
+                    struct tensor *result)
+{
+    const struct layout *shape = &from->layout;
+    if (view->layout.offset != shape->offset)
+        return false;
+    *result = (struct tensor){to->storage, view->layout};
+    result->layout.offset = to->layout.offset;
+    for (uint32_t i = 0; i < view->layout.rank; i++) {
+        if (view->layout.shape[i] == 1 || view->layout.stride[i] == 0)
+            continue;
+        uint32_t axis = 0;
+        while (axis < shape->rank && (shape->stride[axis] != view->layout.stride[i] ||
+                                      shape->shape[axis] != view->layout.shape[i]))
+            axis++;
+        if (axis == shape->rank)
+            return false;
+        result->layout.stride[i] = to->layout.stride[axis];
+    }
+    return true;
+}
+
+enum healcl_status pass_tensor(struct pass_run *run, const struct tensor *values,
+                               const struct tensor **tensor, struct healcl_error *error)
+{
+    struct tensor *made = arena_alloc(run->plan->arena, sizeof *made);
+    if (!made)
+        NO_MEMORY(error);
+    *made = *values;
+    *tensor = made;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- one after the other */
+
+static void note_use(struct pass_run *run, const struct tensor *tensor, size_t step)
+{
+    struct storage_uses *uses = &run->uses[tensor->storage->id];
+    if (uses->count > 0 && uses->last == step)
+        return; /* as another operand of it */
+    if (uses->count++ == 0)
+        uses->first = (uint32_t)step;
+    uses->last = (uint32_t)step;
+}
+
+static void find_uses(struct pass_run *run)
+{
+    const struct plan *plan = run->plan;
+    memset(run->uses, 0, plan->storage_count * sizeof *run->uses);
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind == STEP_RELEASE)
+            continue;
+        for (int j = 0; j < STEP_INPUTS; j++)
+            if (step->in[j])
+                note_use(run, step->in[j], i);
+        if (step->out)
+            note_use(run, step->out, i);
+    }
+}
+
+/* Steps that are left move together, and storages that nobody uses any more are not released. */
+static void close_gaps(struct pass_run *run)
+{
+    struct plan *plan = run->plan;
+    size_t to = 0;
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        struct segment *segment = &plan->segments[s];
+        size_t first = segment->first_step, end = first + segment->step_count;
+        segment->first_step = to;
+        for (size_t i = first; i < end; i++)
+            if (!pass_has_removed(&plan->steps[i]))
+                plan->steps[to++] = plan->steps[i];
+        segment->step_count = to - segment->first_step;
+    }
+    plan->step_count = to;
+}
+
+static void remove_idle_releases(struct pass_run *run)
+{
+    for (size_t i = 0; i < run->plan->step_count; i++) {
+        struct step *step = &run->plan->steps[i];
+        if (step->kind == STEP_RELEASE && run->uses[step->in[0]->storage->id].count == 0)
+            step->origins = NULL;
+    }
+}
+
+/* Works out anew what is known of values. */
+MUST_CHECK static enum healcl_status follow_values(struct plan *plan, struct healcl_error *error)
+{
+    struct values values = {.plan = plan, .arena = plan->arena};
+    struct storage *of_vendor = NULL;
+    for (size_t i = 0; i < plan->storage_count; i++) {
+        plan->storages[i]->known = NULL;
+        plan->storages[i]->writes = 0;
+    }
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct step *step = &plan->steps[i];
+        step->nonnegative = step->residues = 0;
+        step->zeros = 0;
+        TRY(values_follow(&values, step, error));
+        if (step->kind == STEP_VENDOR)
+            of_vendor = step->out->storage;
+        if (step->vendor && of_vendor &&
+            (i + 1 == plan->step_count || step[1].vendor != step->vendor)) {
+            values_forget(&values, of_vendor); /* what its body says of them */
+            of_vendor->writes++;
+            of_vendor = NULL;
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* The most that live tensors take, from the first step that uses them on, and scratch with them. */
+static void find_peak(struct pass_run *run)
+{
+    struct plan *plan = run->plan;
+    uint64_t live = 0, peak = 0;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        for (int j = 0; j <= STEP_INPUTS; j++) {
+            const struct tensor *tensor = j < STEP_INPUTS ? step->in[j] : step->out;
+            if (!tensor || tensor->storage == plan->constants.storage)
+                continue;
+            struct storage_uses *uses = &run->uses[tensor->storage->id];
+            if (uses->count > 0 && step->kind != STEP_RELEASE)
+                live += storage_bytes(tensor->storage);
+            else if (uses->count == 0 && step->kind == STEP_RELEASE)
+                live -= storage_bytes(tensor->storage);
+            uses->count = 0;
+        }
+        uint64_t scratch = step_scratch_bytes(step);
+        if (live + scratch > peak)
+            peak = live + scratch;
+    }
+    if (peak < plan->bytes_peak)
+        plan->bytes_peak = peak;
+}
+
+static struct segment_cost cost_of(const struct plan *plan, const struct segment *segment)
+{
+    struct segment_cost cost = {0};
+    for (size_t i = 0; i < segment->step_count; i++) {
+        const struct step *step = &plan->steps[segment->first_step + i];
+        cost.launches += step->kind > STEP_RELEASE;
+        cost.bytes += step->kind > STEP_RELEASE ? step_bytes(step) : 0;
+    }
+    return cost;
+}
+
+MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
+                                              struct healcl_error *error)
+{
+    static enum healcl_status (*const functions[])(struct pass_run *, struct healcl_error *) = {
+#define PASS(name, ...) pass_##name,
+#include "plan/passes.def"
+#undef PASS
+    };
+    struct plan *plan = run->plan;
+    uint64_t changes = 0;
+    find_uses(run);
+    memset(run->next, 0xff, plan->storage_count * sizeof *run->next);
+    for (size_t s = plan->segment_count; s-- > 0;) { /* so that later readers are known */
+        struct segment *segment = &plan->segments[s];
+        run->segment = segment;
+        run->first = plan->steps + segment->first_step;
+        run->end = run->first + segment->step_count;
+        run->changes = 0;
+        TRY(functions[pass](run, error));
+        segment->pass_changes[pass] = run->changes;
+        changes += run->changes;
+    }
+    plan->pass_changes += changes;
+    if (changes > 0)
+        close_gaps(run);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t set,
+                                                struct healcl_error *error)
+{
+    struct plan *plan = run->plan;
+    if (!run->uses || !run->next)
+        NO_MEMORY(error);
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        struct segment *segment = &plan->segments[s];
+        segment->pass_changes =
+            arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
+        if (!segment->pass_changes)
+            NO_MEMORY(error);
+        segment->before = cost_of(plan, segment);
+    }
+    for (size_t pass = 0; pass < PASS_COUNT; pass++)
+        if (set >> pass & 1)
+            TRY(run_pass(run, pass, error));
+    if (plan->pass_changes == 0)
+        return HEALCL_OK;
+    find_uses(run);
+    remove_idle_releases(run);
+    close_gaps(run);
+    find_peak(run);
+    return follow_values(plan, error);
+}
+
+enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_error *error)
+{
+    struct pass_run run = {.plan = plan};
+    plan->bytes_peak_before = plan->bytes_peak;
+    if (plan->step_count >= UINT32_MAX)
+        return HEALCL_OK;
+    run.uses = calloc(plan->storage_count + 1, sizeof *run.uses);
+    run.next = calloc(plan->storage_count + 1, sizeof *run.next);
+    enum healcl_status status = run_passes(&run, set, error);
+    free(run.uses);
+    free(run.next);
+    for (size_t s = 0; s < plan->segment_count; s++)
+        plan->segments[s].after = cost_of(plan, &plan->segments[s]);
+    return status;
+}

@@ -1,0 +1,452 @@
+/*
+ * Passes from plan to plan: every one alone, each left out, and all together, give what the plan
+ * without any does, on the reference and on a device, refusals included; over the bundled
+ * transcripts, and over random programs of what passes look for: products that are summed up, sums
+ * onto zeros, copies, and what comes in between.
+ */
+#include "helper_one_device.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "helper_script.h"
+#include "helper_share.h"
+#include "lab/random.h"
+#include "plan/passes.h"
+
+static uint64_t seed;
+static int programs = 60;
+
+enum { ROWS = 2, TERMS = 3, N = 8, K = 2, LENGTH = 24, TENSORS = 3 };
+
+static const int64_t shapes[3][4] = {{ROWS, TERMS, N, K}, {TERMS, N, K}, {ROWS, N, K}};
+
+/* ---------------------------------------------------------------- random programs */
+
+/* Letters of tensors, by shape; a name is one of them and a digit. */
+static const char letters[] = "abo";
+
+static void upload(struct script *script, const char *name, uint32_t rank, const int64_t *shape,
+                   struct random *random, bool residues)
+{
+    int64_t values[ROWS * TERMS * N * K];
+    for (int i = 0; i < ROWS * TERMS * N * K; i++)
+        values[i] = residues ? random_between(random, 0, 96) : random_value(random, DTYPE_INT64);
+    script_upload(script, name, DTYPE_INT64, rank, shape, values);
+}
+
+static void declare(struct script *script, struct random *random)
+{
+    bool tame = random_once_in(random, 2);
+    int64_t q[K], other[K], index[ROWS * N * K];
+    for (int i = 0; i < K; i++) {
+        q[i] = tame ? 97 + i : random_modulus(random, DTYPE_INT64);
+        other[i] = random_once_in(random, 4) ? random_between(random, -1, 0) : 101;
+    }
+    for (int i = 0; i < ROWS * N * K; i++)
+        index[i] = random_between(random, 0, N - 1 + random_once_in(random, 200));
+    script_upload(script, "q", DTYPE_INT64, 1, (int64_t[]){K}, q);
+    script_upload(script, "p", DTYPE_INT64, 1, (int64_t[]){K}, other);
+    script_upload(script, "i", DTYPE_INT64, 3, shapes[2], index);
+    upload(script, "w", 4, (int64_t[]){ROWS, TERMS, 1, K}, random, tame);
+    for (int shape = 0; shape < 3; shape++)
+        for (int i = 0; i < TENSORS; i++)
+            upload(script, (char[]){letters[shape], (char)('0' + i), 0}, shape == 0 ? 4 : 3,
+                   shapes[shape], random, tame && i > 0);
+}
+
+static const char *any(int shape, struct random *random)
+{
+    static char names[64][3]; /* of the statement in hand */
+    static int next;
+    char *name = names[next++ % 64];
+    name[0] = letters[shape];
+    name[1] = (char)('0' + random_between(random, 0, TENSORS - 1));
+    return name;
+}
+
+static const char *moduli(struct random *random)
+{
+    return random_once_in(random, 6) ? "p" : "q";
+}
+
+__attribute__((format(printf, 4, 5))) static void call(struct script *script, const char *out,
+                                                       const char *operation, const char *format,
+                                                       ...)
+{
+    char text[96];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    script_call(script, out, operation, text);
+}
+
+/* Where a result goes: to a tensor of shape 2 that is there, or a new one, by fill or not. */
+static const char *new_sum(struct script *script, struct random *random)
+{
+    const char *out = any(2, random);
+    if (random_once_in(random, 2))
+        call(script, out, "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+    else if (random_once_in(random, 2))
+        call(script, out, "set_const_val", "%s %d", out, (int)random_between(random, -1, 1));
+    return out;
+}
+
+static void add_anything(struct script *script, struct random *random)
+{
+    const char *out = any(2, random), *a = any(2, random);
+    switch (random_between(random, 0, 6)) {
+    case 0:
+        call(script, NULL, "modsum", "%s %s %s %s", a, any(2, random), moduli(random), out);
+        break;
+    case 1: call(script, NULL, "modneg", "%s %s %s", a, moduli(random), out); break;
+    case 2: call(script, NULL, "_modmul_tcc", "%s %d 97 %s", a, 5, out); break;
+    case 3: call(script, out, "contiguous", "%s", a); break;
+    case 4: call(script, NULL, "take_along_axis", "%s i 1 %s", a, out); break;
+    case 5: script_download(script, out); break;
+    default: call(script, out, "set_const_val", "%s 0", out);
+    }
+}
+
+static void add_products(struct script *script, struct random *random)
+{
+    const char *factors[] = {any(0, random), any(1, random), "w", "b0"};
+    const char *x = factors[random_between(random, 0, 3)], *y = any(0, random);
+    bool is_new = !random_once_in(random, 4), downloads = random_once_in(random, 10);
+    const char *products = is_new ? "t" : any(0, random), *p = moduli(random);
+    if (is_new)
+        call(script, "t", "empty", "(%d,%d,%d,%d) :int64", ROWS, TERMS, N, K);
+    if (random_once_in(random, 2))
+        call(script, NULL, "modmul", "%s %s %s %s", x, y, p, products);
+    else
+        call(script, NULL, "modmul", "%s %s %s %s", y, x, p, products);
+    while (random_once_in(random, 3))
+        add_anything(script, random);
+    if (random_once_in(random, 5)) { /* a factor changes in between */
+        const char *factor = random_once_in(random, 2) ? x : y;
+        call(script, factor, "set_const_val", "%s 1", factor);
+    }
+    const char *sum = random_once_in(random, 3) ? new_sum(script, random) : any(2, random);
+    if (random_once_in(random, 4)) { /* the sum lies where a factor does */
+        sum = "part";
+        if (x[0] == 'b') /* which all rows share */
+            call(script, sum, "get_slice", "%s [0:%d]", x, ROWS);
+        else
+            call(script, sum, "get_slice", "%s [0:%d,1]", y, ROWS);
+    }
+    call(script, NULL, "axis_modsum", "%s 1 %s %s", products,
+         random_once_in(random, 4) ? moduli(random) : p, sum);
+    if (strcmp(sum, "part") == 0)
+        script_free(script, sum);
+    if (downloads)
+        script_download(script, products);
+    if (is_new && !random_once_in(random, 5))
+        script_free(script, "t");
+}
+
+static void add_key_product(struct script *script, struct random *random)
+{
+    const char *out = new_sum(script, random), *a = any(0, random);
+    while (random_once_in(random, 4))
+        add_anything(script, random);
+    call(script, "a_view", "moveaxis", "%s 1 2", a); /* [reps,n,s,k] */
+    call(script, "b_view", "moveaxis", "%s 0 1", any(1, random));
+    call(script, NULL, "modmul_axis_sum", "a_view b_view q none none none %s 0 -3", out);
+    script_free(script, "a_view");
+    script_free(script, "b_view");
+}
+
+static void add_copy(struct script *script, struct random *random)
+{
+    const char *a = any(2, random), *out = any(2, random);
+    if (random_once_in(random, 2)) { /* x + 0 */
+        call(script, "z", "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+        call(script, NULL, "modsum", random_once_in(random, 2) ? "%s z %s %s" : "z %s %s %s",
+             random_once_in(random, 4) ? "z" : a, moduli(random), out);
+        script_free(script, "z");
+        return;
+    }
+    call(script, "moved", "moveaxis", "%s 1 2", a);
+    call(script, "copy", "contiguous", "moved");
+    if (random_once_in(random, 3))
+        add_anything(script, random);
+    if (random_once_in(random, 2))
+        call(script, "copy", "contiguous", "copy");
+    call(script, "back", "moveaxis", "copy 2 1");
+    if (random_once_in(random, 2)) {
+        call(script, "digits", "empty", "(%d,%d,%d,3) :int8", ROWS, N, K);
+        call(script, "digits", "apply_g_decomp", "back 3 4 digits");
+        script_download(script, "digits");
+    } else {
+        call(script, NULL, "pad_single_axis", "back 0 0 %s", out);
+    }
+    script_free(script, "copy");
+    script_free(script, "back");
+    script_free(script, "moved");
+}
+
+static void make_program(struct script *script, struct random *random)
+{
+    declare(script, random);
+    for (int i = 0; i < LENGTH; i++) {
+        if (random_once_in(random, 6)) {
+            script_segment_start(script, "part");
+            add_products(script, random);
+            add_copy(script, random);
+            script_segment_end(script);
+        }
+        switch (random_between(random, 0, 3)) {
+        case 0: add_products(script, random); break;
+        case 1: add_key_product(script, random); break;
+        case 2: add_copy(script, random); break;
+        default: add_anything(script, random);
+        }
+    }
+    for (int shape = 0; shape < 3; shape++)
+        for (int i = 0; i < TENSORS; i++)
+            script_download(script, (char[]){letters[shape], (char)('0' + i), 0});
+    script_plan(script);
+}
+
+/* What a plan gives: results, or a refusal. */
+struct outcome {
+    struct script_results results;
+    struct healcl_error error;
+    uint64_t dropped_digits;
+};
+
+static void release(struct outcome *outcome)
+{
+    script_results_release(&outcome->results);
+    healcl_error_clear(&outcome->error);
+}
+
+static struct outcome run(const struct script *script, struct healcl_device *on)
+{
+    struct outcome outcome = {.dropped_digits = 0};
+    struct executor *executor = NULL;
+    OK(on ? device_executor_create(on, script->plan, false, &executor, &error)
+          : reference_executor_create(script->plan, &executor, &error));
+    (void)!script_run(script, executor, &outcome.results, &outcome.error);
+    outcome.dropped_digits = executor->dropped_digits;
+    executor->class->destroy(executor);
+    return outcome;
+}
+
+static void expect_same(const struct outcome *expected, struct outcome *found, uint32_t set,
+                        int program)
+{
+    if (expected->error.status != found->error.status ||
+        (expected->error.status && strcmp(expected->error.message, found->error.message) != 0))
+        fail_msg("program %d, passes %#x: '%s', not '%s'", program, set, found->error.message,
+                 expected->error.message);
+    if (!expected->error.status && (!script_same_results(&expected->results, &found->results) ||
+                                    expected->dropped_digits != found->dropped_digits))
+        fail_msg("program %d, passes %#x", program, set);
+    release(found);
+}
+
+/* Once alone, once left out, and all together, by turns; and one that is drawn. */
+static uint32_t set_of(int program, struct random *random)
+{
+    uint32_t one = UINT32_C(1) << program / 4 % PASS_COUNT;
+    switch (program % 4) {
+    case 0: return one;
+    case 1: return PASSES_ALL & ~one;
+    case 2: return (uint32_t)random_between(random, 0, PASSES_ALL);
+    default: return PASSES_ALL;
+    }
+}
+
+static void random_programs(void **state)
+{
+    (void)state;
+    uint64_t changes[PASS_COUNT] = {0}, refusals = 0;
+    print_message("seed %#" PRIx64 "\n", seed);
+    struct random random = {seed};
+    for (int program = 0; program < programs; program++) {
+        struct script script = {0};
+        make_program(&script, &random);
+        struct outcome expected = run(&script, NULL), found;
+        uint32_t set = set_of(program, &random);
+        uint64_t peak = script.plan->bytes_peak;
+        OK(plan_optimise(script.plan, set, &error));
+        assert_true(script.plan->bytes_peak <= peak);
+        for (size_t s = 0; s < script.plan->segment_count; s++)
+            for (int i = 0; i < PASS_COUNT; i++)
+                changes[i] += script.plan->segments[s].pass_changes[i];
+        refusals += expected.error.status != HEALCL_OK;
+        found = run(&script, NULL);
+        expect_same(&expected, &found, set, program);
+        found = run(&script, device);
+        expect_same(&expected, &found, set, program);
+        release(&expected);
+        script_release(&script);
+    }
+    for (int i = 0; i < PASS_COUNT; i++) {
+        print_message("%s: %" PRIu64 " steps\n", passes[i].name, changes[i]);
+        assert_true(changes[i] > (uint64_t)programs / 4);
+    }
+    print_message("%" PRIu64 " refusals\n", refusals);
+    assert_true(refusals > 0 && refusals < (uint64_t)programs);
+}
+
+/* The first refusal is that of the products, whether or not they become a sum. */
+static void first_refusals(void **state)
+{
+    (void)state;
+    for (int between = 0; between < 2; between++) {
+        struct script script = {0};
+        struct random random = {1};
+        declare(&script, &random);
+        script_upload(&script, "bad", DTYPE_INT64, 1, (int64_t[]){K}, (int64_t[]){97, -7});
+        call(&script, "t", "empty", "(%d,%d,%d,%d) :int64", ROWS, TERMS, N, K);
+        call(&script, NULL, "_modmul_ttt", "a0 b0 bad t");
+        if (between)
+            call(&script, NULL, "modsum", "o0 o0 bad o2");
+        call(&script, NULL, "axis_modsum", "t 1 bad o1");
+        script_free(&script, "t");
+        script_plan(&script);
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        assert_int_equal(script.plan->segments[0].pass_changes[0], between ? 0 : 1);
+        for (int i = 0; i < 2; i++) {
+            struct outcome outcome = run(&script, i ? device : NULL);
+            assert_int_equal(outcome.error.status, HEALCL_REFUSED);
+            assert_string_equal(outcome.error.message,
+                                "entry 15 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
+            release(&outcome);
+        }
+        script_release(&script);
+    }
+}
+
+/* ---------------------------------------------------------------- bundled transcripts */
+
+static void verify(const char *path, const char *set, struct healcl_device *on)
+{
+    const struct healcl_limits limits = {.passes = set};
+    const struct healcl_run_options once = {.no_warm_up = true};
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_report *report = NULL;
+    OK(healcl_transcript_open(path, &limits, &transcript, &error));
+    OK(healcl_run(transcript, on, &once, &report, &error));
+    if (report->verdict == HEALCL_DIFFERS || report->results_compared != report->results)
+        fail_msg("%s with passes %s", path, set);
+    healcl_report_free(report);
+    healcl_transcript_close(transcript);
+}
+
+static void bundled_transcripts(void **state)
+{
+    (void)state;
+    char sets[2 * PASS_COUNT + 2][96] = {"none", "all"};
+    for (int i = 0; i < PASS_COUNT; i++) {
+        snprintf(sets[2 + i], sizeof sets[0], "%s", passes[i].name);
+        for (int j = 0; j < PASS_COUNT; j++) {
+            char *left = sets[2 + PASS_COUNT + i];
+            size_t length = strlen(left);
+            if (j != i)
+                snprintf(left + length, sizeof sets[0] - length, "%s%s", length ? "," : "",
+                         passes[j].name);
+        }
+    }
+    DIR *folder = opendir(TRANSCRIPTS);
+    assert_non_null(folder);
+    uint64_t number = 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", TRANSCRIPTS, entry->d_name);
+        if (!strstr(path, ".json"))
+            continue;
+        for (int i = 0; i < 2 * PASS_COUNT + 2; i++)
+            if (share_takes("passes", number++, 4))
+                verify(path, sets[i], i % 2 ? device : NULL);
+    }
+    closedir(folder);
+    assert_true(number > 200);
+}
+
+/* ---------------------------------------------------------------- lists, and time */
+
+static void lists(void **state)
+{
+    (void)state;
+    uint32_t set;
+    OK(passes_parse(NULL, &set, &error));
+    assert_int_equal(set, PASSES_ALL);
+    OK(passes_parse("none", &set, &error));
+    assert_int_equal(set, 0);
+    OK(passes_parse("stores,products", &set, &error));
+    assert_int_equal(set, 1 << 0 | 1 << 2);
+    static const char *const wrong[] = {"", ",", "store", "storess", "none,stores", "stores,"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(passes_parse(wrong[i], &set, &error), HEALCL_USAGE);
+        healcl_error_clear(&error);
+    }
+    struct healcl_transcript *transcript = NULL;
+    assert_int_equal(healcl_transcript_open_memory("[]", 2, &(struct healcl_limits){.passes = "x"},
+                                                   &transcript, &error),
+                     HEALCL_USAGE);
+    assert_string_equal(error.message, "there is no pass 'x'");
+    healcl_error_clear(&error);
+}
+
+/* Seconds for the passes of so many repetitions of products, sums and copies. */
+static double seconds_of(int repetitions, size_t *steps)
+{
+    struct script script = {0};
+    struct random random = {1};
+    declare(&script, &random);
+    for (int i = 0; i < repetitions; i++) {
+        call(&script, "t", "empty", "(%d,%d,%d,%d) :int64", ROWS, TERMS, N, K);
+        call(&script, NULL, "modmul", "a0 b0 q t");
+        call(&script, "s", "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+        call(&script, NULL, "axis_modsum", "t 1 q s");
+        call(&script, "o0", "contiguous", "s");
+        script_free(&script, "t");
+        script_free(&script, "s");
+    }
+    script_plan(&script);
+    *steps = script.plan->step_count;
+    uint64_t begin = monotonic_nanoseconds();
+    OK(plan_optimise(script.plan, PASSES_ALL, &error));
+    double seconds = (double)(monotonic_nanoseconds() - begin) * 1e-9;
+    assert_true(script.plan->step_count < *steps / 2);
+    script_release(&script);
+    return seconds;
+}
+
+/* The bar is 3 us for an entry; here ten times that for a step, for busy machines and sanitizers.
+ */
+static void linear_time(void **state)
+{
+    (void)state;
+    for (int repetitions = 100; repetitions <= 10000; repetitions *= 10) {
+        size_t steps;
+        double seconds = seconds_of(repetitions, &steps);
+        print_message("%zu steps: %.0f ns each\n", steps, seconds * 1e9 / (double)steps);
+        assert_true(seconds < 30e-6 * (double)steps + 0.01);
+    }
+}
+
+/* [SEED PROGRAMS] */
+int main(int argc, char **argv)
+{
+    share_compile_variants_fast();
+    seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 0x9a55;
+    programs = argc > 2 ? atoi(argv[2]) : programs;
+    const struct CMUnitTest all[] = {
+        cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
+        cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
+        cmocka_unit_test(linear_time),
+    };
+    const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
+    return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)
+                    : cmocka_run_group_tests(all, open_device, close_device);
+}
