@@ -66,8 +66,11 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
     struct latencies latencies = latencies_of(facts);
     struct json json;
     json_begin(&json, healcl_version());
-    json_string(&json, json.top, "file", facts->file);
-    json_string(&json, json.top, "device", facts->device ? facts->device->name : "reference");
+    json_string(&json, json.top, "transcript", facts->file);
+    if (facts->device)
+        report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
+    else
+        json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->count);
     json_decimal(&json, json.top, "requests_per_second", latencies.per_second);
     cJSON *object = json_object(&json, json.top, "latency_ns");
