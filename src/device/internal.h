@@ -243,6 +243,9 @@ void device_programs_save(struct healcl_device *device);
  * which is not to be trusted. Returns whether one of them was a binary that had been kept. */
 bool device_programs_discard(struct healcl_device *device);
 
+/* Releases the programs of that name; none of their launches is still to end. */
+void device_programs_forget(struct healcl_device *device, const char *name);
+
 void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- binary.c */

@@ -21,6 +21,8 @@ static const uint64_t q = 4611686018427322369;
  * less than that saves may be chance. */
 enum { WORTH = 90 };
 
+static const char program_name[] = "base/multiply";
+
 struct probe {
     struct launch launch;
     struct buffer x, y, modulus;
@@ -44,7 +46,7 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_device *device, struc
     TRY(device_upload_memory(device, sizeof probe->factors, probe->factors, &probe->y, error));
     TRY(device_upload_memory(device, sizeof modulus, &modulus, &probe->modulus, error));
     probe->launch =
-        (struct launch){.program = "base/multiply",
+        (struct launch){.program = program_name,
                         .kernel = "multiply",
                         .argument_count = 5,
                         .arguments = {{.table = &probe->x},
@@ -124,6 +126,7 @@ enum healcl_status device_find_multiply(struct healcl_device *device, uint32_t *
     device_buffer_release(device, &probe.x);
     device_buffer_release(device, &probe.y);
     device_buffer_release(device, &probe.modulus);
+    device_programs_forget(device, program_name); /* a package has no use for it */
     if (status != HEALCL_OK && status != HEALCL_DEVICE && error)
         *error = problem;
     else

@@ -219,6 +219,18 @@ bool device_programs_discard(struct healcl_device *device)
     return loaded;
 }
 
+void device_programs_forget(struct healcl_device *device, const char *name)
+{
+    for (struct program **link = &device->programs, *program; (program = *link);) {
+        if (strcmp(program->name, name) != 0) {
+            link = &program->next;
+            continue;
+        }
+        *link = program->next;
+        program_free(device, program);
+    }
+}
+
 void device_programs_free(struct healcl_device *device)
 {
     while (device->programs) {
