@@ -57,6 +57,17 @@ static void errors_and_names(void **state)
     assert_null(healcl_operation_name(SIZE_MAX));
 }
 
+static void operations_of_vendors(void **state)
+{
+    (void)state;
+    struct healcl_operations *loaded = NULL;
+    USAGE(healcl_operations_load(NULL, &loaded, e));
+    USAGE(healcl_operations_load("/nowhere/at/all", &loaded, e));
+    USAGE(healcl_operations_load("/nowhere/at/all", NULL, e));
+    assert_null(loaded);
+    healcl_operations_free(NULL);
+}
+
 static void transcripts(void **state)
 {
     (void)state;
@@ -248,9 +259,9 @@ static void queues(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(errors_and_names), cmocka_unit_test(transcripts),
-        cmocka_unit_test(devices),          cmocka_unit_test(sessions),
-        cmocka_unit_test(queues),
+        cmocka_unit_test(errors_and_names), cmocka_unit_test(operations_of_vendors),
+        cmocka_unit_test(transcripts),      cmocka_unit_test(devices),
+        cmocka_unit_test(sessions),         cmocka_unit_test(queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
