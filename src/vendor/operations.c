@@ -24,7 +24,7 @@ static void release(struct vendor_operations *handle)
     free(handle);
 }
 
-MUST_CHECK static enum healcl_status create(struct vendor_operations **handle,
+enum healcl_status vendor_operations_create(struct vendor_operations **handle,
                                             struct healcl_error *error)
 {
     struct vendor_operations *made = calloc(1, sizeof *made);
@@ -88,7 +88,7 @@ enum healcl_status healcl_operations_load(const char *folder, struct healcl_oper
     NEED(handle, error);
     struct vendor_operations *made = (struct vendor_operations *)*handle;
     if (!made)
-        TRY(create(&made, error));
+        TRY(vendor_operations_create(&made, error));
     enum healcl_status status = read_folder(made, folder, error);
     if (status == HEALCL_OK)
         *handle = &made->base;

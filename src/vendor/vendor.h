@@ -126,6 +126,10 @@ struct vendor_operations {
     } * libraries;
 };
 
+/* Without operations yet; healcl_operations_free releases it. */
+MUST_CHECK enum healcl_status vendor_operations_create(struct vendor_operations **handle,
+                                                       struct healcl_error *error);
+
 /* The infer function of all operations of manifests; their context is a struct vendor_operation. */
 infer_function infer_vendor;
 
