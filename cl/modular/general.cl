@@ -58,10 +58,14 @@ static inline long compute_modneg(long a, long b, struct modulus p)
         TAKE_SPACE(space);                                                                         \
         EACH_SPAN(space, span)                                                                     \
             for (count_t i = 0; i < span.length; i++) {                                            \
-                long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
-                long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
-                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(               \
-                    a_value, b_value, P_AT(POSITION(space, span, 3, i)));                          \
+                union elements x = scalars & 1 ? NO_ELEMENTS : TAKE(a, space, span, 1, i);         \
+                union elements y = scalars & 2 ? NO_ELEMENTS : TAKE(b, space, span, 2, i);         \
+                struct modulus modulus = P_AT(POSITION(space, span, 3, i));                        \
+                EACH_OF_WIDTH(j)                                                                   \
+                    x.element[j] = (ELEMENT)compute_##operation(                                   \
+                        scalars & 1 ? a_scalar : WIDEN(x.element[j]),                              \
+                        scalars & 2 ? b_scalar : WIDEN(y.element[j]), modulus);                    \
+                PUT(out, space, span, i, x);                                                       \
             }                                                                                      \
     }
 
@@ -121,7 +125,7 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
     return first + min(rest, rest - moduli);
 }
 #define MODULUS_PLACE(i) \
-    modulus_place(span.linear + (i), first, repeats, by_repeats, moduli, by_moduli)
+    modulus_place((span.linear + (i)) * WIDTH, first, repeats, by_repeats, moduli, by_moduli)
 #else
 #define MODULUS_PLACE(i) POSITION(space, span, 3, i)
 #endif
@@ -134,10 +138,14 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
     {                                                                                          \
         TAKE_SPACE(space);                                                                     \
         for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) \
-            for (count_t i = 0; i < span.length; i++)                                          \
-                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)residues_##name(               \
-                    WIDEN(AT(a, POSITION(space, span, 1, i))),                                 \
-                    WIDEN(AT(b, POSITION(space, span, 2, i))), TABLE_AT(MODULUS_PLACE(i)));    \
+            for (count_t i = 0; i < span.length; i++) {                                        \
+                union elements x = TAKE(a, space, span, 1, i), y = TAKE(b, space, span, 2, i); \
+                struct modulus modulus = TABLE_AT(MODULUS_PLACE(i));                           \
+                EACH_OF_WIDTH(j)                                                               \
+                    x.element[j] = (ELEMENT)residues_##name(WIDEN(x.element[j]),               \
+                                                            WIDEN(y.element[j]), modulus);     \
+                PUT(out, space, span, i, x);                                                   \
+            }                                                                                  \
     }
 
 RESIDUES(modmul)
@@ -154,9 +162,14 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
     struct twiddle w = {factor, quotient};
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(a, POSITION(space, span, 1, i)));
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)with_sign(
-                multiply_twiddle(magnitude(value), w, q), (value ^ b) < 0);
+            union elements x = TAKE(a, space, span, 1, i);
+            EACH_OF_WIDTH(j)
+            {
+                long value = WIDEN(x.element[j]);
+                x.element[j] = (ELEMENT)with_sign(multiply_twiddle(magnitude(value), w, q),
+                                                  (value ^ b) < 0);
+            }
+            PUT(out, space, span, i, x);
         }
 }
 
@@ -165,7 +178,10 @@ KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            AT(out, POSITION(space, span, 0, i)) =
-                (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));
+        for (count_t i = 0; i < span.length; i++) {
+            union elements x = TAKE(a, space, span, 1, i);
+            EACH_OF_WIDTH(j)
+                x.element[j] = (ELEMENT)magnitude(WIDEN(x.element[j]));
+            PUT(out, space, span, i, x);
+        }
 }

@@ -220,6 +220,7 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
         TRY(job_add_input(&job, step->in[2], error));
     }
     add_scalars(&job, step);
+    job_allow_vectors(&job, step, table ? VECTOR_MOST : 1, 2);
     return job_launch(&job, error);
 }
 
@@ -292,6 +293,8 @@ MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, cons
     job_add_uint(&job, reciprocal_of(period.repeats));
     job_add_uint(&job, (uint32_t)period.moduli);
     job_add_uint(&job, reciprocal_of(period.moduli));
+    if (job.space.rank > 1 || period.repeats % VECTOR_MOST == 0)
+        job_allow_vectors(&job, step, VECTOR_MOST, 2);
     return job_launch(&job, error);
 }
 
@@ -323,6 +326,7 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
     job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
     job_add_long(&job, (int64_t)q);
     job_add_long(&job, b);
+    job_allow_vectors(&job, step, VECTOR_MOST, 1);
     return job_launch(&job, error);
 }
 
@@ -333,15 +337,15 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
+    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
-    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, OVER_ANY_VIEW, "core", NULL,
+    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
     {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
+    {"table", VARIANT_GENERAL, lacks_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,
+    {"tensor", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 
