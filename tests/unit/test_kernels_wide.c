@@ -201,7 +201,6 @@ static void repeated(void **state)
     (void)state;
     static const int sizes[][2] = {{2, 64},   {5, 100},  {16, 32},  {17, 33}, {33, 8},
                                    {1, 2048}, {2, 1024}, {1, 1001}, {40, 1}};
-    assert_int_equal(programs_built("modular/repeated", ""), 0);
     for (int d = 0; d < 2; d++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             check_repeated(dtypes[d], sizes[i][0], sizes[i][1]);
@@ -211,10 +210,11 @@ static void repeated(void **state)
 
 int main(void)
 {
+#define GPU_TEST(test) cmocka_unit_test_setup_teardown(test, open_small_gpu, close_device)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repeated), /* first: others want its programs too */
-        cmocka_unit_test(vectors),
-        cmocka_unit_test(bytes),
+        GPU_TEST(vectors),
+        GPU_TEST(bytes),
+        GPU_TEST(repeated),
     };
-    return cmocka_run_group_tests(tests, open_small_gpu, close_device);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
