@@ -210,6 +210,13 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
     return has_modulus_table(step, 2, device) ? NULL : "there are too many moduli for a table";
 }
 
+/* Elements that a kernel for any values takes as a vector: Intel's compiler spills registers of
+ * products of four, and of sums, which have branches, of two. */
+static uint32_t width_of_any(const struct step *step)
+{
+    return step->kind == STEP_MODSUM ? 1 : step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
+}
+
 /* With moduli in a table, or where there are too many as they are. */
 MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
                                                      const struct variant *variant,
@@ -229,7 +236,7 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
         TRY(job_add_input(&job, step->in[2], error));
     }
     add_scalars(&job, step);
-    job_allow_vectors(&job, step, table ? VECTOR_MOST : 1, 2);
+    job_allow_vectors(&job, step, table ? width_of_any(step) : 1, 2);
     return job_launch(&job, error);
 }
 
