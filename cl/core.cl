@@ -4,10 +4,16 @@
 #error "ELEMENT is not given"
 #endif
 
+#include "base/wide.cl"
+
 #include "copy/general.cl"
+#if WIDTH <= 4
 #include "modular/general.cl"
+#endif
+#ifndef WIDE /* these have vectors of elements */
 #include "sum/general.cl"
 #ifndef SINGLE /* its stages are for work-groups */
 #include "ntt/general.cl"
 #endif
 #include "base/derive.cl"
+#endif

@@ -338,7 +338,15 @@ INSTRUCTIONS = {
     "mod_table": (140, 140, 140),
     "modmul_residues": (105, 135, 135),
     "modsum_residues": (60, 85, 85),
+    "modmul_constant": (75, 105, 105),
     "copy": (70, 70, 70),
+}
+# The same where a work-item takes two.
+INSTRUCTIONS_WIDE = {
+    **INSTRUCTIONS,
+    "modmul_residues": (105, 105, 105),
+    "modsum_residues": (60, 60, 60),
+    "modmul_constant": (75, 75, 75),
 }
 # What may use private memory: (targets, kernels, a part of their options, why), the first three as
 # regular expressions. Whoever mends one removes its row.
@@ -352,7 +360,8 @@ def defines(options):
 
 def elements_of(options):
     """of a work-item, or None where only the launch knows"""
-    return 1 if "THIN" in defines(options) else None
+    told = defines(options)
+    return int(told.get("WIDE") or 1) if "THIN" in told else None
 
 
 def is_transform(kernel):
@@ -378,7 +387,8 @@ def broken_bars(kernel, target, code):
         broken.append("%d registers, at most %d" % (code.registers, most))
     told = defines(kernel.options)
     axes, elements = int(told.get("AXES") or 0), elements_of(kernel.options)
-    bars = INSTRUCTIONS.get(kernel.name, ()) if told.get("ELEMENT") == "long" else ()
+    table = INSTRUCTIONS_WIDE if elements and elements > 1 else INSTRUCTIONS
+    bars = table.get(kernel.name, ()) if told.get("ELEMENT") == "long" else ()
     if elements and 0 < axes <= len(bars) and code.instructions > bars[axes - 1] * elements:
         broken.append("%d instructions for an element, at most %d"
                       % (code.instructions // elements, bars[axes - 1]))
@@ -417,14 +427,18 @@ Traffic = collections.namedtuple("Traffic", "options kernels most")
 Counted = collections.namedtuple("Counted", "bytes compulsory elements entries")
 MOST, MOST_OF_SUMS = 1.05, 1.1
 ROW, INDEX = 1, 0.25  # a transform's row read and written, and beside that four bytes of a permutation
-TABLE_WORD = 0.5
 TRAFFIC = [Traffic(*row) for row in (
     ("modmul --n 64 --batch 1 --k 4", "modmul_(?:table|residues)", MOST),
     ("modmul --n 64 --batch 1 --k 4 --dtype int32", "modmul_(?:table|residues)", MOST),
+    ("modmul --n 64 --batch 16 --k 4 --layout heal", "modmul_repeated", MOST),
+    ("modmul --n 128 --batch 9 --k 2 --layout heal --dtype int32 --values any", "modmul_repeated",
+     MOST),
     ("modsum --n 64 --batch 1 --k 4", "modsum_(?:table|residues)", MOST),
+    ("modsum --n 128 --batch 17 --k 4 --layout heal", "modsum_repeated_residues", MOST),
+    ("modsum --n 64 --batch 16 --k 4 --layout heal --values any", "modsum_repeated", MOST),
     ("mod --n 64 --batch 1 --k 4 --values any", "mod_table", MOST),
-    # That for residues reads the word of a modulus for each element, of a table that caches hold.
-    ("modneg --n 64 --batch 1 --k 4", "modneg_(?:table|residues)", 1 + TABLE_WORD),
+    ("modneg --n 64 --batch 1 --k 4", "modneg_(?:table|residues)", MOST),
+    ("modneg --n 2048 --batch 1 --k 4", "modneg_(?:table|residues)", MOST),
     ("abs --n 256 --batch 1", "absolute", MOST),
     ("axis_modsum --n 64 --batch 2 --k 4 --s 8", "axis_modsum.*", MOST_OF_SUMS),
     ("axis_modsum --n 1 --batch 4 --k 1 --s 1024", "axis_modsum.*", MOST_OF_SUMS),
@@ -532,7 +546,7 @@ def check_counts(counts, file=sys.stdout):
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
-    ("elementwise", r"(modmul|modsum|mod|modneg)(_table)?|absolute"),
+    ("elementwise", r"(modmul|modsum|mod|modneg)(_(table|residues|repeated|repeated_residues|constant))?|absolute"),
     ("sums", r".*axis_.*sum.*|sum.*"),
     ("transforms", r"i?ntt_.*"),
     ("copies and fills", r"copy.*|fill.*"),
@@ -559,6 +573,8 @@ def shape_of(options, types=True):
     words.append("any axes" if axes is None else "1 axis" if axes == "1" else axes + " axes")
     if told["LOCAL_SIZE"] != "256":
         words.append("local size " + told["LOCAL_SIZE"])
+    if told.get("WIDE"):
+        words.append("vectors of " + told.pop("WIDE"))
     for name, value in told.items():
         if name not in TYPES + UNTOLD + ("LOCAL_SIZE",):
             words.append(name if not value else "%s %s" % (value, name.lower()))
@@ -680,7 +696,7 @@ def print_text(uses, codes, targets):
         elements = elements_of(kernel.options)
         print("\n%s (%s: %s): %d launches, %d work-items%s" % (
             kernel.name, kernel.program, shape_of(kernel.options), use.launches, use.work_items,
-            " of %d element" % elements if elements else ""))
+            " of %d elements" % elements if elements else ""))
         for target in targets:
             code = codes[kernel, target]
             local = getattr(code, "local", 0)

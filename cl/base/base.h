@@ -9,6 +9,7 @@
  *   AXES          how many axes a launch's space has, which then has less than 2^31 elements
  *   NARROW        with AXES: every storage is one buffer of less than 2^32 bytes
  *   THIN          with AXES: a work-item takes one element
+ *   WIDE          with NARROW: an element of the space is a vector of so many, 2, 4, 8 or 16
  *   SINGLE        with AXES: one work-item takes all elements, from number 0 on, in one loop that
  *                 can be a pipeline
  */

@@ -6,14 +6,17 @@ KERNEL copy(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, in))
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
-            AT(out, POSITION(space, span, 0, i)) = AT(in, POSITION(space, span, 1, i));
+            PUT(out, space, span, i, TAKE(in, space, span, 1, i));
 }
 
 /* Operand: out. */
 KERNEL fill(SPACE(space), BUFFER(ELEMENT, out), long value)
 {
     TAKE_SPACE(space);
+    union elements x;
+    EACH_OF_WIDTH(j)
+        x.element[j] = (ELEMENT)value;
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++)
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
+            PUT(out, space, span, i, x);
 }

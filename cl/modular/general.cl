@@ -5,50 +5,7 @@
  * A scalar a or b comes by value: scalars has bit 0 set for a, bit 1 for b.
  */
 
-/* The C remainder of a value with that magnitude mod p and that sign. */
-static inline long with_sign(ulong rest, bool negative)
-{
-    return negative ? -(long)rest : (long)rest;
-}
-
-/* a*b, C remainder by p */
-static inline long compute_modmul(long a, long b, struct modulus p)
-{
-#ifndef AXES /* CPUs: most are residues, as branches there foresee */
-    if ((ulong)a < p.value && (ulong)b < p.value)
-        return (long)multiply_mod((ulong)a, (ulong)b, p);
-#endif
-    ulong size_a = magnitude(a), size_b = magnitude(b), scaled, rest;
-    divide_wide(size_a >> (64 - p.shift), size_a << p.shift, p, &scaled);
-    divide_wide(mul_hi(scaled, size_b), scaled * size_b, p, &rest);
-    return with_sign(rest >> p.shift, (a ^ b) < 0);
-}
-
-/* a, C remainder by p */
-static inline long compute_mod(long a, long b, struct modulus p)
-{
-    ulong size = magnitude(a);
-    return with_sign(size < p.value ? size : reduce(size, p), a < 0);
-}
-
-/* a+b, C remainder by p */
-static inline long compute_modsum(long a, long b, struct modulus p)
-{
-    if ((ulong)a < p.value && (ulong)b < p.value)
-        return (long)add_mod((ulong)a, (ulong)b, p.value);
-    ulong size_a = magnitude(a), size_b = magnitude(b);
-    if ((a ^ b) < 0)
-        return compute_mod(a + b, 0, p);
-    ulong sum = size_a + size_b, carry = sum < size_a && p.value > 1; /* modulo 1 all is 0 */
-    return with_sign(reduce_wide_below(carry, sum, p), a < 0);
-}
-
-/* -a mod p, in [0, p) */
-static inline long compute_modneg(long a, long b, struct modulus p)
-{
-    ulong rest = reduce_signed(a, p);
-    return rest ? (long)(p.value - rest) : 0;
-}
+#include "compute.cl"
 
 /* Operands: out, a, b, p. */
 #define ELEMENTWISE(name, operation, P_PARAMETER, P_AT)                                            \
@@ -58,19 +15,17 @@ static inline long compute_modneg(long a, long b, struct modulus p)
         TAKE_SPACE(space);                                                                         \
         EACH_SPAN(space, span)                                                                     \
             for (count_t i = 0; i < span.length; i++) {                                            \
-                long a_value = scalars & 1 ? a_scalar : WIDEN(AT(a, POSITION(space, span, 1, i))); \
-                long b_value = scalars & 2 ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
-                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation(               \
-                    a_value, b_value, P_AT(POSITION(space, span, 3, i)));                          \
+                union elements x = scalars & 1 ? NO_ELEMENTS : TAKE(a, space, span, 1, i);         \
+                union elements y = scalars & 2 ? NO_ELEMENTS : TAKE(b, space, span, 2, i);         \
+                struct modulus modulus = P_AT(POSITION(space, span, 3, i));                        \
+                EACH_OF_WIDTH(j)                                                                   \
+                    x.element[j] = (ELEMENT)compute_##operation(                                   \
+                        scalars & 1 ? a_scalar : WIDEN(x.element[j]),                              \
+                        scalars & 2 ? b_scalar : WIDEN(y.element[j]), modulus);                    \
+                PUT(out, space, span, i, x);                                                       \
             }                                                                                      \
     }
 
-#define TABLE_PARAMETER global const struct modulus *p
-#ifdef NARROW
-#define TABLE_AT(i) (p[(uint)(i)&NARROW_MASK(sizeof(*p))])
-#else
-#define TABLE_AT(i) (p[i])
-#endif
 #define TENSOR_PARAMETER BUFFER(const ELEMENT, p)
 #define TENSOR_AT(i) make_modulus((ulong)max(WIDEN(AT(p, i)), 1L))
 
@@ -121,29 +76,34 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
     return first + min(rest, rest - moduli);
 }
 #define MODULUS_PLACE(i) \
-    modulus_place(span.linear + (i), first, repeats, by_repeats, moduli, by_moduli)
+    modulus_place((span.linear + (i)) * WIDTH, first, repeats, by_repeats, moduli, by_moduli)
 #else
 #define MODULUS_PLACE(i) POSITION(space, span, 3, i)
 #endif
 
-/* Operands: out, a, b, and p where there are several axes. */
-#define RESIDUES(name)                                                                         \
+/* Operands: out, a, b, which is there where the operation has two, and p where there are several
+ * axes. */
+#define RESIDUES(name, B)                                                                         \
     KERNEL name##_residues(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),       \
                            BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint first,              \
                            uint repeats, uint by_repeats, uint moduli, uint by_moduli)         \
     {                                                                                          \
         TAKE_SPACE(space);                                                                     \
         for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) \
-            for (count_t i = 0; i < span.length; i++)                                          \
-                AT(out, POSITION(space, span, 0, i)) = (ELEMENT)residues_##name(               \
-                    WIDEN(AT(a, POSITION(space, span, 1, i))),                                 \
-                    WIDEN(AT(b, POSITION(space, span, 2, i))), TABLE_AT(MODULUS_PLACE(i)));    \
+            for (count_t i = 0; i < span.length; i++) {                                        \
+                union elements x = TAKE(a, space, span, 1, i), y = B;                          \
+                struct modulus modulus = TABLE_AT(MODULUS_PLACE(i));                           \
+                EACH_OF_WIDTH(j)                                                               \
+                    x.element[j] = (ELEMENT)residues_##name(WIDEN(x.element[j]),               \
+                                                            WIDEN(y.element[j]), modulus);     \
+                PUT(out, space, span, i, x);                                                   \
+            }                                                                                  \
     }
 
-RESIDUES(modmul)
-RESIDUES(modsum)
-RESIDUES(mod)
-RESIDUES(modneg)
+RESIDUES(modmul, TAKE(b, space, span, 2, i))
+RESIDUES(modsum, TAKE(b, space, span, 2, i))
+RESIDUES(mod, NO_ELEMENTS)
+RESIDUES(modneg, NO_ELEMENTS)
 #endif /* AXES */
 
 /* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */
@@ -154,9 +114,14 @@ KERNEL modmul_constant(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT,
     struct twiddle w = {factor, quotient};
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
-            long value = WIDEN(AT(a, POSITION(space, span, 1, i)));
-            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)with_sign(
-                multiply_twiddle(magnitude(value), w, q), (value ^ b) < 0);
+            union elements x = TAKE(a, space, span, 1, i);
+            EACH_OF_WIDTH(j)
+            {
+                long value = WIDEN(x.element[j]);
+                x.element[j] = (ELEMENT)with_sign(multiply_twiddle(magnitude(value), w, q),
+                                                  (value ^ b) < 0);
+            }
+            PUT(out, space, span, i, x);
         }
 }
 
@@ -165,7 +130,10 @@ KERNEL absolute(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a))
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
-        for (count_t i = 0; i < span.length; i++)
-            AT(out, POSITION(space, span, 0, i)) =
-                (ELEMENT)magnitude(WIDEN(AT(a, POSITION(space, span, 1, i))));
+        for (count_t i = 0; i < span.length; i++) {
+            union elements x = TAKE(a, space, span, 1, i);
+            EACH_OF_WIDTH(j)
+                x.element[j] = (ELEMENT)magnitude(WIDEN(x.element[j]));
+            PUT(out, space, span, i, x);
+        }
 }

@@ -11,6 +11,7 @@ enum {
     LOCAL_SIZE_GPU = 256,         /* every driver's work-group limit holds at least that, or says */
     ELEMENTS_PER_ITEM_CPU = 1024, /* a work-item costs some 10 ns, an element 0.1 to 1 ns */
     ELEMENTS_PER_ITEM_MOST = 1 << 20,
+    ACCESS_BYTES = 16,      /* what an instruction moves at most */
     COMPILED_AXES_MOST = 8, /* merged views have fewer */
     TRANSFORM_ROWS = 8,     /* a line of the caches */
     TRANSFORM_TILE = 8192,  /* 64 KiB, which is all the local memory of most GPUs; where there is
@@ -128,6 +129,7 @@ struct device_tuning tuning_default(const struct device_info *info)
     if (shape & CL_DEVICE_TYPE_CPU) {
         struct device_tuning tuning = {.local_size = 1,
                                        .elements_per_item = ELEMENTS_PER_ITEM_CPU,
+                                       .access_bytes = 1,
                                        .transform_local_size = 1,
                                        .transform_rows = TRANSFORM_ROWS,
                                        .transform_tile = TRANSFORM_TILE,
@@ -148,6 +150,7 @@ struct device_tuning tuning_default(const struct device_info *info)
     uint32_t local_size = (uint32_t)1 << log2_of(most);
     struct device_tuning tuning = {.local_size = local_size,
                                    .elements_per_item = 1,
+                                   .access_bytes = ACCESS_BYTES,
                                    .compiled_axes = COMPILED_AXES_MOST,
                                    .transform_local_size = local_size,
                                    .transform_rows = TRANSFORM_ROWS,

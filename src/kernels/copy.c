@@ -29,6 +29,8 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
 {
     struct job job;
     TRY(begin(&job, self, step, variant, error));
+    job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
+                      step->in[0] != NULL);
     return job_launch(&job, error);
 }
 
@@ -223,7 +225,7 @@ static const struct variant fill_variants[] = {
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
     {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "fill",
      "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "fill",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
 
@@ -237,7 +239,7 @@ static const struct variant copy_variants[] = {
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
     {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "copy",
      "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "copy",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
 
@@ -246,7 +248,7 @@ static const struct variant absolute_variants[] = {
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
     {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "absolute",
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", "absolute",
+    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "absolute",
      "cl/modular/general.cl", "anything"},
 };
 

@@ -1,19 +1,27 @@
-/* Elementwise modular operations: cl/modular/general.cl, cl/modular/vectors.cl,
- * cl/modular/interleaved.cl. */
+/* Elementwise modular operations: cl/modular/general.cl, cl/modular/repeated.cl,
+ * cl/modular/vectors.cl, cl/modular/interleaved.cl. */
 #include "kernels/kernels.h"
 
 __extension__ typedef unsigned __int128 uint128;
 
 struct elementwise_kernel {
-    const char *table, *tensor;        /* for moduli in a table, and in a tensor */
-    const char *residues;              /* for known residues */
+    const char *table, *tensor; /* for moduli in a table, and in a tensor */
+    const char *residues;       /* for known residues */
+    const char *repeated;       /* in cl/modular/repeated.cl; also for known residues */
+    const char *repeated_residues;
     const char *vectors, *interleaved; /* in cl/vectors.cl */
 };
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, name, ...) \
-    [STEP_##kind] = {name "_table", name, name "_residues", name "_vectors", name "_interleaved"},
+#define STEP(kind, name, ...)                   \
+    [STEP_##kind] = {name "_table",             \
+                     name,                      \
+                     name "_residues",          \
+                     name "_repeated",          \
+                     name "_repeated_residues", \
+                     name "_vectors",           \
+                     name "_interleaved"},
 #include "plan/steps.def"
 #undef STEP
 };
@@ -47,9 +55,10 @@ static struct space space_of(const struct step *step, const struct layout *modul
 
 MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *self,
                                            const struct step *step, const struct variant *variant,
-                                           const char *kernel, struct healcl_error *error)
+                                           int inputs, const char *kernel,
+                                           struct healcl_error *error)
 {
-    TRY(job_begin(job, self, step, variant, 2, error));
+    TRY(job_begin(job, self, step, variant, inputs, error));
     job->launch.kernel = kernel;
     return HEALCL_OK;
 }
@@ -81,7 +90,7 @@ MUST_CHECK static enum healcl_status launch_vectors(struct launcher *self, const
 {
     struct periodic_moduli moduli;
     struct job job;
-    TRY(begin(&job, self, step, variant, kernels[step->kind].vectors, error));
+    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].vectors, error));
     TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
     job.space = space_of(step, NULL);
     job.space.operand[OPERAND_Q].offset = moduli.first;
@@ -172,7 +181,7 @@ MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
     struct layout moduli = modulus_operand(step, 2, self->device);
     const struct buffer *table;
     struct job job;
-    TRY(begin(&job, self, step, variant, kernels[step->kind].interleaved, error));
+    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].interleaved, error));
     TRY(derive_moduli(self, step, 2, &table, error));
     job_add_table(&job, table);
     const struct space old = space_of(step, &moduli);
@@ -201,6 +210,13 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
     return has_modulus_table(step, 2, device) ? NULL : "there are too many moduli for a table";
 }
 
+/* Elements that a kernel for any values takes as a vector: Intel's compiler spills registers of
+ * products of four, and of sums, which have branches, of two. */
+static uint32_t width_of_any(const struct step *step)
+{
+    return step->kind == STEP_MODSUM ? 1 : step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
+}
+
 /* With moduli in a table, or where there are too many as they are. */
 MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
                                                      const struct variant *variant,
@@ -210,7 +226,7 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant,
+    TRY(begin(&job, self, step, variant, 2,
               table ? kernels[step->kind].table : kernels[step->kind].tensor, error));
     job.space = space_of(step, &moduli);
     if (table) {
@@ -220,6 +236,144 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
         TRY(job_add_input(&job, step->in[2], error));
     }
     add_scalars(&job, step);
+    job_allow_vectors(&job, step, table ? width_of_any(step) : 1, 2);
+    return job_launch(&job, error);
+}
+
+/* ---------------------------------------------------------------- a repeated operand */
+
+enum {
+    REPEATED_MIN = 1024,   /* elements that are worth another program */
+    REPEATED_ROWS = 16,    /* of a work-item: then what comes once for it is little */
+    REPEATED_ROW_MIN = 64, /* elements from one of its elements to the next one in the same row */
+};
+
+/* A space for cl/modular/repeated.cl: of rows along its first axis, which is the one to divide. */
+struct repeated {
+    struct space space;
+    int a; /* input that varies, operand 1; the other one is operand 2 */
+};
+
+static bool is_same_along(const struct space *space, uint32_t axis)
+{
+    return space->operand[2].stride[axis] == 0 && space->operand[OPERAND_Q].stride[axis] == 0;
+}
+
+/* Puts an axis first. */
+static void move_to_front(struct space *space, uint32_t axis)
+{
+    const struct space old = *space;
+    for (uint32_t to = axis; to > 0; to--)
+        space_move_axis(space, to, &old, to - 1);
+    space_move_axis(space, 0, &old, axis);
+}
+
+/* Divides the last axis by a number of work-items' rows, if it can be; that goes first. */
+static bool divide_last(struct space *space)
+{
+    const uint32_t last = space->rank - 1;
+    int64_t rows = REPEATED_ROWS;
+    while (rows > 1 && space->shape[last] % rows != 0)
+        rows /= 2;
+    const int64_t length = space->shape[last] / rows;
+    if (rows == 1 || length < REPEATED_ROW_MIN || space->rank == SPACE_AXES)
+        return false;
+    space_add_axis(space);
+    space->shape[0] = rows;
+    for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
+        space->operand[k].stride[0] = space->operand[k].stride[last + 1] * length;
+    space->shape[last + 1] = length;
+    return true;
+}
+
+/* Whether one of the inputs and the moduli are the same along an axis: the longest one but the
+ * last, unless it is short, or the last. */
+static bool find_repeated(const struct step *step, const struct layout *moduli,
+                          struct repeated *found)
+{
+    for (int a = 0; a < 2; a++) {
+        if (is_scalar(step, a))
+            continue;
+        struct space *space = &found->space;
+        found->a = a;
+        *space = space_of(step, moduli);
+        if (a == 1) {
+            const struct operand b = space->operand[1];
+            space->operand[1] = space->operand[2];
+            space->operand[2] = b;
+        }
+        uint32_t last = space->rank - 1, longest = last;
+        for (uint32_t axis = 0; axis < last; axis++)
+            if (is_same_along(space, axis) &&
+                (longest == last || space->shape[axis] > space->shape[longest]))
+                longest = axis;
+        bool is_short = longest == last || space->shape[longest] < REPEATED_ROWS;
+        if (is_short && is_same_along(space, last) && divide_last(space))
+            return true;
+        if (longest < last) {
+            move_to_front(space, longest);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Elements of a work-item; less than 2 where work-items would be fewer than a work-group for each
+ * compute unit. */
+static int64_t repeated_rows(const struct space *space, const struct healcl_device *device)
+{
+    const uint64_t items = (uint64_t)device->tuning.local_size * device->info.compute_units;
+    const uint64_t most = space->end / items;
+    const int64_t rows = space->shape[0] < REPEATED_ROWS ? space->shape[0] : REPEATED_ROWS;
+    return most < (uint64_t)rows ? (int64_t)most : rows;
+}
+
+static const char *lacks_repeated(const struct step *step, const struct healcl_device *device)
+{
+    if (step->kind != STEP_MODMUL && step->kind != STEP_MODSUM)
+        return "there is one operand";
+    if (!has_modulus_table(step, 2, device))
+        return "there are too many moduli for a table";
+    struct repeated found;
+    struct layout moduli = modulus_operand(step, 2, device);
+    if (!find_repeated(step, &moduli, &found))
+        return "no operand is the same along an axis, as moduli are";
+    if (found.space.end < REPEATED_MIN || repeated_rows(&found.space, device) < 2)
+        return "there are too few elements";
+    return axes_are_compiled(&found.space, device) ? NULL : "views are not compiled in";
+}
+
+MUST_CHECK static enum healcl_status launch_repeated(struct launcher *self, const struct step *step,
+                                                     const struct variant *variant,
+                                                     struct healcl_error *error)
+{
+    struct layout moduli = modulus_operand(step, 2, self->device);
+    const struct buffer *table;
+    struct repeated found;
+    struct job job;
+    (void)find_repeated(step, &moduli, &found);
+    const int b = 1 - found.a;
+    const bool are_residues = step->kind == STEP_MODSUM && (step->residues & 3) == 3;
+    TRY(derive_moduli(self, step, 2, &table, error));
+    TRY(begin(&job, self, step, variant, 0,
+              are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated,
+              error));
+    TRY(job_add_input(&job, step->in[found.a], error));
+    TRY(job_add_input(&job, is_scalar(step, b) ? step->out : step->in[b], error));
+    job_add_table(&job, table);
+    struct space *space = &job.space;
+    *space = found.space;
+    const int64_t rows = repeated_rows(space, self->device);
+    const int64_t distance = (space->shape[0] + rows - 1) / rows;
+    job_add_uint(&job, (uint32_t)space->end);
+    job_add_long(&job, distance * space->operand[0].stride[0]);
+    job_add_long(&job, distance * space->operand[1].stride[0]);
+    job_add_uint(&job, is_scalar(step, b));
+    job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
+    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
+    space->shape[0] = distance;
+    space_simplify(space);
+    job.rounds = (uint64_t)rows;
     return job_launch(&job, error);
 }
 
@@ -284,7 +438,7 @@ MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, cons
     const struct buffer *table;
     struct job job;
     TRY(derive_moduli(self, step, 2, &table, error));
-    TRY(begin(&job, self, step, variant, kernels[step->kind].residues, error));
+    TRY(begin(&job, self, step, variant, 2, kernels[step->kind].residues, error));
     job.space = residue_space(step, &moduli, &period);
     job_add_table(&job, table);
     job_add_uint(&job, (uint32_t)moduli.offset);
@@ -292,6 +446,8 @@ MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, cons
     job_add_uint(&job, reciprocal_of(period.repeats));
     job_add_uint(&job, (uint32_t)period.moduli);
     job_add_uint(&job, reciprocal_of(period.moduli));
+    if (job.space.rank > 1 || period.repeats % VECTOR_MOST == 0)
+        job_allow_vectors(&job, step, VECTOR_MOST, 2);
     return job_launch(&job, error);
 }
 
@@ -323,6 +479,7 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
     job_add_long(&job, (int64_t)(uint64_t)(((uint128)factor << 64) / q));
     job_add_long(&job, (int64_t)q);
     job_add_long(&job, b);
+    job_allow_vectors(&job, step, VECTOR_MOST, 1);
     return job_launch(&job, error);
 }
 
@@ -333,15 +490,18 @@ static const struct variant elementwise_variants[] = {
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, OVER_ANY_VIEW, "core",
+    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
-    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, OVER_ANY_VIEW, "core", NULL,
+    {"repeated", VARIANT_LOCAL, lacks_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
+     NULL, "cl/modular/repeated.cl",
+     "products and sums of an operand that is the same along an axis, as moduli are"},
+    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
     {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_elements, OVER_ANY_VIEW, "core", NULL,
+    {"table", VARIANT_GENERAL, lacks_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_elements, OVER_ANY_VIEW, "core", NULL,
+    {"tensor", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

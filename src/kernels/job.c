@@ -56,6 +56,14 @@ void job_define_vectors(struct job *job)
         job_define_number(job, "MULTIPLY", multiply);
 }
 
+void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs)
+{
+    uint32_t access = job->launcher->device->tuning.access_bytes /
+                      (uint32_t)dtype_size(step->out->storage->dtype);
+    job->width = access < width ? access : width;
+    job->vectors = ((uint32_t)2 << inputs) - 1;
+}
+
 static struct launch_argument *add_argument(struct job *job)
 {
     return &job->launch.arguments[job->launch.argument_count++];
@@ -167,6 +175,53 @@ bool axes_are_compiled(const struct space *space, const struct healcl_device *de
            space->end <= INT32_MAX;
 }
 
+/* Whether vectors of so many elements along the last axis lie at multiples of their size in an
+ * operand, if it can be one of vectors, or are of the same element. */
+static bool has_vectors(const struct space *space, const struct operand *operand, bool can_be,
+                        uint32_t width)
+{
+    uint32_t last = space->rank - 1;
+    if (operand->stride[last] == 0)
+        return true;
+    bool has = can_be && operand->stride[last] == 1 && operand->offset % width == 0;
+    for (uint32_t axis = 0; axis < last; axis++)
+        has = has && operand->stride[axis] % width == 0;
+    return has;
+}
+
+/* Whether the kernel takes vectors: memory is in order, and there is one for each of so many
+ * work-items. */
+static bool takes_vectors(const struct job *job, uint64_t items)
+{
+    const struct space *space = &job->space;
+    const uint32_t width = job->width, last = space->rank - 1;
+    if (width < 2 || job->single || space->first > 0 || space->end / width < items ||
+        !axes_are_compiled(space, job->launcher->device) || !is_narrow(&job->launch) ||
+        space->shape[last] % width != 0 || space->operand[0].stride[last] == 0)
+        return false;
+    for (uint32_t k = 0; k < SPACE_OPERANDS; k++)
+        if (!has_vectors(space, &space->operand[k], job->vectors >> k & 1, width))
+            return false;
+    return true;
+}
+
+/* Makes vectors of the space's elements. */
+static void take_vectors(struct job *job)
+{
+    struct space *space = &job->space;
+    uint32_t last = space->rank - 1;
+    space_divide_axis(space, last, job->width);
+    for (uint32_t k = 0; k < SPACE_OPERANDS; k++) {
+        struct operand *operand = &space->operand[k];
+        if (operand->stride[last] == 0)
+            continue;
+        operand->offset /= job->width;
+        for (uint32_t axis = 0; axis < space->rank; axis++)
+            operand->stride[axis] /= job->width;
+    }
+    job_define_number(job, "WIDE", job->width);
+}
+
 /* How many axes the kernel is compiled for, at least the space's; 0: any. Some numbers share
  * kernels since each costs a compilation, which takes hours for an FPGA. */
 static uint32_t compiled_axes(const struct job *job)
@@ -226,10 +281,13 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)
 {
     const struct healcl_device *device = job->launcher->device;
-    uint64_t elements = job->space.end - job->space.first;
     /* Enough work-items for every compute unit to have several, but no more than devices count
      * in 32 bits. */
-    uint64_t per_item = elements / (8 * local_size * (uint64_t)device->info.compute_units);
+    uint64_t items = 8 * local_size * (uint64_t)device->info.compute_units;
+    if (takes_vectors(job, items))
+        take_vectors(job);
+    uint64_t elements = job->space.end - job->space.first;
+    uint64_t per_item = elements / items;
     if (per_item > device->tuning.elements_per_item)
         per_item = device->tuning.elements_per_item;
     uint64_t rounds = job->rounds + FEW_ROUNDS, limit = device->info.loop_limit;

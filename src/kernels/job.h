@@ -14,6 +14,8 @@ struct job {
     uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
     uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
                          may be more than a few; 0 where they are not */
+    uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
+    uint32_t vectors; /* bit k: operand k then is one of vectors */
     bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
@@ -30,6 +32,11 @@ void job_define_type(struct job *job, const char *name, enum dtype dtype);
 
 /* What the device's tuning says of vectors: "-D MULTIPLY=1". */
 void job_define_vectors(struct job *job);
+
+/* The kernel, of cl/core.cl, can take up to so many elements together, a power of two, where these
+ * lie side by side in out, in the first inputs lie so too or are the same, and in other operands
+ * are the same. */
+void job_allow_vectors(struct job *job, const struct step *step, uint32_t width, int inputs);
 
 /* Kernel arguments, in order. A kernel only reads what is not said to be written: others may do so
  * at the same time. */

@@ -39,9 +39,14 @@ const char *lacks_single(const struct step *step, const struct healcl_device *de
 enum {
     OVER_ELEMENTS = 1 << TUNABLE_local_size | 1 << TUNABLE_elements_per_item,
     OVER_ANY_VIEW = OVER_ELEMENTS | 1 << TUNABLE_compiled_axes,
+    WIDE_OVER_ANY_VIEW = OVER_ANY_VIEW | 1 << TUNABLE_access_bytes,
     MULTIPLIED = OVER_ELEMENTS | 1 << TUNABLE_multiply,
     PAST_CACHES = OVER_ELEMENTS | 1 << TUNABLE_past_caches_bytes
 };
+
+/* The most elements that kernels take as a vector: of elementwise ones, whose code is as long as
+ * that, and of copies. */
+enum { VECTOR_MOST = 4, COPY_VECTOR_MOST = 16 };
 
 /* A family whose shape the tuning gives by the name of preference. */
 #define FAMILY_OF(name, preference, list)                            \

@@ -40,12 +40,13 @@ static const struct tune_case {
 enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };
 
 static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
-                  LAUNCHES[] = "launches_at_once", MULTIPLY[] = "multiply";
+                  ACCESS[] = "access_bytes", LAUNCHES[] = "launches_at_once",
+                  MULTIPLY[] = "multiply";
 
 /* Whether a subject is a tunable of thin kernels. */
 static bool is_shape(const char *subject)
 {
-    return subject == LOCAL_SIZE || subject == ELEMENTS;
+    return subject == LOCAL_SIZE || subject == ELEMENTS || subject == ACCESS;
 }
 
 /* Transforms have a tunable of their own. */
@@ -162,6 +163,8 @@ void tune_list(const struct device_info *info, struct tune_report *report)
     add_number(&lister, ELEMENTS, report->tuning.elements_per_item);
     for (int i = 0; i < element_count; i++)
         add_number(&lister, ELEMENTS, elements[i]);
+    for (uint32_t bytes = report->tuning.access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
+        add_number(&lister, ACCESS, bytes);
     for (int family = 0; family < FAMILY_COUNT; family++)
         if (has_choice((enum kernel_family)family))
             list_variants(&lister, (enum kernel_family)family, sizes, size_count);

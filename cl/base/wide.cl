@@ -1,0 +1,42 @@
+/*
+ * WIDTH elements that lie side by side, which kernels over elements of one type, ELEMENT, take
+ * together: 1, or with -D WIDE as many, with one access to each operand, of the vector's size. Then
+ * an element of the space is such a vector, and so is what an operand's strides and offset count,
+ * but for an operand that is the same along the last axis, whose stride there is 0.
+ */
+#ifdef WIDE
+#define WIDTH WIDE
+#else
+#define WIDTH 1
+#endif
+#define EACH_OF_WIDTH(j) UNROLL for (uint j = 0; j < WIDTH; j++)
+
+union elements {
+    ELEMENT element[WIDTH];
+#ifdef WIDE
+    JOIN(ELEMENT, WIDE) vector;
+#endif
+};
+
+#define NO_ELEMENTS ((union elements){{0}})
+
+/* TAKE(name, space, span, k, i) are those of operand k, PUT stores them in operand 0. */
+#ifdef WIDE
+#define WIDE_PLACE(at) ((uint)(at)&NARROW_MASK(sizeof(union elements)))
+static inline union elements take(global const ELEMENT *from, place_t at, bool repeats)
+{
+    union elements x;
+    if (repeats)
+        x.vector = from[(uint)at & NARROW_MASK(sizeof(ELEMENT))];
+    else
+        x.vector = ((global const JOIN(ELEMENT, WIDE) *)from)[WIDE_PLACE(at)];
+    return x;
+}
+#define TAKE(name, space, span, k, i) \
+    take(name##0, POSITION(space, span, k, i), (space).operand[k].stride[RANK(space) - 1] == 0)
+#define PUT(name, space, span, i, x)         \
+    ((global JOIN(ELEMENT, WIDE) *)name##0)[WIDE_PLACE(POSITION(space, span, 0, i))] = (x).vector
+#else
+#define TAKE(name, space, span, k, i) ((union elements){{AT(name, POSITION(space, span, k, i))}})
+#define PUT(name, space, span, i, x) AT(name, POSITION(space, span, 0, i)) = (x).element[0]
+#endif

@@ -1,0 +1,53 @@
+/* Elementwise modular operations of one element, and where they find its modulus. */
+
+/* The C remainder of a value with that magnitude mod p and that sign. */
+static inline long with_sign(ulong rest, bool negative)
+{
+    return negative ? -(long)rest : (long)rest;
+}
+
+/* a*b, C remainder by p */
+static inline long compute_modmul(long a, long b, struct modulus p)
+{
+#ifndef AXES /* CPUs: most are residues, as branches there foresee */
+    if ((ulong)a < p.value && (ulong)b < p.value)
+        return (long)multiply_mod((ulong)a, (ulong)b, p);
+#endif
+    ulong size_a = magnitude(a), size_b = magnitude(b), scaled, rest;
+    divide_wide(size_a >> (64 - p.shift), size_a << p.shift, p, &scaled);
+    divide_wide(mul_hi(scaled, size_b), scaled * size_b, p, &rest);
+    return with_sign(rest >> p.shift, (a ^ b) < 0);
+}
+
+/* a, C remainder by p */
+static inline long compute_mod(long a, long b, struct modulus p)
+{
+    ulong size = magnitude(a);
+    return with_sign(size < p.value ? size : reduce(size, p), a < 0);
+}
+
+/* a+b, C remainder by p */
+static inline long compute_modsum(long a, long b, struct modulus p)
+{
+    if ((ulong)a < p.value && (ulong)b < p.value)
+        return (long)add_mod((ulong)a, (ulong)b, p.value);
+    ulong size_a = magnitude(a), size_b = magnitude(b);
+    if ((a ^ b) < 0)
+        return compute_mod(a + b, 0, p);
+    ulong sum = size_a + size_b, carry = sum < size_a && p.value > 1; /* modulo 1 all is 0 */
+    return with_sign(reduce_wide_below(carry, sum, p), a < 0);
+}
+
+/* -a mod p, in [0, p) */
+static inline long compute_modneg(long a, long b, struct modulus p)
+{
+    ulong rest = reduce_signed(a, p);
+    return rest ? (long)(p.value - rest) : 0;
+}
+
+#define TABLE_PARAMETER global const struct modulus *p
+#ifdef NARROW
+#define TABLE_AT(i) (p[(uint)(i)&NARROW_MASK(sizeof(*p))])
+#else
+#define TABLE_AT(i) (p[i])
+#endif

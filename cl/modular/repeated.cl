@@ -1,0 +1,42 @@
+/*
+ * Products and sums in which one operand, b, and the moduli are the same along an axis, for GPUs: a
+ * work-item takes several elements along it, and has b, the modulus and Shoup's quotient of both in
+ * registers. The space has that axis first, divided by how many these are: from one to the next the
+ * number of the element grows by the space's elements, up to those of all.
+ */
+#ifndef ELEMENT
+#error "ELEMENT is not given"
+#endif
+
+#include "compute.cl"
+
+/* out = operation of value, an element of a, and b_value, modulo modulus; prepare comes once.
+ * b is a scalar, b_scalar, where is_scalar is not 0. Operands: out, a, b, p. */
+#define REPEATED(name, prepare, operation)                                                       \
+    KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                    \
+                BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint elements, long out_step,         \
+                long a_step, uint is_scalar, long b_scalar)                                      \
+    {                                                                                            \
+        TAKE_SPACE(space);                                                                       \
+        EACH_SPAN(space, span)                                                                   \
+            for (count_t i = 0; i < span.length; i++) {                                          \
+                place_t out_at = POSITION(space, span, 0, i), a_at = POSITION(space, span, 1, i); \
+                struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));                  \
+                long b_value = is_scalar ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
+                prepare;                                                                         \
+                for (uint element = (uint)(span.linear + i); element < elements;                 \
+                     element += (uint)space.end) {                                               \
+                    long value = WIDEN(AT(a, a_at));                                             \
+                    AT(out, out_at) = (ELEMENT)(operation);                                      \
+                    a_at += (place_t)a_step;                                                     \
+                    out_at += (place_t)out_step;                                                 \
+                }                                                                                \
+            }                                                                                    \
+    }
+
+REPEATED(modmul_repeated,
+         struct twiddle w = make_twiddle(reduce(magnitude(b_value), modulus), modulus),
+         with_sign(multiply_twiddle(magnitude(value), w, modulus.value), (value ^ b_value) < 0))
+REPEATED(modsum_repeated, , compute_modsum(value, b_value, modulus))
+REPEATED(modsum_repeated_residues, ,
+         (long)add_mod((ulong)value, (ulong)b_value, modulus.value))
