@@ -20,7 +20,7 @@ KERNEL self_test(global const ulong *cases, global ulong *answers, global char *
     struct wide sum = wide_zero();
     for (int k = 0; k < 5; k++)
         sum = wide_add_product(sum, (long)a, (long)b);
-#define ANSWER(name, operands, on_device, on_host) *next++ = (ulong)(on_device);
+#define ANSWER(name, families, operands, on_device, on_host) *next++ = (ulong)(on_device);
     global ulong *next = answers + i * ANSWERS;
 #include "self_test_answers.cl"
 #undef ANSWER

@@ -1,6 +1,7 @@
 /* healcl inspect */
 #include "cli/cli.h"
 #include "cli/report_file.h"
+#include "kernels/variant.h"
 #include "plan/transcript.h"
 
 /* One `healcl inspect`. */
@@ -18,8 +19,10 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 {
     TRY(report_file_open(&session->json, error));
     TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
-    return session->kernels ? healcl_device_open(session->selector, &session->device, error)
-                            : HEALCL_OK;
+    if (!session->kernels)
+        return HEALCL_OK;
+    TRY(healcl_device_open(session->selector, &session->device, error));
+    return lacks_check(session->device, session->transcript->plan->table, error);
 }
 
 static int tell(struct session *session)

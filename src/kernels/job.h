@@ -14,7 +14,8 @@ struct job {
     uint64_t granule; /* work-items begin at multiples of so many elements; 0: anywhere */
     uint64_t rounds;  /* of loops, for each element (of each work-item for job_launch_groups), that
                          may be more than a few; 0 where they are not */
-    bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
+    bool writes_output; /* the step's, or what becomes that */
+    bool single; /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 
