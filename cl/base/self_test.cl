@@ -3,6 +3,12 @@
  * compare with what it knows (src/device/self_test.c).
  */
 
+/* x with the sign of another number */
+FUNCTION ulong signed_as(long sign, ulong x)
+{
+    return sign < 0 ? 0 - x : x;
+}
+
 /* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get
  * one element of each case, its b cut off. loops: whether one work-item goes round a loop. */
 KERNEL self_test(global const ulong *cases, global ulong *answers, global char *stored_bytes,

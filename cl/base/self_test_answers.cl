@@ -1,8 +1,8 @@
 /*
  * The known answers of the self-test:
  *     ANSWER(name, families, operands, on_device, on_host)
- * name and operands ("ab": of a and b) are for the message. families: which of kernels need it;
- * PLAIN: all do, MODULAR: those that calculate with residues. on_device is what a kernel works out of
+ * name and operands ("ab": of a and b) are for the message. families: which of kernels need it,
+ * or PLAIN: all do. on_device is what a kernel works out of
  * a, b, q, and what self_test.cl makes of them; on_host is the same from a, b and q by 128-bit
  * integers, as src/device/self_test.c has it. a and b are anything, q is in [1, 2^63).
  */
@@ -33,14 +33,14 @@ ANSWER("convert_int32", PLAIN, "b", (long)(int)b, (int32_t)b)
 
 /* arithmetic.h */
 ANSWER("magnitude", PLAIN, "a", magnitude((long)a), (int64_t)a < 0 ? 0 - a : a)
-ANSWER("make_modulus.reciprocal", MODULAR, "q", m.reciprocal,
+ANSWER("make_modulus.reciprocal", PLAIN, "q", m.reciprocal,
        ~(uint128)0 / (q << __builtin_clzll(q)) - ((uint128)1 << 64))
-ANSWER("reduce", MODULAR, "aq", reduce(a, m), a % q)
-ANSWER("reduce_signed", MODULAR, "aq", reduce_signed((long)a, m), floor_mod((int64_t)a, q))
-ANSWER("reduce_wide_below", MODULAR, "abq", reduce_wide_below(x, b, m), ((uint128)(a % q) << 64 | b) % q)
-ANSWER("multiply_mod", MODULAR, "abq", multiply_mod(x, b, m), (uint128)(a % q) * b % q)
-ANSWER("add_mod", MODULAR, "abq", add_mod(x, y, q), ((uint128)(a % q) + b % q) % q)
-ANSWER("subtract_mod", MODULAR, "abq", subtract_mod(x, y, q), ((uint128)(a % q) + q - b % q) % q)
+ANSWER("reduce", PLAIN, "aq", reduce(a, m), a % q)
+ANSWER("reduce_signed", PLAIN, "aq", reduce_signed((long)a, m), floor_mod((int64_t)a, q))
+ANSWER("reduce_wide_below", PLAIN, "abq", reduce_wide_below(x, b, m), ((uint128)(a % q) << 64 | b) % q)
+ANSWER("multiply_mod", PLAIN, "abq", multiply_mod(x, b, m), (uint128)(a % q) * b % q)
+ANSWER("add_mod", PLAIN, "abq", add_mod(x, y, q), ((uint128)(a % q) + b % q) % q)
+ANSWER("subtract_mod", PLAIN, "abq", subtract_mod(x, y, q), ((uint128)(a % q) + q - b % q) % q)
 ANSWER("make_twiddle.quotient", TRANSFORM, "aq", w.quotient, ((uint128)(a % q) << 64) / q)
 ANSWER("multiply_twiddle", TRANSFORM, "abq", multiply_twiddle(b, w, q), (uint128)(a % q) * b % q)
 
@@ -50,7 +50,13 @@ ANSWER("wide_add_product.middle", SUM, "ab", sum.middle, five_products(a, b).low
 ANSWER("wide_add_product.high", SUM, "ab", sum.high, five_products(a, b).high)
 ANSWER("wide_reduce", SUM, "abq", wide_reduce(sum, m), wide_mod(five_products(a, b), q))
 
-/* how families use them: a butterfly's difference, a gadget digit, an element at an index */
+/* how families use them: an element by its place in a view, a C remainder of a product, the
+ * difference of a butterfly, a gadget digit, an element at an index */
+ANSWER("walk", COPY, "ab", operands[b % 6 / 3], b % 6 < 3 ? a : b)
+ANSWER("modmul", ELEMENTWISE, "abq",
+       signed_as((long)(a ^ b), multiply_mod(reduce(magnitude((long)a), m),
+                                             reduce(magnitude((long)b), m), m)),
+       (int128)(int64_t)a * (int64_t)b % (int128)q)
 ANSWER("butterfly", TRANSFORM, "abq", subtract_mod(y, multiply_twiddle(b, w, q), q),
        (b % q + q - (uint64_t)((uint128)(a % q) * b % q)) % q)
 ANSWER("digit", DIGITS, "ab", (magnitude((long)a) >> (b & 31)) & 0x1f,

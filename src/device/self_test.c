@@ -70,11 +70,12 @@ enum {
 /* Bits of the families that need an answer; all need those of plain arithmetic. */
 enum {
     PLAIN = 0,
+    COPY = 1 << FAMILY_copy,
+    ELEMENTWISE = 1 << FAMILY_elementwise,
     SUM = 1 << FAMILY_sum,
     TRANSFORM = 1 << FAMILY_transform,
     DIGITS = 1 << FAMILY_digits,
-    GATHER = 1 << FAMILY_gather,
-    MODULAR = 1 << FAMILY_elementwise | SUM | TRANSFORM | DIGITS
+    GATHER = 1 << FAMILY_gather
 };
 
 static const struct {
