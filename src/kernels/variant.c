@@ -109,14 +109,16 @@ static bool is_lackable(const struct operation_table *table, const char *name, s
 enum healcl_status lacks_check(const struct healcl_device *device,
                                const struct operation_table *table, struct healcl_error *error)
 {
-    for (const char *item = device->forced_lacks; item && *item;) {
-        size_t length = strcspn(item, ",");
+    size_t length = 0;
+    for (const char *item = device->forced_lacks; item; item += length + 1) {
+        length = strcspn(item, ",");
         if (!is_lackable(table, item, length))
             FAIL(error, HEALCL_USAGE,
                  "HEALCL_LACKS names '%.*s', which is neither an operation nor a family of kernels "
                  "nor all (healcl ops has the operations, docs/PORTING.md the families)",
                  length < 80 ? (int)length : 80, item);
-        item += length + (item[length] == ',');
+        if (item[length] == 0)
+            break;
     }
     return HEALCL_OK;
 }

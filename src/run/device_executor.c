@@ -880,7 +880,10 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
 {
     struct device_executor *self = (struct device_executor *)executor;
     take_sink(self, sink);
-    return forget_unchecked(self, enqueue_steps(self, first, count, error));
+    enum healcl_status status = enqueue_steps(self, first, count, error);
+    if (status == HEALCL_REFUSED) /* what kernels have noted is told once */
+        (void)!clear_status(self, NULL);
+    return forget_unchecked(self, status);
 }
 
 static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
