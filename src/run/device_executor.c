@@ -488,18 +488,22 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
     return status;
 }
 
-/* Makes that copy on the host. The buffer is empty. */
+/* Makes that copy on the host. */
 MUST_CHECK static enum healcl_status pack_on_host(struct device_executor *self,
                                                   struct download *download, const char *reason,
                                                   struct healcl_error *error)
 {
     download->buffer = (struct buffer){0};
+    download->offset = 0;
+    download->is_shared = false;
     TRY(prepare_host(self, download->step, reason, error));
     uint64_t start = monotonic_nanoseconds();
-    TRY(host_step_pack(&self->launcher, self->reference, download->step->in[0], &download->buffer,
-                       error));
+    size_t span = trace_begin(self->base.trace, "fallback", "copy");
+    enum healcl_status status = host_step_pack(&self->launcher, self->reference,
+                                               download->step->in[0], &download->buffer, error);
+    trace_end(self->base.trace, span);
     note_fallback_time(self, download->step, monotonic_nanoseconds() - start);
-    return HEALCL_OK;
+    return status;
 }
 
 /* Enqueues a copy of a result, which later steps of the segment cannot change. */
@@ -507,29 +511,29 @@ MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
                                               struct download *download, struct healcl_error *error)
 {
     const struct step *step = download->step;
+    struct healcl_device *device = self->launcher.device;
     struct buffer copy;
+    struct healcl_error own = {0};
     const char *lack = pack_lack(&self->launcher, step, step->in[0], result_bytes(step));
-    download->is_shared = false;
-    download->offset = 0;
     if (lack)
         return pack_on_host(self, download, lack, error);
-    TRY(device_buffer_acquire_part(self->launcher.device, result_bytes(step), &copy, error));
+    TRY(device_buffer_acquire_part(device, result_bytes(step), &copy, error));
     download->buffer = copy;
+    download->offset = 0;
+    download->is_shared = false;
     if (copy.bytes == 0)
         return HEALCL_OK;
-    struct healcl_error own = {0};
-    self->launcher.device->lack_met = false;
+    device->lack_met = false;
     enum healcl_status status =
         launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
-    if (status != HEALCL_OK && self->base.falls_back && self->launcher.device->lack_met) {
-        device_buffer_release(self->launcher.device, &download->buffer);
+    if (status != HEALCL_OK && self->base.falls_back && device->lack_met) {
+        device_buffer_release(device, &download->buffer);
         status = pack_on_host(self, download, own.message, error);
-        healcl_error_clear(&own);
     } else if (status != HEALCL_OK && error) {
         *error = own;
-    } else {
-        healcl_error_clear(&own);
+        return status;
     }
+    healcl_error_clear(&own);
     return status;
 }
 
@@ -720,7 +724,6 @@ static enum healcl_status launch_or_fall_back(struct device_executor *self, cons
 {
     struct healcl_error own = {0};
     self->launcher.has_written = self->launcher.device->lack_met = false;
-    self->launcher.device->keeps_failures = true;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
         return status;
@@ -805,6 +808,7 @@ MUST_CHECK static enum healcl_status leave_out(struct device_executor *self,
 MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self, size_t first,
                                                    size_t count, struct healcl_error *error)
 {
+    self->launcher.device->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
         if (step_is_left_out(step, self->launcher.device)) {
