@@ -1,8 +1,8 @@
 /* healcl inspect */
 #include "cli/cli.h"
 #include "cli/report_file.h"
-#include "kernels/variant.h"
 #include "plan/transcript.h"
+#include "run/run.h"
 
 /* One `healcl inspect`. */
 struct session {
@@ -22,7 +22,7 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
     if (!session->kernels)
         return HEALCL_OK;
     TRY(healcl_device_open(session->selector, &session->device, error));
-    return lacks_check(session->device, session->transcript->plan->table, error);
+    return executor_check_lacks(session->transcript->plan, session->device, error);
 }
 
 static int tell(struct session *session)

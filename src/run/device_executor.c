@@ -961,6 +961,12 @@ static void destroy(struct executor *executor)
     free(self);
 }
 
+enum healcl_status executor_check_lacks(const struct plan *plan, const struct healcl_device *device,
+                                        struct healcl_error *error)
+{
+    return lacks_check(device, plan->table, error);
+}
+
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)

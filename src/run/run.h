@@ -135,6 +135,12 @@ MUST_CHECK enum healcl_status executor_check_device(const struct plan *plan,
                                                     const struct healcl_device *device,
                                                     struct healcl_error *error);
 
+/* Whether the environment's HEALCL_LACKS can be understood for a plan; executors on devices check
+ * it themselves. Errors: HEALCL_USAGE. */
+MUST_CHECK enum healcl_status executor_check_lacks(const struct plan *plan,
+                                                   const struct healcl_device *device,
+                                                   struct healcl_error *error);
+
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
 MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *device,
