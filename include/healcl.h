@@ -193,6 +193,10 @@ struct healcl_device_options {
     /* A package that `healcl compile` has made for the device, or NULL: then all programs come from
      * there, none is built, and a device without a compiler can be opened too. */
     const char *package;
+    /* What the device cannot run, as its compiler builds no kernel for it, is refused. Otherwise
+     * the host runs it, with transfers before and after it, which is slow and told: in reports, in
+     * struct healcl_session_facts, by healcl_queue_fallbacks, to log. */
+    bool no_fallback;
 };
 
 /* As healcl_device_open. options may be NULL. Errors, too: HEALCL_USAGE where a package cannot be
@@ -278,6 +282,11 @@ struct healcl_operation_profile {
     const char *name;     /* of the operation, as in docs/OPS.md */
     uint64_t count;       /* how often it ran in one repetition */
     uint64_t nanoseconds; /* the median repetition's; 0 without profile */
+    /* Steps of it that the device could not run in one repetition, and that the host did, how long
+     * that has taken with their transfers, and why it was the first time; NULL where there are
+     * none. A step of several operations is one of each, its time the last one's. */
+    uint64_t fallbacks, fallback_nanoseconds;
+    const char *fallback_reason;
 };
 
 struct healcl_segment_profile {
@@ -298,7 +307,9 @@ struct healcl_segment_profile {
 struct healcl_report {
     enum healcl_verdict verdict;
     uint64_t results, results_compared, results_different;
-    uint64_t dropped_digits;    /* values with gadget digits beyond g_exp, in one repetition */
+    uint64_t dropped_digits; /* values with gadget digits beyond g_exp, in one repetition */
+    uint64_t
+        fallbacks; /* steps that the device could not run, and the host did, in one repetition */
     uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
     uint64_t
         compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
@@ -457,6 +468,7 @@ struct healcl_session_facts {
     uint64_t runs;           /* that have ended well */
     uint64_t nanoseconds;    /* of the last one, from its beginning to its last result */
     uint64_t bytes_uploaded; /* in it, of inputs */
+    uint64_t fallbacks;      /* steps that the device could not run, and the host did */
     uint64_t dropped_digits; /* values with gadget digits beyond g_exp */
     uint64_t device_bytes;   /* allocated on the device now, by this session */
 };
@@ -500,6 +512,9 @@ void healcl_queue_close(struct healcl_queue *queue);
  * the contents of tensors that the call and later ones write are undefined. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
                                                        struct healcl_error *error);
+
+/* Steps so far that the device could not run, and that the host did; 0 for a queue that is NULL. */
+uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue);
 
 /* A tensor in C order, with a copy of data, or with zeros where data is NULL. The caller releases
  * it. Errors: HEALCL_REFUSED for a bad shape or beyond the limits, HEALCL_NO_MEMORY, HEALCL_DEVICE.

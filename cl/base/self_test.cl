@@ -3,6 +3,12 @@
  * compare with what it knows (src/device/self_test.c).
  */
 
+/* x with the sign of another number */
+FUNCTION ulong signed_as(long sign, ulong x)
+{
+    return sign < 0 ? 0 - x : x;
+}
+
 /* A case is a, b and q, in [1, 2^63); there are groups * LOCAL_SIZE of them. bytes and words get
  * one element of each case, its b cut off. loops: whether one work-item goes round a loop. */
 KERNEL self_test(global const ulong *cases, global ulong *answers, global char *stored_bytes,
@@ -20,7 +26,7 @@ KERNEL self_test(global const ulong *cases, global ulong *answers, global char *
     struct wide sum = wide_zero();
     for (int k = 0; k < 5; k++)
         sum = wide_add_product(sum, (long)a, (long)b);
-#define ANSWER(name, operands, on_device, on_host) *next++ = (ulong)(on_device);
+#define ANSWER(name, families, operands, on_device, on_host) *next++ = (ulong)(on_device);
     global ulong *next = answers + i * ANSWERS;
 #include "self_test_answers.cl"
 #undef ANSWER

@@ -46,7 +46,7 @@ struct session {
     const char *const *arguments;            /* of the command, its name first */
     char **files;
     size_t argument_count, file_count;
-    bool no_measure, check, judges_times;
+    bool no_measure, no_fallback, check, judges_times;
     double fail_slower; /* percent */
     uint32_t repeat, timeout;
     struct report_file outputs[OUTPUT_COUNT];
@@ -217,6 +217,8 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
         arguments[count++] = "-d";
         arguments[count++] = selector;
     }
+    if (session->no_fallback)
+        arguments[count++] = "--no-fallback";
     arguments[count++] = "--repeat";
     arguments[count++] = times;
     arguments[count] = file;
@@ -562,6 +564,7 @@ static const struct command_option options[] = {
     {"baseline", 0, OPTION_FILE, .take = take_baseline},
     {"fail-slower", 0, OPTION_WORD, .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, KEPT_IN(no_measure)},
+    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
     {"check", 0, OPTION_FLAG, KEPT_IN(check)},
     {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
@@ -605,6 +608,8 @@ const struct command command_compare = {
         "      --timeout S    seconds that one process may take, 600 by default\n"
         "      --baseline FILE  a comparison saved by --json, maybe on another machine: its runs\n"
         "                     of the same transcripts stand beside today's; may be repeated\n"
+        "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
+        "                     otherwise the host runs that, and tables and pages say so\n"
         "      --check        also check every kernel of each device, as healcl check --quick\n"
         "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
         "                     long a process takes to its first result, cold and warm\n"

@@ -49,7 +49,9 @@ MUST_CHECK static enum healcl_status record(struct session *session, enum device
                                             struct healcl_error *error)
 {
     progress_say(&session->progress, "opening the device");
-    TRY(healcl_device_open(session->selector, &session->device, error));
+    const struct healcl_device_options options = {.selector = session->selector,
+                                                  .no_fallback = true}; /* it is to be in there */
+    TRY(healcl_device_open_with(&options, &session->device, error));
     /* Devices prove themselves from a package. */
     TRY(self_test_run(session->device, error));
     for (int i = 0; i < session->file_count; i++)

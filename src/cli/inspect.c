@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 #include "plan/transcript.h"
+#include "run/run.h"
 
 /* One `healcl inspect`. */
 struct session {
@@ -18,8 +19,10 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 {
     TRY(report_file_open(&session->json, error));
     TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
-    return session->kernels ? healcl_device_open(session->selector, &session->device, error)
-                            : HEALCL_OK;
+    if (!session->kernels)
+        return HEALCL_OK;
+    TRY(healcl_device_open(session->selector, &session->device, error));
+    return executor_check_lacks(session->transcript->plan, session->device, error);
 }
 
 static int tell(struct session *session)

@@ -176,6 +176,7 @@ MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
         } else {
             facts->nanoseconds[i - 1] = spent;
             facts->bytes_uploaded = of_session.bytes_uploaded;
+            facts->fallbacks = of_session.fallbacks;
         }
         facts->device_bytes = of_session.device_bytes;
         if (!facts->no_verify)

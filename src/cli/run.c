@@ -24,7 +24,7 @@ enum {
 struct session {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
-    bool reference, no_warm_up, quiet, verbose;
+    bool reference, no_fallback, no_warm_up, quiet, verbose;
     uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
     struct live_inputs live;
     struct request_facts served;
@@ -198,8 +198,8 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
              session->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
     size_t span = trace_begin(session->trace, "start-up", "open the device");
-    const struct healcl_device_options options = {.selector = selector,
-                                                  .package = session->package};
+    const struct healcl_device_options options = {
+        .selector = selector, .package = session->package, .no_fallback = session->no_fallback};
     enum healcl_status status = healcl_device_open_with(&options, &session->device, error);
     trace_end(session->trace, span);
     TRY(status);
@@ -437,6 +437,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"package", 0, OPTION_FILE, KEPT_IN(package)},
     {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
+    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
     {"no-verify", 0, OPTION_FLAG, KEPT_IN(facts.no_verify)},
     {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
     {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
@@ -495,6 +496,8 @@ const struct command command_run = {
         "made\n"
         "                           (docs/PACKAGES.md)\n"
         "      --reference          run on the host reference, without OpenCL: slow and plain\n"
+        "      --no-fallback        refuse what the device cannot run, as it builds no kernel for\n"
+        "                           it; otherwise the host reference runs that, which is told\n"
         "      --no-verify          run, but compare nothing\n"
         "      --repeat N           run N times, verify each time, report medians\n"
         "  -i, --input ENTRY=FILE   take the data of an upload, named by its entry's number or "

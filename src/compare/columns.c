@@ -195,6 +195,8 @@ const struct compare_column compare_columns[] = {
      IN_CSV | IN_FIRST | NONE_IF_0, FIELD(warm.compile_nanoseconds)},
     {NULL, NULL, "Kernels", COLUMN_TIME, FOR_PEOPLE | NOTE_IN_TERMINAL, .value = kernels,
      .note = kernels_note},
+    {"fallbacks", "fallbacks", "On the host", COLUMN_COUNT,
+     IN_CSV | FOR_PEOPLE | IN_VERDICTS | WHERE_KNOWN | NONE_IF_0, FIGURE},
     {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
     {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
     {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES,

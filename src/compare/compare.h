@@ -88,9 +88,11 @@ struct compare_transcript {
 /* A segment, or all operations of one kind. */
 struct compare_part {
     const char *name;
-    uint64_t count;       /* of operations */
-    uint64_t bytes;       /* up and down; of a kind: that its operations read and write */
-    uint64_t nanoseconds; /* median */
+    uint64_t count;              /* of operations */
+    uint64_t bytes;              /* up and down; of a kind: that its operations read and write */
+    uint64_t nanoseconds;        /* median */
+    uint64_t fallbacks;          /* of a kind: steps that the host did, for the device could not */
+    const char *fallback_reason; /* or "" */
 };
 
 /* A process of its own, up to its first result. */

@@ -77,6 +77,10 @@ static void add_parts(struct json *json, cJSON *list, const char *count_key,
         json_number(json, object, count_key, parts[i].count);
         json_number(json, object, "bytes", parts[i].bytes);
         json_number(json, object, "time_ns", parts[i].nanoseconds);
+        if (parts[i].fallbacks > 0) {
+            json_number(json, object, "fallbacks", parts[i].fallbacks);
+            json_string(json, object, "fallback_reason", parts[i].fallback_reason);
+        }
     }
 }
 

@@ -198,6 +198,24 @@ static void put_clocks(const struct page *page)
     fputs(*before == ',' ? "." : "", page->stream);
 }
 
+/* What the host did for devices, in whose times it is. */
+static void put_fallbacks(const struct page *page)
+{
+    const char *before = " Steps that the host ran, for the device could not: ";
+    FOR_EACH_RUN(page, run)
+    {
+        for (size_t i = 0; i < run->operation_count; i++) {
+            const struct compare_part *part = &run->operations[i];
+            if (part->fallbacks == 0)
+                continue;
+            html_print(page->stream, "%s%zu of %s on %s (%s)", before, (size_t)part->fallbacks,
+                       part->name, page->labels[run->device], part->fallback_reason);
+            before = ", ";
+        }
+    }
+    fputs(*before == ',' ? "." : "", page->stream);
+}
+
 static void put_part_chart(const struct page *page, struct parts *parts)
 {
     bool bars = page_timed_runs(page) == 1;
@@ -207,8 +225,10 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     fprintf(page->stream, "<div class=\"part\"><h3 id=\"%s%zu\">%s</h3><p class=\"note\">%s%s",
             parts->segments ? "segments" : "operations", page->transcript, parts->heading,
             parts->note, bars ? "" : " The axis is logarithmic.");
-    if (!parts->segments)
+    if (!parts->segments) {
         put_clocks(page);
+        put_fallbacks(page);
+    }
     if (shown < parts->count)
         fprintf(page->stream, " The %zu longest of %zu.", shown, parts->count);
     fputs("</p>", page->stream);

@@ -212,7 +212,9 @@ static void read_parts(struct comparison *comparison, const cJSON *list, const c
                               .count = number(object, count_key),
                               .bytes = number(object, "bytes") + number(object, "bytes_up") +
                                        number(object, "bytes_down"),
-                              .nanoseconds = number(object, "time_ns")};
+                              .nanoseconds = number(object, "time_ns"),
+                              .fallbacks = number(object, "fallbacks"),
+                              .fallback_reason = string(comparison, object, "fallback_reason")};
 }
 
 /* Adds a segment's operations to those of the same kind. */
@@ -224,10 +226,14 @@ static void add_operations(struct compare_run *run, const struct compare_part *p
                strcmp(run->operations[place].name, parts[i].name) != 0)
             place++;
         if (place == run->operation_count)
-            run->operations[run->operation_count++] = (struct compare_part){.name = parts[i].name};
+            run->operations[run->operation_count++] =
+                (struct compare_part){.name = parts[i].name, .fallback_reason = ""};
         run->operations[place].count += parts[i].count;
         run->operations[place].bytes += parts[i].bytes;
         run->operations[place].nanoseconds += parts[i].nanoseconds;
+        run->operations[place].fallbacks += parts[i].fallbacks;
+        if (!*run->operations[place].fallback_reason)
+            run->operations[place].fallback_reason = parts[i].fallback_reason;
     }
 }
 

@@ -109,10 +109,10 @@ static enum healcl_status open_beside(struct healcl_device *device, struct healc
     if (first->brought.queue)
         TRY(device_take_queue(device, first->brought.queue, error));
     TRY(add_sources(device, first->added, error));
-    if (!first->cache_directory)
-        return HEALCL_OK;
-    device->cache_directory = strdup(first->cache_directory);
-    if (!device->cache_directory)
+    device->cache_directory = first->cache_directory ? strdup(first->cache_directory) : NULL;
+    device->forced_lacks = first->forced_lacks ? strdup(first->forced_lacks) : NULL;
+    if (!device->cache_directory != !first->cache_directory ||
+        !device->forced_lacks != !first->forced_lacks)
         NO_MEMORY(error);
     return HEALCL_OK;
 }

@@ -171,6 +171,10 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     TRY(create_context(device, error));
     TRY(device_create_queues(device, error));
     device->cache_directory = cache_directory();
+    const char *lacks = getenv("HEALCL_LACKS");
+    device->forced_lacks = lacks && *lacks ? strdup(lacks) : NULL;
+    if (lacks && *lacks && !device->forced_lacks)
+        NO_MEMORY(error);
     const char *keep = getenv("HEALCL_KEEP_BINARIES");
     device->binary_price = keep && *keep ? 0 : BINARY_PRICE;
     return HEALCL_OK;
@@ -280,6 +284,8 @@ void healcl_device_close(struct healcl_device *device)
         (void)cl->clReleaseContext(device->context);
     context_leave(device);
     free(device->cache_directory);
+    free(device->forced_lacks);
+    free(device->failed);
     free(device);
 }
 

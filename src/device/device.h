@@ -47,6 +47,10 @@ struct device_info {
     /* Rounds of all loops in one work-item together after which these end, without a word; 0: the
      * self-test has met no such limit, or has not run yet. */
     uint64_t loop_limit;
+    /* Kernel families whose answers in the self-test are wrong, bit f for enum kernel_family f, and
+     * the first of these answers: "multiply_twiddle(0x1, 0x2, 0x3) is 0x1, not 0x2". */
+    uint32_t failed_families;
+    char family_failure[160];
     uint32_t multiply; /* enum multiply: which way is the fastest, as the self-test has measured */
     bool launches_overlap; /* at no cost to those that depend on each other, as the self-test has
                               measured */
@@ -172,10 +176,16 @@ struct healcl_device {
     /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
      * first runs. */
     uint64_t first_launches;
-    uint64_t programs_built;      /* from their source */
-    uint64_t programs_loaded;     /* from binaries that were kept */
-    char *cache_directory;        /* of program binaries, or NULL: cache.c */
-    bool distrusted;              /* it failed its self-test: none of its binaries is kept */
+    uint64_t programs_built;  /* from their source */
+    uint64_t programs_loaded; /* from binaries that were kept */
+    char *cache_directory;    /* of program binaries, or NULL: cache.c */
+    bool distrusted;          /* it failed its self-test: none of its binaries is kept */
+    char *forced_lacks;       /* HEALCL_LACKS; or NULL */
+    bool lack_met;            /* device_note_lack, since a program was last wanted */
+    bool host_worked;         /* for a step, since the last command */
+    bool keeps_failures;      /* what cannot be built is not tried again */
+    const void **failed;      /* kernels of others that could not be built */
+    size_t failed_count, failed_capacity;
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */
     struct package *package;      /* all programs come from there; or NULL. The context's */
@@ -399,6 +409,26 @@ void packaged_name(const struct device_info *info, struct package *package);
 MUST_CHECK enum healcl_status device_write_source(const struct healcl_device *device,
                                                   const char *name, FILE *stream,
                                                   struct healcl_error *error);
+
+/*
+ * What a device lacks. HEALCL_LACKS, for tests, has it treated as if it had no kernels for the
+ * operations and families of that list, or all.
+ */
+
+/* Whether HEALCL_LACKS has a name, or all. */
+bool device_lacks(const struct healcl_device *device, const char *name);
+
+/* Notes that the error in hand is one of something that the device lacks: a program that its
+ * package or its compiler has not, a kernel, or a capability. Returns status. */
+enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status);
+
+/* The device has been idle for the host's work on a step: that is no gap between its kernels. */
+void device_note_host_work(struct healcl_device *device);
+
+/* Kernels of others that could not be built, by what they are called by. */
+bool device_has_failed(const struct healcl_device *device, const void *kernel);
+MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                                 struct healcl_error *error);
 
 /* Builds what a launch needs if it is not built yet. */
 MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,

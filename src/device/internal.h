@@ -221,6 +221,7 @@ struct program {
     char source[PACKAGE_HASH_SIZE]; /* of its texts */
     const struct package_program *packaged; /* it is from there; or NULL */
     char *kernel_names;                     /* of device_record; or NULL */
+    char *failure;                          /* why it cannot be built; NULL: it is */
 };
 
 struct program_source {
@@ -297,6 +298,7 @@ struct command {
     uint64_t queued, start, end; /* by the device's clock; 0 where the host's counts */
     uint64_t enqueued;           /* by the host's clock; only where that counts */
     size_t span;                 /* in the trace */
+    bool follows_host_work;      /* what lies before it is no gap */
 };
 
 /* Makes room for one command more. */

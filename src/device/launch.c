@@ -46,14 +46,16 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
     cl_uint index = 0;
     size_t bytes = parameter_bytes(launch, chunks);
     if (bytes > device->info.max_parameter_bytes)
-        FAIL(error, HEALCL_DEVICE, "its arguments take %zu bytes, and the device takes %zu", bytes,
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
+             "its arguments take %zu bytes, and the device takes %zu", bytes,
              device->info.max_parameter_bytes);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const struct launch_argument *argument = &launch->arguments[i];
         if (argument->table && argument->table->chunk_count > 1)
-            REFUSE(error, "a table of %llu bytes is larger than the %llu of one allocation",
-                   (unsigned long long)argument->table->bytes,
-                   (unsigned long long)device->chunk_bytes);
+            FAIL(error, device_note_lack(device, HEALCL_REFUSED),
+                 "a table of %llu bytes is larger than the %llu of one allocation",
+                 (unsigned long long)argument->table->bytes,
+                 (unsigned long long)device->chunk_bytes);
         cl_int code = set_argument(device->cl, kernel, chunks, argument, &index);
         if (code != CL_SUCCESS) {
             opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);

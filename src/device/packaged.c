@@ -69,7 +69,8 @@ static enum healcl_status load_image(struct healcl_device *device, size_t index,
         status = cl->clBuildProgram(id, 1, &device->info.device_id, "", NULL, NULL);
     if (status != CL_SUCCESS) {
         (void)cl->clReleaseProgram(id);
-        return opencl_error(error, status, "clBuildProgram", __FILE__, __LINE__);
+        (void)opencl_error(error, status, "clBuildProgram", __FILE__, __LINE__);
+        return is_out_of_memory(status) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
     *loaded = id;
     return HEALCL_OK;
@@ -84,12 +85,12 @@ enum healcl_status packaged_load(struct healcl_device *device, struct program *p
     while (found < end && !is_same_program(found, program))
         found++;
     if (found == end)
-        FAIL(error, HEALCL_DEVICE,
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
              "program '%s' with options '%s' is not in " PATH_FORMAT
              ": make one with healcl compile",
              program->name, program->all_options, package->path);
     if (strcmp(found->source, program->source) != 0)
-        FAIL(error, HEALCL_DEVICE,
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE),
              "program '%s' in " PATH_FORMAT " was compiled from other sources than this healcl's: "
              "make one with healcl compile",
              program->name, package->path);
@@ -221,8 +222,9 @@ enum healcl_status device_record(struct healcl_device *device, struct package *p
     packaged_name(&device->info, package);
     package->chunk_bytes = device->chunk_bytes;
     for (struct program *program = device->programs; program; program = program->next)
-        TRY_PREFIX(record_program(device, program, package, kind,
-                                  &package->programs[package->program_count++], error),
-                   "program '%s': ", program->name);
+        if (!program->failure)
+            TRY_PREFIX(record_program(device, program, package, kind,
+                                      &package->programs[package->program_count++], error),
+                       "program '%s': ", program->name);
     return HEALCL_OK;
 }

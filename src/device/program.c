@@ -93,7 +93,7 @@ static enum healcl_status build_source(struct healcl_device *device, const struc
     if (code != CL_SUCCESS) {
         build_error(device, program, id, options, code, error);
         (void)cl->clReleaseProgram(id);
-        return HEALCL_DEVICE;
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
     *built = id;
     return HEALCL_OK;
@@ -200,6 +200,7 @@ static void program_free(struct healcl_device *device, struct program *program)
     free(program->options);
     free(program->all_options);
     free(program->kernel_names);
+    free(program->failure);
     free(program);
 }
 
@@ -313,6 +314,14 @@ static struct program *find_program(struct healcl_device *device, const struct l
     return NULL;
 }
 
+static void log_program(const struct healcl_device *device, const struct program *program,
+                        uint64_t nanoseconds)
+{
+    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
+               program->loaded ? "its binary loaded" : "built", (double)nanoseconds / 1e6,
+               program->all_options);
+}
+
 static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
                                       uint32_t chunks, uint64_t hash, struct healcl_error *error)
 {
@@ -328,16 +337,17 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     enum healcl_status status = program->name && program->options
                                     ? build(device, program, launch->source, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    if (status != HEALCL_OK) {
+    if (status != HEALCL_OK && device->lack_met && device->keeps_failures && error)
+        program->failure = strdup(error->message);
+    if (status != HEALCL_OK && !program->failure) {
         program_free(device, program);
         return status;
     }
-    device_log(device, "program %s: %s in %.1f ms, with %s", program->name,
-               program->loaded ? "its binary loaded" : "built",
-               (double)(monotonic_nanoseconds() - start) / 1e6, program->all_options);
+    if (status == HEALCL_OK)
+        log_program(device, program, monotonic_nanoseconds() - start);
     program->next = device->programs;
     device->programs = program;
-    return HEALCL_OK;
+    return status;
 }
 
 static struct kernel *find_kernel(struct program *program, const char *name)
@@ -366,7 +376,7 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
         kernel_free(device, kernel);
         opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
         error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
-        return HEALCL_DEVICE;
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
     }
     kernel->program = program;
     kernel->next = program->kernels;
@@ -387,9 +397,12 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
                                  struct kernel **kernel, struct healcl_error *error)
 {
     *kernel = NULL;
+    device->lack_met = false;
     uint32_t chunks = launch_chunks(launch);
     uint64_t hash = program_hash(launch, chunks);
     struct program *program = find_program(device, launch, chunks, hash);
+    if (program && program->failure)
+        FAIL(error, device_note_lack(device, HEALCL_DEVICE), "%s", program->failure);
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();

@@ -90,6 +90,8 @@ enum healcl_status command_log_add(struct healcl_device *device, struct command_
 {
     struct command *added = &log->commands[log->count++];
     *added = *command;
+    added->follows_host_work = device->host_worked;
+    device->host_worked = false;
     if (is_timed_by_host(device))
         TRY(time_on_host(device, added, error));
     return log->count % READ_EVERY == 0 ? read_times(device, log, error) : HEALCL_OK;
@@ -138,7 +140,8 @@ enum healcl_status device_take_times(struct healcl_device *device,
     for (size_t i = 0; status == HEALCL_OK && i < device->launches.count; i++) {
         if (!commands[i].tag)
             continue;
-        struct launch_times times = times_of(&commands[i], i > 0 ? &commands[i - 1] : NULL);
+        const bool has_gap = i > 0 && !commands[i].follows_host_work;
+        struct launch_times times = times_of(&commands[i], has_gap ? &commands[i - 1] : NULL);
         add(context, &times);
     }
     command_log_clear(device, &device->launches);

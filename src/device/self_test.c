@@ -61,16 +61,28 @@ enum {
     CASES = 2 * VALUES * VALUES,
     ROUNDS = 70000,      /* of a loop, in one work-item: above 2^16 */
     ROUNDS_LEAST = 4096, /* that a device must be able to do */
-#define ANSWER(name, operands, on_device, on_host) +1
+#define ANSWER(name, families, operands, on_device, on_host) +1
     ANSWERS = 0
 #include "cl/base/self_test_answers.cl"
 #undef ANSWER
 };
 
+/* Bits of the families that need an answer; all need those of plain arithmetic. */
+enum {
+    PLAIN = 0,
+    COPY = 1 << FAMILY_copy,
+    ELEMENTWISE = 1 << FAMILY_elementwise,
+    SUM = 1 << FAMILY_sum,
+    TRANSFORM = 1 << FAMILY_transform,
+    DIGITS = 1 << FAMILY_digits,
+    GATHER = 1 << FAMILY_gather
+};
+
 static const struct {
     const char *name, *operands;
+    uint32_t families;
 } answer_table[ANSWERS] = {
-#define ANSWER(name, operands, on_device, on_host) {name, operands},
+#define ANSWER(name, families, operands, on_device, on_host) {name, operands, families},
 #include "cl/base/self_test_answers.cl"
 #undef ANSWER
 };
@@ -121,7 +133,7 @@ static uint64_t wide_mod(struct wide x, uint64_t q)
 static void know_answers(const struct operands *operands, uint64_t answers[ANSWERS])
 {
     const uint64_t a = operands->a, b = operands->b, q = operands->q;
-#define ANSWER(name, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
+#define ANSWER(name, families, operands, on_device, on_host) *answers++ = (uint64_t)(on_host);
 #include "cl/base/self_test_answers.cl"
 #undef ANSWER
 }
@@ -160,25 +172,40 @@ static void know_outputs(const struct operands cases[CASES], struct outputs *kno
     FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
          (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
 
-MUST_CHECK static enum healcl_status compare_answers(const struct device_info *info,
+/* "mul_hi(0x1, 0x2) is 0x1, not 0x0" */
+enum { ANSWER_TEXT_SIZE = sizeof((struct device_info *)NULL)->family_failure };
+static void answer_text(const struct operands *operands, size_t number, uint64_t answer,
+                        uint64_t known, char text[ANSWER_TEXT_SIZE])
+{
+    size_t used = (size_t)snprintf(text, ANSWER_TEXT_SIZE, "%s(", answer_table[number].name);
+    for (const char *letter = answer_table[number].operands; *letter; letter++) {
+        uint64_t value = *letter == 'a' ? operands->a : *letter == 'b' ? operands->b : operands->q;
+        used += (size_t)snprintf(text + used, ANSWER_TEXT_SIZE - used, "0x%" PRIx64 "%s", value,
+                                 letter[1] ? ", " : "");
+    }
+    snprintf(text + used, ANSWER_TEXT_SIZE - used, ") is 0x%" PRIx64 ", not 0x%" PRIx64, answer,
+             known);
+}
+
+/* A wrong answer that only some families need is their failure alone. */
+MUST_CHECK static enum healcl_status compare_answers(struct device_info *info,
                                                      const struct operands *operands,
                                                      const uint64_t answers[ANSWERS],
                                                      const uint64_t known[ANSWERS],
                                                      struct healcl_error *error)
 {
-    size_t i = 0;
-    while (i < ANSWERS && answers[i] == known[i])
-        i++;
-    if (i == ANSWERS)
-        return HEALCL_OK;
-    char list[128] = "";
-    for (const char *letter = answer_table[i].operands; *letter; letter++) {
-        uint64_t value = *letter == 'a' ? operands->a : *letter == 'b' ? operands->b : operands->q;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s0x%" PRIx64, used ? ", " : "", value);
+    for (size_t i = 0; i < ANSWERS; i++) {
+        char text[ANSWER_TEXT_SIZE];
+        if (answers[i] == known[i])
+            continue;
+        answer_text(operands, i, answers[i], known[i], text);
+        if (answer_table[i].families == PLAIN)
+            FAIL_TEST(error, info, "%s", text);
+        if (info->failed_families == 0)
+            memcpy(info->family_failure, text, sizeof text);
+        info->failed_families |= answer_table[i].families;
     }
-    FAIL_TEST(error, info, "%s(%s) is 0x%" PRIx64 ", not 0x%" PRIx64, answer_table[i].name, list,
-              answers[i], known[i]);
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status compare_counters(const struct device_info *info,
@@ -232,7 +259,7 @@ MUST_CHECK static enum healcl_status compare_rounds(const struct device_info *in
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare_outputs(const struct device_info *info,
+MUST_CHECK static enum healcl_status compare_outputs(struct device_info *info,
                                                      const struct operands cases[CASES],
                                                      const struct outputs *outputs,
                                                      const struct outputs *known,
@@ -385,6 +412,7 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
     struct operands cases[CASES];
     struct test_launch test = {.loops = false};
     bool overlap = false;
+    device->info.failed_families = 0;
     make_cases(cases);
     know_outputs(cases, known);
     enum healcl_status status = run_kernel(device, cases, outputs, &test, error);
@@ -415,7 +443,8 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
     enum healcl_status status = run_and_compare(device, &outputs[0], &outputs[1], error);
     /* What fails leaves nothing behind; a binary that was there may be at fault, and not what the
      * compiler makes now. */
-    if (status == HEALCL_DEVICE && device_programs_discard(device)) {
+    bool fails = status == HEALCL_DEVICE || device->info.failed_families != 0;
+    if (fails && device_programs_discard(device)) {
         healcl_error_clear(error);
         status = run_and_compare(device, &outputs[0], &outputs[1], error);
         if (status == HEALCL_DEVICE)
@@ -432,7 +461,7 @@ enum healcl_status self_test_run(struct healcl_device *device, struct healcl_err
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */
-#define SELF_TEST_ABI "healcl self-test 4"
+#define SELF_TEST_ABI "healcl self-test 5"
 
 extern const char healcl_cl_base_arithmetic_h[], healcl_cl_base_self_test[],
     healcl_cl_base_multiply[];
@@ -465,6 +494,7 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
 #define OVERLAP ", launches overlap"
 #define MULTIPLIES ", multiplies by "
 #define LOOPS ", loops end after "
+#define LACKS ", lacks " /* families, and behind ": " why */
 
 /* A file of one line: "passed", "passed, launches overlap, multiplies by halves" or a part
  * of that, or the message of the failure. */
@@ -490,6 +520,19 @@ enum self_test_outcome self_test_read_kept(const struct device_info *info,
     return read ? SELF_TEST_PASSED : SELF_TEST_NOT_RUN;
 }
 
+static void take_lacks(struct device_info *info, const char *line)
+{
+    const char *lacks = strstr(line, LACKS), *why = lacks ? strstr(lacks, ": ") : NULL;
+    info->failed_families = 0;
+    if (!why)
+        return;
+    for (int family = 0; family < FAMILY_COUNT; family++) {
+        const char *name = strstr(lacks, kernel_family_name((enum kernel_family)family));
+        info->failed_families |= (uint32_t)(name && name < why) << family;
+    }
+    snprintf(info->family_failure, sizeof info->family_failure, "%s", why + 2);
+}
+
 void self_test_take_findings(struct device_info *info)
 {
     char line[SELF_TEST_REASON_SIZE];
@@ -503,6 +546,7 @@ void self_test_take_findings(struct device_info *info)
             info->multiply = way;
     if (!loops || sscanf(loops, LOOPS "%" SCNu64, &info->loop_limit) != 1)
         info->loop_limit = 0;
+    take_lacks(info, line);
 }
 
 /* Where it cannot be kept, the test runs again. */
@@ -520,12 +564,21 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
 {
     struct healcl_error failure = {.status = HEALCL_OK};
     enum healcl_status status = self_test_run(device, &failure);
-    char line[96] = PASSED, loops[48] = "";
+    char line[SELF_TEST_REASON_SIZE] = PASSED, loops[48] = "";
     const char *way = multiply_name((enum multiply)device->info.multiply);
     if (device->info.loop_limit > 0)
         snprintf(loops, sizeof loops, LOOPS "%" PRIu64 " rounds", device->info.loop_limit);
     snprintf(line, sizeof line, PASSED "%s" MULTIPLIES "%s%s",
              device->info.launches_overlap ? OVERLAP : "", way, loops);
+    size_t used = strlen(line);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (device->info.failed_families >> family & 1) {
+            const char *name = kernel_family_name((enum kernel_family)family);
+            const char *head = strstr(line, LACKS) ? " " : LACKS;
+            used += (size_t)snprintf(line + used, sizeof line - used, "%s%s", head, name);
+        }
+    if (device->info.failed_families)
+        snprintf(line + used, sizeof line - used, ": %s", device->info.family_failure);
     if (status == HEALCL_OK)
         keep(device, line);
     else if (status == HEALCL_DEVICE)

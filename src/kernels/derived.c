@@ -190,6 +190,7 @@ MUST_CHECK static enum healcl_status fill_table(struct launcher *self, const str
     space_set_operand(&job.space, 0, &elements);
     job_add_space(&job);
     job_add_written_buffer(&job, table);
+    job.writes_output = false;
     job_add_long(&job, value);
     return job_launch(&job, error);
 }

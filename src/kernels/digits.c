@@ -212,8 +212,9 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
     const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
     const int64_t k = a->shape[1];
     if (k > MODULI_MAX)
-        REFUSE(error, "argument '%s': %lld moduli are more than the %d that a device combines",
-               launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
+        FAIL(error, device_note_lack(self->device, HEALCL_REFUSED),
+             "argument '%s': %lld moduli are more than the %d that a device combines",
+             launcher_refuse(self, step, 1), (long long)k, MODULI_MAX);
     const struct buffer *q, *inverses;
     struct job job;
     TRY(derive_modulus_vector(self, step, 1, &q, error));

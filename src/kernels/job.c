@@ -90,6 +90,7 @@ void job_add_buffer(struct job *job, const struct buffer *buffer)
 
 void job_add_written_buffer(struct job *job, const struct buffer *buffer)
 {
+    job->writes_output = true;
     add_buffer(job, buffer, false);
 }
 
@@ -111,6 +112,7 @@ enum healcl_status job_add_input(struct job *job, const struct tensor *tensor,
 enum healcl_status job_add_output(struct job *job, const struct tensor *tensor,
                                   struct healcl_error *error)
 {
+    job->writes_output = true;
     return add_tensor(job, tensor, false, error);
 }
 
@@ -263,10 +265,10 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
 {
     uint64_t limit = job->launcher->device->info.loop_limit;
     if (limit > 0 && rounds > limit)
-        REFUSE(error,
-               "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
-               "%" PRIu64,
-               rounds, limit);
+        FAIL(error, device_note_lack(job->launcher->device, HEALCL_REFUSED),
+             "%" PRIu64 " rounds of loops in one work-item, but on this device loops end after "
+             "%" PRIu64,
+             rounds, limit);
     job->single = job->single && job->space.first == 0 && compiled_axes(job) > 0;
     if (job->single) {
         groups = groups > 0;
@@ -275,7 +277,9 @@ MUST_CHECK static enum healcl_status launch(struct job *job, uint64_t groups, si
     compile_axes(job);
     job->launch.groups = groups;
     job->launch.local_size = local_size;
-    return device_launch(job->launcher->device, &job->launch, error);
+    TRY(device_launch(job->launcher->device, &job->launch, error));
+    job->launcher->has_written |= job->writes_output;
+    return HEALCL_OK;
 }
 
 enum healcl_status job_launch_of(struct job *job, size_t local_size, struct healcl_error *error)

@@ -17,6 +17,7 @@ struct job {
     uint32_t width;   /* elements that the kernel can take as a vector: WIDE in cl/base/wide.cl */
     uint32_t vectors; /* bit k: operand k then is one of vectors */
     bool single;      /* one work-item takes all elements where it can: SINGLE in cl/base/base.h */
+    bool writes_output; /* the step's, or what becomes that */
     int64_t values[LAUNCH_ARGUMENTS_MAX];
 };
 

@@ -5,12 +5,14 @@
 
 #include "core/array.h"
 #include "kernels/derive.h"
+#include "kernels/variant.h"
 
 /* ---------------------------------------------------------------- life */
 
 enum healcl_status launcher_init(struct launcher *self, struct healcl_device *device,
                                  const struct plan *plan, struct healcl_error *error)
 {
+    TRY(lacks_check(device, plan->table, error));
     *self = (struct launcher){.device = device, .plan = plan};
     /* One more than the plan has: see launch_pack. */
     self->storages = calloc(plan->storage_count + 1, sizeof *self->storages);

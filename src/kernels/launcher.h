@@ -44,6 +44,7 @@ struct launcher {
     struct buffer status;
     struct check *checks; /* since the status buffer was read */
     size_t check_count, check_capacity;
+    bool has_written;  /* a launch of the step in hand has written its output, or a part of it */
     int refused_input; /* of the step in hand, that it is refused for; NO_INPUT: for none */
 };
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "kernels/kernels.h"
 
 /* A family for each name in the table of steps; "none" has no variants. */
@@ -73,6 +75,56 @@ const struct variant *variant_for(const struct step *step, const struct healcl_d
     return &family->variants[i];
 }
 
+/* ---------------------------------------------------------------- what a device lacks */
+
+const char *step_lack(const struct step *step, const struct healcl_device *device)
+{
+    static const char forced[] = "HEALCL_LACKS says so";
+    const struct family *family = family_of(step->kind);
+    const bool has_own = step->kind != STEP_VENDOR; /* kernels, that the self-test answers for */
+    if (has_own && device->info.failed_families >> family->preference & 1)
+        return device->info.family_failure;
+    if (!device->forced_lacks)
+        return NULL;
+    if (has_own && device_lacks(device, kernel_family_name(family->preference)))
+        return forced;
+    for (size_t i = 0; i < step->origins->count; i++)
+        if (device_lacks(device, origin_operation(&step->origins->of[i])->name))
+            return forced;
+    return NULL;
+}
+
+static bool is_lackable(const struct operation_table *table, const char *name, size_t length)
+{
+    bool found = length == 3 && strncmp(name, "all", length) == 0;
+    const size_t count = operation_count(table);
+    for (size_t i = 0; !found && i < count + FAMILY_COUNT; i++) {
+        const char *known = i < count ? operation_at(table, i)->name
+                                      : kernel_family_name((enum kernel_family)(i - count));
+        found = strlen(known) == length && strncmp(name, known, length) == 0;
+    }
+    return found;
+}
+
+enum healcl_status lacks_check(const struct healcl_device *device,
+                               const struct operation_table *table, struct healcl_error *error)
+{
+    size_t length = 0;
+    for (const char *item = device->forced_lacks; item; item += length + 1) {
+        length = strcspn(item, ",");
+        if (!is_lackable(table, item, length))
+            FAIL(error, HEALCL_USAGE,
+                 "HEALCL_LACKS names '%.*s', which is neither an operation nor a family of kernels "
+                 "nor all (healcl ops has the operations, docs/PORTING.md the families)",
+                 length < 80 ? (int)length : 80, item);
+        if (item[length] == 0)
+            break;
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- launches */
+
 enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                struct healcl_error *error)
 {
@@ -92,6 +144,20 @@ enum healcl_status launch_step(struct launcher *self, const struct step *step,
 
 enum { SMALL_RESULT_BYTES = 1 << 16 }; /* not worth a kernel where a copy of bytes will do */
 
+static bool packs_bytes(const struct launcher *self, const struct tensor *tensor, uint64_t bytes)
+{
+    return bytes <= SMALL_RESULT_BYTES &&
+           self->storages[tensor->storage->id].buffer.chunk_count == 1 &&
+           layout_is_contiguous(&tensor->layout);
+}
+
+const char *pack_lack(const struct launcher *self, const struct step *step,
+                      const struct tensor *tensor, uint64_t bytes)
+{
+    struct step copy = {.kind = STEP_COPY, .origins = step->origins};
+    return bytes == 0 || packs_bytes(self, tensor, bytes) ? NULL : step_lack(&copy, self->device);
+}
+
 /* The packed elements are an output like any other: that of a storage behind those of the plan. */
 enum healcl_status launch_pack(struct launcher *self, const struct step *step,
                                const struct tensor *tensor, const struct buffer *out,
@@ -100,8 +166,7 @@ enum healcl_status launch_pack(struct launcher *self, const struct step *step,
     const struct buffer *from;
     uint64_t size = dtype_size(tensor->storage->dtype);
     TRY(launcher_buffer(self, tensor->storage, &from, error));
-    if (out->bytes <= SMALL_RESULT_BYTES && from->chunk_count == 1 &&
-        layout_is_contiguous(&tensor->layout))
+    if (packs_bytes(self, tensor, out->bytes))
         return device_copy(self->device, from, (uint64_t)tensor->layout.offset * size, out,
                            step->origins, error);
     struct storage packed = {.id = (uint32_t)self->plan->storage_count,

@@ -53,6 +53,28 @@ const char *variant_obstacle(const struct family *family, const struct variant *
 /* The first variant without an obstacle; the step takes a kernel. */
 const struct variant *variant_for(const struct step *step, const struct healcl_device *device);
 
+/* Why a device must not run a step that takes kernels: the self-test of their family has failed
+ * there, or HEALCL_LACKS says so; else NULL. */
+const char *step_lack(const struct step *step, const struct healcl_device *device);
+
+/* Whether the environment's HEALCL_LACKS names operations of a table, families or all. Errors:
+ * HEALCL_USAGE. */
+MUST_CHECK enum healcl_status lacks_check(const struct healcl_device *device,
+                                          const struct operation_table *table,
+                                          struct healcl_error *error);
+
+/* Notes that the kernel of a manifest that a step of a vendor's operation would take cannot be
+ * built. */
+MUST_CHECK enum healcl_status vendor_note_failed(const struct step *step,
+                                                 struct healcl_device *device,
+                                                 struct healcl_error *error);
+
+/* Whether such a kernel could not. */
+bool vendor_has_failed(const struct step *step, const struct healcl_device *device);
+
+/* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
+bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
+
 /* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the
  * host reference. */
 bool step_is_left_out(const struct step *step, const struct healcl_device *device);
@@ -68,6 +90,11 @@ MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const st
 /* Enqueues the kernels of a step that takes some; waits for nothing. */
 MUST_CHECK enum healcl_status launch_step(struct launcher *self, const struct step *step,
                                           struct healcl_error *error);
+
+/* Why the device must not run the kernel that launch_pack takes for so many bytes; NULL: it may, or
+ * takes none. */
+const char *pack_lack(const struct launcher *self, const struct step *step,
+                      const struct tensor *tensor, uint64_t bytes);
 
 /* Enqueues a copy of a tensor's elements, in C order, into a buffer, for a step that hands them
  * out. */

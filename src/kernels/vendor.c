@@ -33,13 +33,38 @@ static const struct vendor_kernel *kernel_for(const struct step *step,
                                               const struct vendor_launch **launch)
 {
     const struct vendor_call *call = step->vendor;
+    if (device_lacks(device, call->operation->name))
+        return NULL;
     for (uint32_t i = 0; i < call->operation->kernel_count; i++) {
         *launch = &call->launches[i];
-        if ((*launch)->possible && is_for_device(call->operation->kernels[i], device) &&
+        if ((*launch)->possible && !device_has_failed(device, call->operation->kernels[i]) &&
+            is_for_device(call->operation->kernels[i], device) &&
             !(step->kind == STEP_VENDOR && has_chunks(step, device)))
             return call->operation->kernels[i];
     }
     return NULL;
+}
+
+bool vendor_has_failed(const struct step *step, const struct healcl_device *device)
+{
+    const struct vendor_operation *operation = step->vendor->operation;
+    bool failed = false;
+    for (uint32_t i = 0; i < operation->kernel_count; i++)
+        failed |= device_has_failed(device, operation->kernels[i]);
+    return failed;
+}
+
+bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
+{
+    const struct vendor_launch *launch;
+    return kernel_for(step, device, &launch) != NULL;
+}
+
+enum healcl_status vendor_note_failed(const struct step *step, struct healcl_device *device,
+                                      struct healcl_error *error)
+{
+    const struct vendor_launch *launch;
+    return device_note_failed(device, kernel_for(step, device, &launch), error);
 }
 
 bool step_is_left_out(const struct step *step, const struct healcl_device *device)

@@ -85,6 +85,20 @@ static const char *fault_text(const struct platform_fault *fault, char text[FAUL
     return text;
 }
 
+/* Which kernels are not run on a device, as their answers in the self-test were wrong. */
+static void print_failed_families(const struct device_info *info, FILE *stream)
+{
+    struct device_info found = *info;
+    self_test_take_findings(&found);
+    if (found.failed_families == 0)
+        return;
+    fprintf(stream, "- %u:%u runs on the host:", info->platform_index, info->device_index);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (found.failed_families >> family & 1)
+            fprintf(stream, " %s", kernel_family_name((enum kernel_family)family));
+    fprintf(stream, " (%s)\n", found.family_failure);
+}
+
 /* Why devices cannot or should not be used, and which platforms tell of none. */
 static void print_reasons(const struct devices_facts *facts, FILE *stream)
 {
@@ -106,6 +120,8 @@ static void print_reasons(const struct devices_facts *facts, FILE *stream)
             memcpy(reason, facts->self_tests[i].reason, sizeof reason);
             text_clean(reason, false);
             fprintf(stream, "- %s\n", reason);
+        } else {
+            print_failed_families(info, stream);
         }
     }
 }
@@ -201,6 +217,13 @@ static void add_self_test(struct json *json, cJSON *object, const struct device_
     self_test_take_findings(&found);
     if (found.loop_limit > 0)
         json_number(json, object, "loop_limit", found.loop_limit);
+    if (found.failed_families == 0)
+        return;
+    cJSON *families = json_array(json, object, "failed_families");
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (found.failed_families >> family & 1)
+            json_string(json, families, NULL, kernel_family_name((enum kernel_family)family));
+    json_string(json, object, "family_failure", found.family_failure);
 }
 
 static void add_device(struct json *json, cJSON *object, const struct devices_facts *facts,

@@ -46,8 +46,11 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
         if (step->kind != kind)
             continue;
         const char *reason = variant_obstacle(family, variant, step, device);
+        const char *lack = step_lack(step, device);
         steps++;
-        if (vendor_kernel_name(plan, step, device))
+        if (lack)
+            add_obstacle(service, lack);
+        else if (vendor_kernel_name(plan, step, device))
             add_obstacle(service, "a manifest's kernel does");
         else if (variant == variant_for(step, device))
             service->steps++;

@@ -51,6 +51,9 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     if (facts->device)
         report_label(style, "memory", "%s on %s", text_bytes(facts->device_bytes, bytes),
                      facts->device->name);
+    if (facts->fallbacks > 0)
+        report_label(style, "on the host", "%" PRIu64 " steps of the last request",
+                     facts->fallbacks);
     if (facts->compared > 0 && facts->different == 0)
         report_label(style, "results", "%" PRIu64 " compared, all equal", facts->compared);
     else if (facts->compared > 0)
@@ -79,6 +82,7 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
     json_number(&json, object, "p99", latencies.p99);
     json_number(&json, object, "longest", latencies.most);
     json_number(&json, json.top, "bytes_uploaded", facts->bytes_uploaded);
+    json_number(&json, json.top, "fallbacks", facts->fallbacks);
     json_number(&json, json.top, "first_ns", facts->first_nanoseconds);
     json_number(&json, json.top, "first_bytes_uploaded", facts->first_bytes_uploaded);
     json_number(&json, json.top, "device_bytes", facts->device_bytes);

@@ -14,6 +14,7 @@ struct request_facts {
     uint64_t first_nanoseconds, first_bytes_uploaded;
     uint64_t bytes_uploaded;      /* by each further one */
     uint64_t device_bytes;        /* allocated on the device in the end */
+    uint64_t fallbacks;           /* steps of the last one that the host did for the device */
     uint64_t compared, different; /* results, of all requests */
 };
 

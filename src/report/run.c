@@ -182,6 +182,8 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
 struct kind {
     const char *name;
     uint64_t count, nanoseconds;
+    uint64_t fallbacks, fallback_nanoseconds;
+    const char *fallback_reason;
 };
 
 static int longer_first(const void *a, const void *b)
@@ -210,6 +212,10 @@ static struct kind *sum_kinds(const struct healcl_report *report, size_t *count)
             kinds[k].name = profile->name;
             kinds[k].count += profile->count;
             kinds[k].nanoseconds += profile->nanoseconds;
+            kinds[k].fallbacks += profile->fallbacks;
+            kinds[k].fallback_nanoseconds += profile->fallback_nanoseconds;
+            if (!kinds[k].fallback_reason)
+                kinds[k].fallback_reason = profile->fallback_reason;
         }
     if (kinds)
         qsort(kinds, *count, sizeof *kinds, longer_first);
@@ -286,6 +292,27 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     return table_print(table, style->stream, style->width);
 }
 
+/* What the host has done for the device. */
+MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report *report,
+                                                     const struct style *style)
+{
+    size_t count;
+    char text[UNIT_TEXT_SIZE];
+    if (report->fallbacks == 0)
+        return HEALCL_OK;
+    struct kind *kinds = sum_kinds(report, &count);
+    if (!kinds)
+        return HEALCL_NO_MEMORY;
+    putc('\n', style->stream);
+    for (size_t i = 0; i < count; i++)
+        if (kinds[i].fallbacks > 0)
+            report_label(style, "on the host", "%s: %" PRIu64 " step%s, %s: %s", kinds[i].name,
+                         kinds[i].fallbacks, kinds[i].fallbacks == 1 ? "" : "s",
+                         text_time(kinds[i].fallback_nanoseconds, text), kinds[i].fallback_reason);
+    free(kinds);
+    return HEALCL_OK;
+}
+
 static void print_clock(const struct run_facts *facts, const struct style *style)
 {
     if (facts->device && facts->report->operations_by_host)
@@ -350,6 +377,7 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         TRY(print_operations(report, style));
         print_clock(facts, style);
     }
+    TRY(print_fallbacks(report, style));
     putc('\n', style->stream);
     print_verdict(facts, style);
     return HEALCL_OK;

@@ -41,6 +41,11 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
         json_number(json, kind, "count", profile->count);
         json_number(json, kind, "time_ns", profile->nanoseconds);
         json_number(json, kind, "bytes", bytes[number]);
+        json_number(json, kind, "fallbacks", profile->fallbacks);
+        if (profile->fallbacks > 0) {
+            json_number(json, kind, "fallback_ns", profile->fallback_nanoseconds);
+            json_string(json, kind, "fallback_reason", profile->fallback_reason);
+        }
         profile++;
     }
     free(bytes);
@@ -97,6 +102,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);
+    json_number(&json, json.top, "fallbacks", report->fallbacks);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts->plan, &facts->plan->segments[i], &report->segments[i]);

@@ -8,6 +8,7 @@
 #include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "run/host_step.h"
 #include "transcript/payload.h"
 
 /* A result that waits until the queue is drained: in its storage, until that is written again, else
@@ -32,6 +33,8 @@ struct device_executor {
     struct segment_result *result;  /* of the segment in hand */
     struct segment_result of_calls; /* in the place of a segment's, for operations by call */
     const struct result_sink *sink;
+    struct reference
+        *reference; /* of steps that the device cannot run; NULL before the first one */
 };
 
 struct launcher *device_executor_launcher(struct executor *executor)
@@ -186,6 +189,81 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
     return clear_status(self, error);
 }
 
+/* ---------------------------------------------------------------- steps on the host */
+
+/* Counts a step on the host for each of its operations once. */
+MUST_CHECK static enum healcl_status note_fallback(struct device_executor *self,
+                                                   const struct step *step, const char *reason,
+                                                   struct healcl_error *error)
+{
+    const struct origins *origins = step->origins;
+    if (!self->base.fallbacks)
+        self->base.fallbacks =
+            calloc(operation_count(self->launcher.plan->table) + 1, sizeof *self->base.fallbacks);
+    if (!self->base.fallbacks)
+        NO_MEMORY(error);
+    self->base.fallback_steps++;
+    for (size_t i = 0; i < origins->count; i++) {
+        const struct operation *operation = origin_operation(&origins->of[i]);
+        struct fallback *fallback = &self->base.fallbacks[operation->number];
+        size_t earlier = 0;
+        while (origin_operation(&origins->of[earlier]) != operation)
+            earlier++;
+        if (earlier < i)
+            continue;
+        fallback->steps++;
+        if (fallback->reason)
+            continue;
+        fallback->reason = strdup(reason);
+        if (!fallback->reason)
+            NO_MEMORY(error);
+        device_log(self->launcher.device, "%s runs on the host: %s", operation->name, reason);
+    }
+    return HEALCL_OK;
+}
+
+/* Of a step on the host; it counts for its operations in proportion. */
+static void note_fallback_time(struct device_executor *self, const struct step *step,
+                               uint64_t nanoseconds)
+{
+    const struct origins *origins = step->origins;
+    struct fallback *fallback =
+        &self->base.fallbacks[origin_operation(&origins->of[origins->count - 1])->number];
+    fallback->nanoseconds += nanoseconds;
+    device_note_host_work(self->launcher.device);
+    if (self->result->operation_nanoseconds)
+        origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
+}
+
+/* What was noted until now comes first, and is waited for. */
+MUST_CHECK static enum healcl_status prepare_host(struct device_executor *self,
+                                                  const struct step *step, const char *reason,
+                                                  struct healcl_error *error)
+{
+    if (!self->base.falls_back)
+        FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
+    if (!self->reference)
+        TRY(reference_create(self->launcher.plan, &self->reference, error));
+    TRY(read_status(self, error));
+    return note_fallback(self, step, reason, error);
+}
+
+/* Runs a step on the host reference. */
+MUST_CHECK static enum healcl_status run_on_host(struct device_executor *self,
+                                                 const struct step *step, const char *reason,
+                                                 struct healcl_error *error)
+{
+    TRY(prepare_host(self, step, reason, error));
+    uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
+    size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
+    enum healcl_status status = host_step_run(&self->launcher, self->reference, step, error);
+    trace_end(self->base.trace, span);
+    self->base.dropped_digits += self->reference->dropped_digits - dropped;
+    note_fallback_time(self, step, monotonic_nanoseconds() - start);
+    self->has_refused |= status == HEALCL_REFUSED;
+    return status;
+}
+
 /* ---------------------------------------------------------------- results */
 
 MUST_CHECK static enum healcl_status call_sink(struct device_executor *self,
@@ -257,9 +335,9 @@ static uint64_t result_bytes(const struct step *step)
            dtype_size(step->in[0]->storage->dtype);
 }
 
-static struct device_storage *storage_of(struct device_executor *self, const struct step *step)
+static struct device_storage *storage_of(struct device_executor *self, const struct tensor *tensor)
 {
-    return &self->launcher.storages[step->in[0]->storage->id];
+    return &self->launcher.storages[tensor->storage->id];
 }
 
 static void forget_downloads(struct device_executor *self)
@@ -267,7 +345,7 @@ static void forget_downloads(struct device_executor *self)
     for (size_t i = 0; i < self->download_count; i++) {
         struct download *download = &self->downloads[i];
         if (download->is_shared)
-            storage_of(self, download->step)->result = 0;
+            storage_of(self, download->step->in[0])->result = 0;
         else
             device_buffer_release(self->launcher.device, &download->buffer);
     }
@@ -410,19 +488,53 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
     return status;
 }
 
+/* Makes that copy on the host. */
+MUST_CHECK static enum healcl_status pack_on_host(struct device_executor *self,
+                                                  struct download *download, const char *reason,
+                                                  struct healcl_error *error)
+{
+    download->buffer = (struct buffer){0};
+    download->offset = 0;
+    download->is_shared = false;
+    TRY(prepare_host(self, download->step, reason, error));
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(self->base.trace, "fallback", "copy");
+    enum healcl_status status = host_step_pack(&self->launcher, self->reference,
+                                               download->step->in[0], &download->buffer, error);
+    trace_end(self->base.trace, span);
+    note_fallback_time(self, download->step, monotonic_nanoseconds() - start);
+    return status;
+}
+
 /* Enqueues a copy of a result, which later steps of the segment cannot change. */
 MUST_CHECK static enum healcl_status snapshot(struct device_executor *self,
                                               struct download *download, struct healcl_error *error)
 {
     const struct step *step = download->step;
+    struct healcl_device *device = self->launcher.device;
     struct buffer copy;
-    TRY(device_buffer_acquire_part(self->launcher.device, result_bytes(step), &copy, error));
+    struct healcl_error own = {0};
+    const char *lack = pack_lack(&self->launcher, step, step->in[0], result_bytes(step));
+    if (lack)
+        return pack_on_host(self, download, lack, error);
+    TRY(device_buffer_acquire_part(device, result_bytes(step), &copy, error));
     download->buffer = copy;
     download->offset = 0;
     download->is_shared = false;
     if (copy.bytes == 0)
         return HEALCL_OK;
-    return launch_pack(&self->launcher, step, step->in[0], &download->buffer, error);
+    device->lack_met = false;
+    enum healcl_status status =
+        launch_pack(&self->launcher, step, step->in[0], &download->buffer, &own);
+    if (status != HEALCL_OK && self->base.falls_back && device->lack_met) {
+        device_buffer_release(device, &download->buffer);
+        status = pack_on_host(self, download, own.message, error);
+    } else if (status != HEALCL_OK && error) {
+        *error = own;
+        return status;
+    }
+    healcl_error_clear(&own);
+    return status;
 }
 
 /* Before a storage is written: the results that wait in it get copies. */
@@ -480,7 +592,7 @@ MUST_CHECK static enum healcl_status keep_result(struct device_executor *self,
     const struct tensor *tensor = step->in[0];
     const struct buffer *buffer;
     TRY(launcher_buffer(&self->launcher, tensor->storage, &buffer, error));
-    struct device_storage *memory = storage_of(self, step);
+    struct device_storage *memory = storage_of(self, step->in[0]);
     download->buffer = *buffer;
     download->offset = (uint64_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
     download->is_shared = true;
@@ -573,14 +685,74 @@ MUST_CHECK static enum healcl_status clear_new(struct device_executor *self,
     return HEALCL_OK;
 }
 
+/* Whether the host can still do a step, after a launch of it has failed for something that the
+ * device lacks: what it reads is as it was. */
+static bool can_fall_back(const struct device_executor *self, const struct step *step)
+{
+    bool reads_out = step_traits[step->kind].adds;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        reads_out |= step->in[i] && step->in[i]->storage == step->out->storage;
+    return self->launcher.device->lack_met && !(self->launcher.has_written && reads_out);
+}
+
+MUST_CHECK static enum healcl_status launch_or_fall_back(struct device_executor *self,
+                                                         const struct step *step,
+                                                         struct healcl_error *error);
+
+/* A vendor's operation has other kernels, or the steps of its body follow. */
+MUST_CHECK static enum healcl_status fall_back_to_body(struct device_executor *self,
+                                                       const struct step *step, const char *reason,
+                                                       struct healcl_error *error)
+{
+    struct healcl_device *device = self->launcher.device;
+    TRY(vendor_note_failed(step, device, error));
+    TRY(note_fallback(self, step, reason, error));
+    return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, error) : HEALCL_OK;
+}
+
+/* What was derived from its inputs may not have come to its end. */
+static void forget_derived(struct device_executor *self, const struct step *step)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i] && !step->in[i]->storage->scalars)
+            derived_forget(&self->launcher, storage_of(self, step->in[i]));
+    derived_forget_scalars(&self->launcher);
+}
+
+static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error)
+{
+    struct healcl_error own = {0};
+    self->launcher.has_written = self->launcher.device->lack_met = false;
+    enum healcl_status status = launch_step(&self->launcher, step, &own);
+    if (status == HEALCL_OK)
+        return status;
+    if (can_fall_back(self, step)) {
+        self->launcher.refused_input = NO_INPUT;
+        forget_derived(self, step);
+        status = step->side == STEP_OF_KERNEL && step->kind == STEP_VENDOR
+                     ? fall_back_to_body(self, step, own.message, error)
+                     : run_on_host(self, step, own.message, error);
+    } else if (error) {
+        *error = own;
+        return status;
+    }
+    healcl_error_clear(&own);
+    return status;
+}
+
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
-    if (clears_new(self, step))
+    const char *lack = step_lack(step, self->launcher.device);
+    if (!lack && clears_new(self, step))
         return clear_new(self, step->out->storage, error);
     TRY(move_results(self, step->out->storage, error));
+    if (lack)
+        return run_on_host(self, step, lack, error);
     self->status_is_clear = false;
-    return launch_step(&self->launcher, step, error);
+    return self->base.falls_back ? launch_or_fall_back(self, step, error)
+                                 : launch_step(&self->launcher, step, error);
 }
 
 MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
@@ -620,13 +792,29 @@ MUST_CHECK static enum healcl_status first_error(struct device_executor *self,
     return earlier == HEALCL_OK ? status : earlier;
 }
 
+/* A step of the other side of a vendor's operation. What its kernel's copies have taken before
+ * that could not be built is given back; and where no kernel of it can be, each call counts. */
+MUST_CHECK static enum healcl_status leave_out(struct device_executor *self,
+                                               const struct step *step, struct healcl_error *error)
+{
+    const struct healcl_device *device = self->launcher.device;
+    if (step->kind == STEP_RELEASE && step->side == STEP_OF_KERNEL)
+        release_storage(self, step->in[0]->storage);
+    if (step->kind == STEP_VENDOR && vendor_has_failed(step, device))
+        return note_fallback(self, step, "its kernel could not be built", error);
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self, size_t first,
                                                    size_t count, struct healcl_error *error)
 {
+    self->launcher.device->keeps_failures = self->base.falls_back;
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
-        if (step_is_left_out(step, self->launcher.device))
+        if (step_is_left_out(step, self->launcher.device)) {
+            TRY(leave_out(self, step, error));
             continue;
+        }
         TRY(executor_check_cancelled(&self->base, error));
         if (is_awaited(self, step) || self->download_bytes > pending_most(self))
             TRY(drain(self, error));
@@ -683,12 +871,23 @@ static void take_sink(struct device_executor *self, const struct result_sink *si
     self->result = &self->of_calls;
 }
 
+/* What was checked counts as right from then on, but for what has failed. */
+static enum healcl_status forget_unchecked(struct device_executor *self, enum healcl_status status)
+{
+    for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
+        derived_forget(&self->launcher, &self->launcher.storages[i]);
+    return status;
+}
+
 static enum healcl_status enqueue(struct executor *executor, size_t first, size_t count,
                                   const struct result_sink *sink, struct healcl_error *error)
 {
     struct device_executor *self = (struct device_executor *)executor;
     take_sink(self, sink);
-    return enqueue_steps(self, first, count, error);
+    enum healcl_status status = enqueue_steps(self, first, count, error);
+    if (status == HEALCL_REFUSED) /* what kernels have noted is told once */
+        (void)!clear_status(self, NULL);
+    return forget_unchecked(self, status);
 }
 
 static enum healcl_status wait(struct executor *executor, const struct result_sink *sink,
@@ -696,11 +895,7 @@ static enum healcl_status wait(struct executor *executor, const struct result_si
 {
     struct device_executor *self = (struct device_executor *)executor;
     take_sink(self, sink);
-    enum healcl_status status = drain(self, error);
-    /* What was checked counts as right from then on, but for what has failed. */
-    for (size_t i = 0; status != HEALCL_OK && i < self->launcher.plan->storage_count; i++)
-        derived_forget(&self->launcher, &self->launcher.storages[i]);
-    return status;
+    return forget_unchecked(self, drain(self, error));
 }
 
 static enum healcl_status add_constants(struct executor *executor, size_t first,
@@ -756,10 +951,20 @@ static void destroy(struct executor *executor)
 {
     struct device_executor *self = (struct device_executor *)executor;
     forget_downloads(self);
+    for (size_t i = 0; self->base.fallbacks && i < operation_count(self->launcher.plan->table); i++)
+        free(self->base.fallbacks[i].reason);
+    free(self->base.fallbacks);
+    reference_free(self->reference);
     /* What is still enqueued uses only what OpenCL itself keeps alive. */
     launcher_release(&self->launcher);
     free(self->downloads);
     free(self);
+}
+
+enum healcl_status executor_check_lacks(const struct plan *plan, const struct healcl_device *device,
+                                        struct healcl_error *error)
+{
+    return lacks_check(device, plan->table, error);
 }
 
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,

@@ -433,6 +433,8 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     enum healcl_status status =
         device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
     turn_end(queue);
+    if (status == HEALCL_OK)
+        executor_allow_fallback(queue->executor, queue->device);
     return status;
 }
 
@@ -465,6 +467,11 @@ enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_e
 {
     NEED(queue, error);
     return wait(queue, error);
+}
+
+uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue)
+{
+    return queue ? queue->executor->fallback_steps : 0;
 }
 
 void healcl_queue_close(struct healcl_queue *queue)

@@ -71,7 +71,7 @@ struct run {
     struct upload *uploads; /* by storage; NULL: no input is the caller's */
     uint32_t repeat;        /* repetitions whose times are those of the segments */
     uint32_t profiled; /* behind them: those whose times are the operations'. 0: there are none */
-    /* Times: SEGMENT_ROWS rows for each segment, behind them one for each profile of the segment; a
+    /* Times: SEGMENT_ROWS rows for each segment, behind them PROFILE_ROWS for each profile of it; a
      * row has a column for each repetition, the profiled ones last. */
     uint64_t *times;
     size_t operation_count;          /* of the plan's table */
@@ -80,7 +80,8 @@ struct run {
 
 enum {
     PROFILED_MOST = 5, /* enough for a median */
-    SEGMENT_ROWS = 3   /* its time, and how long the device had no command or had not begun */
+    SEGMENT_ROWS = 3,  /* its time, and how long the device had no command or had not begun */
+    PROFILE_ROWS = 2   /* its time, and that of what the host did */
 };
 
 /* ---------------------------------------------------------------- times */
@@ -103,12 +104,17 @@ static void note_times(struct run *run, size_t first_row, const struct healcl_se
     row(run, first_row + 2)[repetition] = result->not_begun_nanoseconds;
     run->report->run_nanoseconds[repetition] += result->nanoseconds;
     run->report->verify_nanoseconds += result->sink_nanoseconds;
-    size_t profile = 0;
+    size_t next = first_row + SEGMENT_ROWS;
+    struct healcl_operation_profile *profile = seen->profiles;
+    const struct fallback *fallbacks = run->executor->fallbacks;
     const struct segment *segment = &run->plan->segments[seen - run->report->segments];
-    for (size_t i = 0; i < run->operation_count; i++)
-        if (segment->counts[i] > 0)
-            row(run, first_row + SEGMENT_ROWS + profile++)[repetition] =
-                result->operation_nanoseconds[i];
+    for (size_t i = 0; i < run->operation_count; i++) {
+        if (segment->counts[i] == 0)
+            continue;
+        row(run, next++)[repetition] = result->operation_nanoseconds[i];
+        row(run, next++)[repetition] = fallbacks ? fallbacks[i].nanoseconds : 0;
+        profile++->fallbacks = fallbacks ? fallbacks[i].steps : 0;
+    }
 }
 
 /* Of the repetitions that take the times of operations; 0 where none are asked for. */
@@ -130,8 +136,11 @@ static void report_medians(struct run *run)
         segment->without_command_nanoseconds = profiled_median(run, next + 1);
         segment->not_begun_nanoseconds = profiled_median(run, next + 2);
         next += SEGMENT_ROWS;
-        for (size_t j = 0; j < segment->profile_count; j++)
+        for (size_t j = 0; j < segment->profile_count; j++) {
             segment->profiles[j].nanoseconds = profiled_median(run, next++);
+            segment->profiles[j].fallback_nanoseconds =
+                sort_to_median(row(run, next++), run->repeat);
+        }
     }
 }
 
@@ -180,7 +189,7 @@ MUST_CHECK static enum healcl_status report_init(struct run *run, struct healcl_
     size_t rows = 1;
     for (size_t i = 0; i < plan->segment_count; i++) {
         TRY(report_segment(run, &plan->segments[i], &report->segments[i], error));
-        rows += SEGMENT_ROWS + report->segments[i].profile_count;
+        rows += SEGMENT_ROWS + PROFILE_ROWS * report->segments[i].profile_count;
     }
     run->times = calloc(rows, columns(run) * sizeof *run->times);
     if (!run->times)
@@ -230,11 +239,20 @@ MUST_CHECK static enum healcl_status run_segment(struct run *run, const struct s
     return status;
 }
 
+/* But for the reasons. */
+static void clear_fallbacks(struct run *run)
+{
+    struct fallback *fallbacks = run->executor->fallbacks;
+    for (size_t i = 0; fallbacks && i < run->operation_count; i++)
+        fallbacks[i].steps = fallbacks[i].nanoseconds = 0;
+}
+
 MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetition,
                                               struct healcl_error *error)
 {
     const struct healcl_observer *observer = &run->options->observer;
     size_t next_row = 0;
+    uint64_t fallbacks = run->executor->fallback_steps;
     for (size_t i = 0; i < run->plan->segment_count; i++) {
         const struct segment *segment = &run->plan->segments[i];
         const struct healcl_segment_profile *profile = &run->report->segments[i];
@@ -245,15 +263,49 @@ MUST_CHECK static enum healcl_status run_once(struct run *run, uint32_t repetiti
         struct segment_result result = {.operation_nanoseconds = run->operation_nanoseconds};
         memset(run->operation_nanoseconds, 0,
                run->operation_count * sizeof *run->operation_nanoseconds);
+        clear_fallbacks(run);
         uint64_t compiled = compile_time(run);
         TRY(run_segment(run, segment, &result, error));
         /* What is built on the way is reported on its own. */
         compiled = compile_time(run) - compiled;
         result.nanoseconds -= compiled < result.nanoseconds ? compiled : result.nanoseconds;
         note_times(run, next_row, profile, repetition, &result);
-        next_row += SEGMENT_ROWS + profile->profile_count;
+        next_row += SEGMENT_ROWS + PROFILE_ROWS * profile->profile_count;
     }
+    run->report->fallbacks = run->executor->fallback_steps - fallbacks;
     return results_end_repetition(run->results, error);
+}
+
+/* Why the host had to help; the report keeps it. */
+MUST_CHECK static enum healcl_status report_reasons(struct run *run, struct healcl_error *error)
+{
+    const struct fallback *fallbacks = run->executor->fallbacks;
+    for (size_t i = 0; fallbacks && i < run->plan->segment_count; i++) {
+        struct healcl_operation_profile *profile = run->report->segments[i].profiles;
+        for (size_t number = 0; number < run->operation_count; number++) {
+            if (run->plan->segments[i].counts[number] == 0)
+                continue;
+            if (profile->fallbacks > 0) {
+                profile->fallback_reason = arena_strdup(run->arena, fallbacks[number].reason);
+                if (!profile->fallback_reason)
+                    NO_MEMORY(error);
+            }
+            profile++;
+        }
+    }
+    return HEALCL_OK;
+}
+
+static void warn_of_fallbacks(const struct run *run)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    uint64_t steps = run->report->fallbacks;
+    char line[96];
+    if (steps == 0 || !observer->warning)
+        return;
+    snprintf(line, sizeof line, "%" PRIu64 " step%s ran on the host, for the device could not",
+             steps, steps == 1 ? "" : "s");
+    observer->warning(observer->context, line);
 }
 
 static void warn_of_dropped_digits(const struct run *run)
@@ -284,6 +336,11 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     return HEALCL_OK;
 }
 
+void executor_allow_fallback(struct executor *executor, const struct healcl_device *device)
+{
+    executor->falls_back = !device->brought.no_fallback;
+}
+
 enum healcl_status executor_run(struct executor *executor, const struct plan *plan,
                                 const struct result_sink *sink, struct healcl_error *error)
 {
@@ -300,6 +357,7 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
+        executor_allow_fallback(run->executor, run->device);
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
@@ -370,6 +428,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
     uint64_t launched = run->device ? run->device->first_launches : 0;
     TRY(repeat(run, 0, may_compile && launched == 0, error));
     warn_of_dropped_digits(run);
+    warn_of_fallbacks(run);
     *next = 1;
     if (may_compile && run->device->first_launches > launched) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
@@ -391,6 +450,7 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
         TRY(repeat(run, i, false, error));
     }
     report_medians(run);
+    TRY(report_reasons(run, error));
     run->report->operations_by_host = !run->device || !run->device->event_times;
     results_report(run->results, run->report);
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;

@@ -91,10 +91,20 @@ struct executor_class {
                                         struct healcl_error *error);
 };
 
+/* What the host did for an operation, for the device could not. */
+struct fallback {
+    uint64_t steps, nanoseconds;
+    char *reason; /* of the first step; stays when the rest is counted anew; or NULL */
+};
+
 struct executor {
     const struct executor_class *class;
-    uint64_t dropped_digits; /* since the last reset */
-    struct trace *trace;     /* or NULL */
+    /* Steps that the device cannot run are run on the host; otherwise they are refused. */
+    bool falls_back;
+    struct fallback *fallbacks; /* by number of operation; NULL: there has been none */
+    uint64_t fallback_steps;    /* so far; one of several operations counts once */
+    uint64_t dropped_digits;    /* since the last reset */
+    struct trace *trace;        /* or NULL */
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
     uint64_t bytes_uploaded; /* so far, with payloads */
     const atomic_bool *is_cancelled; /* looked at before each step; or NULL */
@@ -125,6 +135,12 @@ MUST_CHECK enum healcl_status executor_check_device(const struct plan *plan,
                                                     const struct healcl_device *device,
                                                     struct healcl_error *error);
 
+/* Whether the environment's HEALCL_LACKS can be understood for a plan; executors on devices check
+ * it themselves. Errors: HEALCL_USAGE. */
+MUST_CHECK enum healcl_status executor_check_lacks(const struct plan *plan,
+                                                   const struct healcl_device *device,
+                                                   struct healcl_error *error);
+
 /* Both refer to the plan as long as they live. profile: the device begins with profiling, and may
  * be made to stop it or to take it up between segments (device_set_profiling). */
 MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *device,
@@ -134,6 +150,10 @@ MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *devic
 MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);
+
+/* Has steps that the device cannot run be run on the host, unless whoever has opened the device
+ * does not want that; what measures and proves devices does not call this. */
+void executor_allow_fallback(struct executor *executor, const struct healcl_device *device);
 
 /* Runs all segments of its plan. */
 MUST_CHECK enum healcl_status executor_run(struct executor *executor, const struct plan *plan,

@@ -217,6 +217,7 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     if (count == 0)
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
+    uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
     forget_results(session, first);
     session->done = first;
@@ -229,6 +230,7 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     session->facts.runs++;
     session->facts.nanoseconds = monotonic_nanoseconds() - start;
     session->facts.bytes_uploaded = session->executor->bytes_uploaded;
+    session->facts.fallbacks = session->executor->fallback_steps - fallbacks;
     session->facts.dropped_digits = session->executor->dropped_digits;
     session->facts.device_bytes = session->device ? session->device->bytes_live : 0;
     return HEALCL_OK;
@@ -492,6 +494,8 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_session *sessio
     enum healcl_status status =
         device_executor_create(session->device, session->plan, false, &session->executor, error);
     turn_end(session);
+    if (status == HEALCL_OK)
+        executor_allow_fallback(session->executor, session->device);
     return status;
 }
 

@@ -59,11 +59,20 @@ def check_runs(folder):
     # What the environment says of kernels does not count, and other programs are not there.
     expect(run("run", "-v", "--package", package, transcripts[0], compiler=False,
                HEALCL_TUNING="general,local_size=2"), 0, "by the package")
-    missing = expect(run("run", "--package", package, "transcripts/digits_full_q.json",
-                         compiler=False), 4, "make one with healcl compile").stderr
+    missing = expect(run("run", "--no-fallback", "--package", package,
+                         "transcripts/digits_full_q.json", compiler=False), 4,
+                     "make one with healcl compile").stderr
     assert re.search(r"program '\S+' with options '.*-D .*' is not in '.*runs.healcl'", missing), missing
     # A compiler that is there is not asked either.
-    expect(run("run", "--package", package, "transcripts/digits_full_q.json"), 4, "is not in")
+    expect(run("run", "--no-fallback", "--package", package, "transcripts/digits_full_q.json"), 4,
+           "is not in")
+    # The host does what is not there, unless that is not wanted.
+    told = json.loads(expect(run("run", "--package", package, "--json", "-",
+                                 "transcripts/digits_full_q.json", compiler=False), 0).stdout)
+    assert told["verified"] and told["fallbacks"] > 0 and told["programs_built"] == 0, told
+    reasons = {kind.get("fallback_reason", "") for segment in told["segments"]
+               for kind in segment["operations_by_kind"]}
+    assert any(" is not in '" in reason for reason in reasons), reasons
     # The same programs make the same package.
     again = folder / "again.healcl"
     expect(run("compile", "-o", again, transcripts[0]), 0)

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whole transcripts with the healcl program and checks how each of them ends.
 
-    run.py good|bad|bundled|bundled-bad|random|vendors --healcl PROGRAM [--source DIR]
+    run.py good|bad|bundled|bundled-bad|fallback|random|vendors --healcl PROGRAM [--source DIR]
 
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
 bundled, bundled-bad: transcripts/ and tests/bad/ of this clone.
+fallback: good ones of both, where the device lacks each operation alone and all of them: counts are
+exact. HEALCL_AS shapes it.
 random: programs drawn from fixed seeds, of which a run takes a share (tests/share.py), as of the
 kernel variants that each good transcript runs with. Exits 77 where no Python has NumPy, which makes them.
 vendors: good and bundled transcripts on every further device that can be seen (see
@@ -38,7 +40,8 @@ HANGING_SECONDS = 600  # what takes so long has not ended on a busy machine eith
 LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
 
 # How many files there are at least, in the whole.
-LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "random": 40, "vendors": 10}
+LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "fallback": 10,
+         "random": 40, "vendors": 10}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
 
@@ -62,7 +65,10 @@ VERDICT = {False: re.compile(r"^verified: (\d+) of \1 result", re.MULTILINE),
 
 # Good transcripts run with each of these: the kernels of all kinds of devices.
 SHAPES = [{"HEALCL_VARIANT": "general"}, {"HEALCL_VARIANT": "vectors"}, {"HEALCL_AS": "gpu"},
-          {"HEALCL_AS": "accelerator"}]
+          {"HEALCL_AS": "accelerator"}, {"HEALCL_LACKS": "all"}]
+
+# The host reference is slow: files of up to this size.
+FALLBACK_BYTES = 1000000
 
 # Simulators, which admit to 1 MHz, take a thousand times as long: they run files of up to this size.
 SIMULATED_BYTES = 100000
@@ -181,6 +187,40 @@ def run_good(runner, paths):
         runner.expect_good(path, "--reference")
         for shape in share(os.path.basename(path), SHAPES, len(SHAPES)):
             runner.expect_good(path, environment=shape)
+    for_all(check, paths)
+    return len(paths)
+
+
+def fallbacks(runner, path, lacking):
+    """Runs where an operation, or all, are lacking. -> steps on the host by operation."""
+    code, out, err = runner.healcl("run", "--no-warmup", "--json", "-", path,
+                                   environment={"HEALCL_LACKS": lacking})
+    if code != VERIFIED:
+        runner.fail(path, "without %s: exit code %s" % (lacking, code), out + err)
+        return {}
+    report = json.loads(out)
+    if os.path.basename(path) not in NO_RESULTS and not report["verified"]:
+        runner.fail(path, "without %s: nothing is verified" % lacking)
+    steps = collections.Counter()
+    for segment in report["segments"]:
+        for kind in segment["operations_by_kind"]:
+            if kind["fallbacks"]:
+                steps[kind["name"]] += kind["fallbacks"]
+                if kind["fallback_reason"] != "HEALCL_LACKS says so" or not kind["fallback_ns"]:
+                    runner.fail(path, "without %s: %s" % (lacking, kind))
+    return steps
+
+
+def run_fallback(runner, paths):
+    """Each operation alone falls back as often as it does where all do, and no other one does."""
+    def check(path):
+        together = fallbacks(runner, path, "all")
+        for name, steps in together.items():
+            alone = fallbacks(runner, path, name)
+            # Results are packed on the host where a kernel would do it: how many wait is not fixed.
+            if alone != {name: steps} and name != "device_to_host":
+                runner.fail(path, "without %s: %s, and without all %s" % (name, alone, together))
+    paths = [path for path in paths if os.path.getsize(path) <= FALLBACK_BYTES]
     for_all(check, paths)
     return len(paths)
 
@@ -335,6 +375,10 @@ def main():
         count = run_good(runner, transcripts(shared, False))
     elif arguments.kind == "bad":
         count = run_bad(runner, list(shared_bad(shared)))
+    elif arguments.kind == "fallback":
+        count = run_fallback(runner, [
+            path for folder in (os.path.join(source, "transcripts"), shared)
+            if os.path.isdir(folder) for path in transcripts(folder, False)])
     elif arguments.kind == "bundled":
         folder = os.path.join(source, "transcripts")
         count = run_good(runner, transcripts(folder, False) + transcripts(folder, False, ".gz"))
@@ -354,6 +398,7 @@ def main():
             "bundled": "bundled transcripts verified",
             "bundled-bad": "bundled bad transcripts ended as expected",
             "random": "random programs verified",
+            "fallback": "transcripts verified without each operation",
             "vendors": "transcripts verified on devices of other vendors"}[arguments.kind]
     print("conformance: %d %s (at least %d are known)%s%s" % (
         count, kind, least,

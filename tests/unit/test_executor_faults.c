@@ -85,6 +85,7 @@ static enum healcl_status try_run(const struct script *script, struct healcl_dev
     struct executor *executor = NULL;
     memset(results, 0, sizeof *results);
     TRY(device_executor_create(device, script->plan, profile, &executor, failure));
+    executor->falls_back = device->forced_lacks != NULL;
     enum healcl_status status = script_run(script, executor, results, failure);
     executor->class->destroy(executor);
     return status;
@@ -232,6 +233,24 @@ static void each_call_runs_out_of_memory_on_staging(void **state)
     fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, false, false);
 }
 
+/* The same where the host runs every step. */
+static void each_call_fails_around_host_steps(void **state)
+{
+    (void)state;
+    setenv("HEALCL_LACKS", "all", 1);
+    fail_each(CL_INVALID_OPERATION, false, true, true);
+    fail_each(CL_MEM_OBJECT_ALLOCATION_FAILURE, false, false, false);
+    unsetenv("HEALCL_LACKS");
+}
+
+static void device_is_lost_around_host_steps(void **state)
+{
+    (void)state;
+    setenv("HEALCL_LACKS", "all", 1);
+    fail_each(CL_OUT_OF_RESOURCES, true, false, true);
+    unsetenv("HEALCL_LACKS");
+}
+
 /* The host refuses an entry, and what was enqueued before it has failed: that shows. */
 static void device_fails_before_a_refusal(void **state)
 {
@@ -317,6 +336,8 @@ int main(void)
         DEVICE_TEST(each_call_fails_on_staging_while_times_are_taken),
         DEVICE_TEST(device_is_lost_on_staging),
         DEVICE_TEST(each_call_runs_out_of_memory_on_staging),
+        DEVICE_TEST(each_call_fails_around_host_steps),
+        DEVICE_TEST(device_is_lost_around_host_steps),
         DEVICE_TEST(device_fails_before_a_refusal),
         DEVICE_TEST(cold_start),
     };

@@ -202,6 +202,7 @@ static void queues(void **state)
     static int64_t memory[ELEMENTS];
     USAGE(healcl_queue_open(NULL, NULL, NULL, e));
     USAGE(healcl_queue_wait(NULL, e));
+    assert_int_equal(healcl_queue_fallbacks(NULL), 0);
     USAGE(healcl_tensor_create(NULL, HEALCL_INT64, 1, shape, NULL, &tensor, e));
     USAGE(healcl_tensor_read(NULL, memory, sizeof memory, e));
     USAGE(healcl_call(NULL, "zeros", 0, NULL, NULL, e));

@@ -1,0 +1,48 @@
+/* What a device lacks, though it can be used. */
+#include <string.h>
+
+#include "core/array.h"
+#include "device/device.h"
+
+bool device_lacks(const struct healcl_device *device, const char *name)
+{
+    for (const char *item = device->forced_lacks; item && *item;) {
+        size_t length = strcspn(item, ",");
+        if ((strlen(name) == length && strncmp(item, name, length) == 0) ||
+            (length == 3 && strncmp(item, "all", length) == 0))
+            return true;
+        item += length + (item[length] == ',');
+    }
+    return false;
+}
+
+enum healcl_status device_note_lack(struct healcl_device *device, enum healcl_status status)
+{
+    device->lack_met = true;
+    return status;
+}
+
+void device_note_host_work(struct healcl_device *device)
+{
+    device->host_worked = true;
+}
+
+bool device_has_failed(const struct healcl_device *device, const void *kernel)
+{
+    for (size_t i = 0; i < device->failed_count; i++)
+        if (device->failed[i] == kernel)
+            return true;
+    return false;
+}
+
+enum healcl_status device_note_failed(struct healcl_device *device, const void *kernel,
+                                      struct healcl_error *error)
+{
+    const void **failed = array_with_room(device->failed, device->failed_count,
+                                          &device->failed_capacity, sizeof *failed);
+    if (!failed)
+        NO_MEMORY(error);
+    device->failed = failed;
+    failed[device->failed_count++] = kernel;
+    return HEALCL_OK;
+}
