@@ -208,3 +208,13 @@ enum healcl_status device_measure(struct healcl_device *device, struct device_ra
     device_buffer_release(device, &to);
     return status;
 }
+
+enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
+                                         struct healcl_error *error)
+{
+    struct buffer from = {0}, to = {0};
+    enum healcl_status status = measure_copies(device, &from, &to, bytes, error);
+    device_buffer_release(device, &from);
+    device_buffer_release(device, &to);
+    return status;
+}

@@ -79,7 +79,11 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 static const struct table_column segment_columns[] = {
     {"segment", TABLE_LEFT, true}, {"operations", TABLE_RIGHT, false}, {"up", TABLE_RIGHT, false},
     {"down", TABLE_RIGHT, false},  {"time", TABLE_RIGHT, false},
+    {"of roofline", TABLE_RIGHT, false},
 };
+
+/* Where the roofline is known, and all is to be told. */
+enum { SEGMENT_COLUMNS = 5 };
 
 static void add_segment_row(struct table *table, const char *name, uint64_t count, uint64_t up,
                             uint64_t down, uint64_t nanoseconds)
