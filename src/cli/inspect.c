@@ -47,9 +47,8 @@ static int tell(struct session *session)
     FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return code;
-    enum healcl_status status =
-        report_plan_json(session->file, plan, session->kernels ? session->device : NULL,
-                         &session->rates, stream);
+    enum healcl_status status = report_plan_json(
+        session->file, plan, session->kernels ? session->device : NULL, &session->rates, stream);
     int json_code = report_file_end(&session->json, status, session->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }

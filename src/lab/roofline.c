@@ -5,10 +5,10 @@
 #include "lab/bench.h"
 
 enum {
-    SAMPLES = 5,           /* the fastest counts: what else a machine does only adds to them */
+    SAMPLES = 5, /* the fastest counts: what else a machine does only adds to them */
     SAMPLE_NS = 4000000,
-    UNIT_BYTES = 1 << 20,  /* of tensors, for each compute unit: in its cache, and far more than a
-                              launch costs */
+    UNIT_BYTES = 1 << 20, /* of tensors, for each compute unit: in its cache, and far more than a
+                             launch costs */
     RATES = 1 + WORKS,
 };
 
@@ -17,8 +17,7 @@ static const uint64_t LONGEST_NS = 20000000000;
 /* The operation that does nothing else, and what differs from its defaults. */
 static const struct bench_suite_case cases[WORKS] = {
     [WORK_PRODUCTS] = {"modmul", BENCH_SETTINGS(0)},
-    [WORK_SUMMED_PRODUCTS] = {"modmul_axis_sum",
-                              BENCH_SETTINGS([BENCH_N] = 1024, [BENCH_S] = 16)},
+    [WORK_SUMMED_PRODUCTS] = {"modmul_axis_sum", BENCH_SETTINGS([BENCH_N] = 1024, [BENCH_S] = 16)},
     [WORK_BUTTERFLIES] = {"ntt", BENCH_SETTINGS(0)},
     [WORK_DIGITS] = {"apply_g_decomp", BENCH_SETTINGS(0)},
     [WORK_CRT_DIGITS] = {"apply_g_decomp_relative_to_full_q", BENCH_SETTINGS(0)},

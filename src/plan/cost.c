@@ -1,5 +1,5 @@
-/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs, and
- * the work that its kernels do. */
+/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs,
+ * and the work that its kernels do. */
 #include "core/numbers.h"
 #include "plan/plan.h"
 

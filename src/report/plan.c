@@ -1,12 +1,12 @@
 /* A plan: what a transcript holds. */
 #include "plan/plan.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include "plan/passes.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
+#include <inttypes.h>
+#include <stdlib.h>
 
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)
@@ -84,10 +84,8 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
 
 /* As segment_work_names. */
 static const char *const segment_work_labels[WORKS] = {
-    [WORK_PRODUCTS] = "products",
-    [WORK_SUMMED_PRODUCTS] = "products of sums",
-    [WORK_BUTTERFLIES] = "butterflies",
-    [WORK_DIGITS] = "digits",
+    [WORK_PRODUCTS] = "products",       [WORK_SUMMED_PRODUCTS] = "products of sums",
+    [WORK_BUTTERFLIES] = "butterflies", [WORK_DIGITS] = "digits",
     [WORK_CRT_DIGITS] = "CRT digits",
 };
 
