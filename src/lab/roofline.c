@@ -5,8 +5,9 @@
 #include "lab/bench.h"
 
 enum {
-    SAMPLES = 5, /* the fastest counts: what else a machine does only adds to them */
-    SAMPLE_NS = 4000000,
+    SAMPLES = 25, /* the fastest counts: what else a machine does only adds to them, and disturbs
+                     few of the short ones */
+    SAMPLE_NS = 1000000,
     UNIT_BYTES = 1 << 20, /* of tensors, for each compute unit: in its cache, and far more than a
                              launch costs */
     RATES = 1 + WORKS,

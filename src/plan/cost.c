@@ -33,6 +33,18 @@ bool step_adds(const struct step *step)
     return step_traits[step->kind].adds && step->value[0] == 0;
 }
 
+/* Whether an input is one before it once more, as in squares. */
+static bool is_read_already(const struct step *step, int i)
+{
+    const struct tensor *input = step->in[i];
+    for (int j = 0; j < i; j++)
+        if (step->in[j] && step->in[j]->storage == input->storage &&
+            layout_same_shape(&step->in[j]->layout, &input->layout) &&
+            layout_same_elements(&step->in[j]->layout, &input->layout))
+            return true;
+    return false;
+}
+
 /* Of what is gathered from, an element that nobody asks for need not be read. */
 static uint64_t bytes_not_gathered(const struct step *step)
 {
@@ -49,7 +61,7 @@ uint64_t step_bytes(const struct step *step)
     if (step_adds(step))
         bytes *= 2;
     for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
+        if (step->in[i] && !is_read_already(step, i))
             bytes += tensor_bytes(step->in[i]);
     return step->kind == STEP_GATHER ? bytes - bytes_not_gathered(step) : bytes;
 }
