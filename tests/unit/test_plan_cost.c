@@ -108,6 +108,31 @@ static void fused_products(void **state)
     }
 }
 
+/* Of a vendor's operation that has a kernel and a body, the kernel counts, and only its bytes. */
+static void steps_of_vendors(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    write_sum(&script);
+    script_plan(&script);
+    for (size_t i = 0; i < script.plan->step_count; i++) {
+        struct step step = script.plan->steps[i];
+        struct segment_cost body = {0}, kernel = {0};
+        if (step.kind != STEP_MODMUL)
+            continue;
+        step.side = STEP_OF_BODY;
+        step_add_cost(&step, &body);
+        step.side = STEP_OF_KERNEL;
+        step.kind = STEP_VENDOR;
+        step_add_cost(&step, &kernel);
+        expect_cost(&body, &(struct segment_cost){0});
+        expect_cost(&kernel, &(struct segment_cost){.launches = 1, .bytes = 48 + 48 + 16 + 2 * 48});
+        script_release(&script);
+        return;
+    }
+    fail();
+}
+
 /* Each amount at its own rate, one after the other; nothing is known without rates. */
 static void time_of_a_roofline(void **state)
 {
@@ -127,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fills_and_products),
         cmocka_unit_test(fused_products),
+        cmocka_unit_test(steps_of_vendors),
         cmocka_unit_test(time_of_a_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
