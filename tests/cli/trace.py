@@ -162,7 +162,7 @@ def check_device_run(healcl, folder, *arguments, repetitions=1):
 def check_fused(run, expected):
     """Kernels of steps that passes have made of several, under these steps' names."""
     fused = {kernel["args"]["op"]: kernel for kernel in run.of("kernel") if " + " in kernel["args"]["op"]}
-    assert not expected or "modmul + axis_modsum" in fused, fused
+    assert not expected or any(name.startswith("modmul + axis_modsum") for name in fused), fused
     spans = {span["args"]["entry"]: span["name"] for span in run.of("operation", HOST)}
     for operations, kernel in fused.items():
         assert spans[kernel["args"]["entry"]] == operations, kernel
