@@ -11,7 +11,7 @@
 #include "lab/roofline.h"
 #include "lab/transfers.h"
 
-enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
+enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
 
 /* One `healcl devices`. */
 struct session {
@@ -142,7 +142,8 @@ static int measure(const struct device_info *info, struct device_rates *rates)
         status = device_measure(device, rates, &error);
     if (status == HEALCL_OK)
         status = transfers_measure(device, rates, &error);
-    if (status == HEALCL_OK && roofline_measure(device, &roofline, NULL) != HEALCL_OK)
+    if (status == HEALCL_OK &&
+        roofline_measure(device, ROOFLINE_SECONDS, &roofline, NULL) != HEALCL_OK)
         print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
     if (status == HEALCL_OK)

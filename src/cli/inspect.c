@@ -21,7 +21,7 @@ MUST_CHECK static enum healcl_status find_rates(struct session *session, struct 
     const struct healcl_device *device = session->device;
     if (roofline_read_kept(&device->info, &device->tuning, &session->rates))
         return HEALCL_OK;
-    return roofline_measure(session->device, &session->rates, error);
+    return roofline_measure(session->device, 0, &session->rates, error);
 }
 
 MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)

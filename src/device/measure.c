@@ -13,10 +13,12 @@ enum {
     ROUNDS_FIRST = 256,
     ROUNDS_MOST = 1 << 24, /* unless loops end before */
     SAMPLE_NANOSECONDS = 60000000,
-    COPY_SAMPLES = 5, /* of which the fastest counts: what else a machine does slows copies down */
-    COPIES_MOST = 50, /* in a sample */
-    COPY_SAMPLE_NANOSECONDS = 20000000,
+    COPY_SAMPLES = 20, /* of which the fastest counts: what else a machine does slows copies down,
+                          and does not disturb all of the short ones */
+    COPIES_MOST = 50,  /* in a sample */
+    COPY_SAMPLE_NANOSECONDS = 5000000,
     LINK_BYTES = 32 << 20,
+    LINK_SAMPLES = 5,
 };
 
 /* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
@@ -142,7 +144,7 @@ MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, boo
     const struct opencl *cl = device->cl;
     const uint64_t size = device_link_bytes(device);
     uint64_t fastest = UINT64_MAX;
-    for (int i = 0; i < COPY_SAMPLES; i++) {
+    for (int i = 0; i < LINK_SAMPLES; i++) {
         uint64_t start = monotonic_nanoseconds();
         if (writes)
             TRY_CL(error, "clEnqueueWriteBuffer",

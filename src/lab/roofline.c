@@ -13,8 +13,6 @@ enum {
     RATES = 1 + WORKS,
 };
 
-static const uint64_t LONGEST_NS = 20000000000;
-
 /* The operation that does nothing else, and what differs from its defaults. */
 static const struct bench_suite_case cases[WORKS] = {
     [WORK_PRODUCTS] = {"modmul", BENCH_SETTINGS(0)},
@@ -63,13 +61,14 @@ bool roofline_read_kept(const struct device_info *info, const struct device_tuni
     return known;
 }
 
-enum healcl_status roofline_measure(struct healcl_device *device, struct roofline *roofline,
-                                    struct healcl_error *error)
+enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
+                                    struct roofline *roofline, struct healcl_error *error)
 {
     uint64_t rates[RATES], begin = monotonic_nanoseconds();
+    uint64_t longest = seconds > 0 ? seconds * UINT64_C(1000000000) : UINT64_MAX;
     TRY(device_measure_copies(device, &rates[0], error));
     for (int i = 0; i < WORKS; i++) {
-        if (monotonic_nanoseconds() - begin > LONGEST_NS)
+        if (monotonic_nanoseconds() - begin > longest)
             FAIL(error, HEALCL_DEVICE, "kernels take too long to build for their rates");
         TRY(measure_work(device, (enum segment_work)i, &rates[1 + i], error));
     }

@@ -19,9 +19,9 @@ struct roofline {
 bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
                         struct roofline *roofline);
 
-/* Measures, and keeps that; a third of a second where kernels are quickly built. Errors: as
- * bench_run; HEALCL_DEVICE where building them takes long. */
-MUST_CHECK enum healcl_status roofline_measure(struct healcl_device *device,
+/* Measures, and keeps that; half a second where kernels are quickly built. Errors: as bench_run;
+ * HEALCL_DEVICE where building them takes more seconds, of which 0 means any. */
+MUST_CHECK enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
                                                struct roofline *roofline,
                                                struct healcl_error *error);
 
