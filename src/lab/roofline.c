@@ -25,7 +25,7 @@ static const struct bench_suite_case cases[WORKS] = {
 static uint64_t bytes_in_cache(const struct device_info *info)
 {
     uint64_t bytes = (uint64_t)info->compute_units * UNIT_BYTES, cache = info->cache_bytes;
-    return cache > 2 * UNIT_BYTES && bytes > cache / 2 ? cache / 2 : bytes;
+    return cache > UINT64_C(2) * UNIT_BYTES && bytes > cache / 2 ? cache / 2 : bytes;
 }
 
 MUST_CHECK static enum healcl_status measure_work(struct healcl_device *device,

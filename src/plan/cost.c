@@ -147,21 +147,23 @@ const char *const segment_work_names[WORKS] = {
     [WORK_CRT_DIGITS] = "crt_digits",
 };
 
+static void add(uint64_t *amount, uint64_t more)
+{
+    *amount = plus(*amount, more);
+}
+
 static void add_work(const struct step *step, uint64_t work[WORKS])
 {
-    uint64_t out = step->out ? elements(step->out) : 0;
     switch (step->kind) {
-    case STEP_MODMUL: work[WORK_PRODUCTS] = plus(work[WORK_PRODUCTS], out); break;
-    case STEP_MODMUL_AXIS_SUM:
-        work[WORK_SUMMED_PRODUCTS] = plus(work[WORK_SUMMED_PRODUCTS], elements(step->in[0]));
-        break;
+    case STEP_MODMUL: add(&work[WORK_PRODUCTS], elements(step->out)); break;
+    case STEP_MODMUL_AXIS_SUM: add(&work[WORK_SUMMED_PRODUCTS], elements(step->in[0])); break;
     case STEP_NTT:
     case STEP_INTT:
-        out = times(out / 2, log2_of((uint64_t)step->out->layout.shape[3]));
-        work[WORK_BUTTERFLIES] = plus(work[WORK_BUTTERFLIES], out);
+        add(&work[WORK_BUTTERFLIES],
+            times(elements(step->out) / 2, log2_of((uint64_t)step->out->layout.shape[3])));
         break;
-    case STEP_DIGITS: work[WORK_DIGITS] = plus(work[WORK_DIGITS], out); break;
-    case STEP_DIGITS_FULL_Q: work[WORK_CRT_DIGITS] = plus(work[WORK_CRT_DIGITS], out); break;
+    case STEP_DIGITS: add(&work[WORK_DIGITS], elements(step->out)); break;
+    case STEP_DIGITS_FULL_Q: add(&work[WORK_CRT_DIGITS], elements(step->out)); break;
     case STEP_UPLOAD:
     case STEP_DOWNLOAD:
     case STEP_RELEASE:
@@ -182,6 +184,6 @@ void step_add_cost(const struct step *step, struct segment_cost *cost)
     if (step->kind <= STEP_RELEASE || step->side == STEP_OF_BODY)
         return;
     cost->launches++;
-    cost->bytes = plus(cost->bytes, step_bytes(step));
+    add(&cost->bytes, step_bytes(step));
     add_work(step, cost->work);
 }
