@@ -8,9 +8,10 @@
 #include "core/process.h"
 #include "device/measure.h"
 #include "device/self_test.h"
+#include "lab/roofline.h"
 #include "lab/transfers.h"
 
-enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30 };
+enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
 
 /* One `healcl devices`. */
 struct session {
@@ -127,9 +128,11 @@ static int test_all(const struct device_info *list, size_t count, bool runs,
     return code;
 }
 
-/* Measures one device, after its self-test. What fails is told, and leaves its rates at 0. */
+/* Measures one device, after its self-test, and its kernels, whose rates are kept. What fails is
+ * told, and leaves its rates at 0. */
 static int measure(const struct device_info *info, struct device_rates *rates)
 {
+    struct roofline roofline;
     char selector[SELECTOR_SIZE];
     struct healcl_device *device = NULL;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -139,6 +142,9 @@ static int measure(const struct device_info *info, struct device_rates *rates)
         status = device_measure(device, rates, &error);
     if (status == HEALCL_OK)
         status = transfers_measure(device, rates, &error);
+    if (status == HEALCL_OK &&
+        roofline_measure(device, ROOFLINE_SECONDS, &roofline, NULL) != HEALCL_OK)
+        print_notice("%s has no roofline: its kernels cannot be measured", info->name);
     healcl_device_close(device);
     if (status == HEALCL_OK)
         return EXIT_VERIFIED;
@@ -253,7 +259,8 @@ const struct command command_devices = {
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
         "                    (docs/JSON.md)\n"
         "      --measure     also measure how many products of 64-bit integers and how many\n"
-        "                    copied bytes a device does\n"
+        "                    copied bytes a device does, and rates of its kernels, which are kept\n"
+        "                    for healcl run and healcl inspect --roofline\n"
         "      --no-self-test  tell what is known, and run no self-test but with --measure\n"
         "      --self-test   only open one device, which runs its self-test; prints nothing\n"
         "  -h, --help        this text\n"

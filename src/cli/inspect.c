@@ -9,20 +9,31 @@ struct session {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
-    bool verbose, kernels, passes;
+    bool verbose, kernels, passes, roofline;
     struct healcl_limits limits;
     struct healcl_transcript *transcript;
-    struct healcl_device *device; /* only for its kernels */
+    struct healcl_device *device; /* only for its kernels and rates */
+    struct roofline rates;
 };
+
+/* Where they are not kept yet. */
+MUST_CHECK static enum healcl_status find_rates(struct session *session, struct healcl_error *error)
+{
+    const struct healcl_device *device = session->device;
+    if (roofline_read_kept(&device->info, &device->tuning, &session->rates))
+        return HEALCL_OK;
+    return roofline_measure(session->device, 0, &session->rates, error);
+}
 
 MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
 {
     TRY(report_file_open(&session->json, error));
     TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
-    if (!session->kernels)
-        return HEALCL_OK;
-    TRY(healcl_device_open(session->selector, &session->device, error));
-    return executor_check_lacks(session->transcript->plan, session->device, error);
+    if (session->kernels || session->roofline)
+        TRY(healcl_device_open(session->selector, &session->device, error));
+    if (session->kernels)
+        TRY(executor_check_lacks(session->transcript->plan, session->device, error));
+    return session->roofline ? find_rates(session, error) : HEALCL_OK;
 }
 
 static int tell(struct session *session)
@@ -33,15 +44,15 @@ static int tell(struct session *session)
     if (!session->json.on_stdout)
         code = printed(report_plan(session->file, plan, &style));
     if (!session->json.on_stdout && session->passes && code == EXIT_VERIFIED)
-        code = printed(report_passes(plan, &style));
-    if (!session->json.on_stdout && session->device && code == EXIT_VERIFIED)
+        code = printed(report_passes(plan, &session->rates, &style));
+    if (!session->json.on_stdout && session->kernels && code == EXIT_VERIFIED)
         code = printed(report_kernels(plan, session->device, &style));
     FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return code;
-    int json_code = report_file_end(&session->json,
-                                    report_plan_json(session->file, plan, session->device, stream),
-                                    session->verbose);
+    enum healcl_status status = report_plan_json(
+        session->file, plan, session->kernels ? session->device : NULL, &session->rates, stream);
+    int json_code = report_file_end(&session->json, status, session->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
 
@@ -69,6 +80,7 @@ static const struct command_option options[] = {
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
+    {"roofline", 0, OPTION_FLAG, KEPT_IN(roofline)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
 };
@@ -79,8 +91,10 @@ static int run(const struct command *command, int argc, char **argv)
     int code = take_arguments(command, argc, argv, &session);
     if (code != GOES_ON)
         return code;
-    if (session.selector && !session.kernels)
-        return usage_error(command, "--device goes with --kernels");
+    session.roofline |= session.passes && session.selector;
+    session.passes |= session.roofline;
+    if (session.selector && !session.kernels && !session.passes)
+        return usage_error(command, "--device goes with --kernels, --passes and --roofline");
     session.file = argv[optind];
     return inspect(&session);
 }
@@ -105,14 +119,17 @@ const struct command command_inspect = {
         "                           K, M, G or T; 4T, 2^42, by default\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
-        "      --passes             show what passes make of each segment: launches and bytes\n"
-        "                           before and after, and how many steps each pass has changed\n"
+        "      --passes             show what passes make of each segment: launches, bytes that\n"
+        "                           steps read and write, products, butterflies, digits and\n"
+        "                           memory before and after, and how many steps each pass has\n"
+        "                           changed; with a device as --roofline\n"
+        "      --roofline           the same, and the time that a device's rates allow for it:\n"
+        "                           they are measured once, in a second, and kept\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
         "\n"
-        "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the "
-        "device\n"
-        "of --kernels failed.\n",
+        "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the\n"
+        "device of --kernels or --roofline failed.\n",
     .options = options,
     .operands = OPERANDS_FILE,
     .run = run,

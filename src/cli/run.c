@@ -290,6 +290,8 @@ static void complete_facts(struct session *session)
     facts->device = session->reference ? NULL : &session->info;
     facts->tuning = session->reference ? NULL : &session->tuning;
     facts->report = session->report;
+    if (!session->reference)
+        (void)roofline_read_kept(&session->info, &session->tuning, &facts->roofline);
     facts->differences = session->differences;
 }
 
@@ -534,7 +536,9 @@ const struct command command_run = {
         "  -v, --verbose            also times by operation, and the source of an error\n"
         "  -h, --help               this text\n"
         "\n"
-        "Times of operations, for -v and --json, are taken in up to 5 further runs.\n"
+        "Times of operations, for -v and --json, are taken in up to 5 further runs. There stands\n"
+        "too which share of a segment's time the device's rates allow, where healcl devices\n"
+        "--measure or healcl inspect --roofline has measured them.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage;\n"
         "3 the transcript is refused; 4 the device or OpenCL failed, or memory ran out.\n",

@@ -108,6 +108,17 @@ static bool overhead(const struct comparison *comparison, const struct compare_r
     return compare_overhead_of(run, &value->factor);
 }
 
+/* The share of what kernels' segments took that the device's rates allow. */
+static bool roofline(const struct comparison *comparison, const struct compare_run *run,
+                     struct column_value *value)
+{
+    (void)comparison;
+    if (run->roofline_nanoseconds == 0 || run->compute_nanoseconds == 0)
+        return false;
+    value->factor = 100 * (double)run->roofline_nanoseconds / (double)run->compute_nanoseconds;
+    return true;
+}
+
 /* ---------------------------------------------------------------- what a process costs */
 
 static bool kernels(const struct comparison *comparison, const struct compare_run *run,
@@ -197,6 +208,11 @@ const struct compare_column compare_columns[] = {
      .note = kernels_note},
     {"fallbacks", "fallbacks", "On the host", COLUMN_COUNT,
      IN_CSV | FOR_PEOPLE | IN_VERDICTS | WHERE_KNOWN | NONE_IF_0, FIGURE},
+    {"compute_ns", "compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, FIELD(compute_nanoseconds)},
+    {"roofline_ns", "roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0,
+     FIELD(roofline_nanoseconds)},
+    {NULL, NULL, "Roofline", COLUMN_PERCENT, FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
+     .value = roofline},
     {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
     {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
     {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES,

@@ -121,6 +121,8 @@ struct compare_run {
     struct compare_first cold, warm; /* with empty caches; with those that the cold one left */
     uint64_t process_nanoseconds;    /* from before the process started to after its end */
     uint64_t host_bytes;             /* most at one time */
+    uint64_t compute_nanoseconds;    /* of segments with kernels, medians */
+    uint64_t roofline_nanoseconds;   /* that the device's rates allow for these; 0: unknown */
     /* What was measured and is only told, by the place of its row in the table of columns.h. */
     uint64_t figures[COMPARE_COLUMNS_MAX];
     uint64_t *profiled; /* time of each further repetition, in which operations were timed */

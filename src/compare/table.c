@@ -138,12 +138,17 @@ static void print_device(const struct compare_device *device, FILE *stream)
 /* Below the tables: what they mean, what went wrong, and what is known of the devices. */
 static void print_notes(const struct comparison *comparison, FILE *stream)
 {
-    bool first = false;
-    for (size_t i = 0; i < comparison->run_count; i++)
+    bool first = false, roofline = false;
+    for (size_t i = 0; i < comparison->run_count; i++) {
         first |= comparison->runs[i].cold.nanoseconds > 0;
+        roofline |= comparison->runs[i].roofline_nanoseconds > 0;
+    }
     if (first)
         fputs("first: from the start of a process to its first verified result, with empty caches "
               "and\nwith those kept; kernels: building them with empty caches\n",
+              stream);
+    if (roofline)
+        fputs("roofline: of the time of segments with kernels, what the device's own rates allow\n",
               stream);
     for (size_t i = 0; i < comparison->run_count; i++)
         print_problem(comparison, &comparison->runs[i], stream);

@@ -13,10 +13,12 @@ enum {
     ROUNDS_FIRST = 256,
     ROUNDS_MOST = 1 << 24, /* unless loops end before */
     SAMPLE_NANOSECONDS = 60000000,
-    COPY_SAMPLES = 5, /* of which the fastest counts: what else a machine does slows copies down */
-    COPIES_MOST = 50, /* in a sample */
-    COPY_SAMPLE_NANOSECONDS = 20000000,
+    COPY_SAMPLES = 20, /* of which the fastest counts: what else a machine does slows copies down,
+                          and does not disturb all of the short ones */
+    COPIES_MOST = 50,  /* in a sample */
+    COPY_SAMPLE_NANOSECONDS = 5000000,
     LINK_BYTES = 32 << 20,
+    LINK_SAMPLES = 5,
 };
 
 /* Of a copy's source and of its target: more than caches hold, of most devices and of the one at
@@ -142,7 +144,7 @@ MUST_CHECK static enum healcl_status time_link(struct healcl_device *device, boo
     const struct opencl *cl = device->cl;
     const uint64_t size = device_link_bytes(device);
     uint64_t fastest = UINT64_MAX;
-    for (int i = 0; i < COPY_SAMPLES; i++) {
+    for (int i = 0; i < LINK_SAMPLES; i++) {
         uint64_t start = monotonic_nanoseconds();
         if (writes)
             TRY_CL(error, "clEnqueueWriteBuffer",
@@ -204,6 +206,16 @@ enum healcl_status device_measure(struct healcl_device *device, struct device_ra
     if (status == HEALCL_OK)
         status = measure_link(device, &to, rates, error);
     device_buffer_release(device, &out);
+    device_buffer_release(device, &from);
+    device_buffer_release(device, &to);
+    return status;
+}
+
+enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
+                                         struct healcl_error *error)
+{
+    struct buffer from = {0}, to = {0};
+    enum healcl_status status = measure_copies(device, &from, &to, bytes, error);
     device_buffer_release(device, &from);
     device_buffer_release(device, &to);
     return status;

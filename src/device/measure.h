@@ -1,4 +1,5 @@
-/* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`. */
+/* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`, and for
+ * rooflines (lab/roofline.h). */
 #ifndef HEALCL_DEVICE_MEASURE_H
 #define HEALCL_DEVICE_MEASURE_H
 
@@ -22,5 +23,16 @@ uint64_t device_link_bytes(const struct healcl_device *device);
 MUST_CHECK enum healcl_status device_measure(struct healcl_device *device,
                                              struct device_rates *rates,
                                              struct healcl_error *error);
+
+/* device_measure's copied_bytes alone. */
+MUST_CHECK enum healcl_status device_measure_copies(struct healcl_device *device, uint64_t *bytes,
+                                                    struct healcl_error *error);
+
+/* Rates that were measured with kernels of that tuning, and are kept for a device and driver as
+ * tunings are: returns whether there are so many of them. rates_keep may fail without a word. */
+bool rates_read_kept(const struct device_info *info, const struct device_tuning *tuning,
+                     size_t count, uint64_t *rates);
+void rates_keep(const struct device_info *info, const struct device_tuning *tuning, size_t count,
+                const uint64_t *rates);
 
 #endif

@@ -11,8 +11,8 @@
 #include "run/run.h"
 
 enum {
-    WARM_UP_NS = 50000000,
     WARM_UP_SAMPLES = 3,
+    WARM_UP_TIMES = 3,    /* as long as a sample */
     SAMPLE_NS = 20000000, /* at least: starting and waiting at its end are none of it */
     LAUNCHES_MAX = 1000,  /* operations in one sample */
     SAMPLES_MIN = 15,     /* where nothing is said of them */
@@ -329,12 +329,13 @@ MUST_CHECK static enum healcl_status warm_up(struct bench *bench, uint32_t *laun
                                              struct healcl_error *error)
 {
     uint64_t last = 0, spent = 0;
+    const uint64_t sample = bench->options->sample_ns ? bench->options->sample_ns : SAMPLE_NS;
     *launches = 1;
-    for (int i = 0; i < WARM_UP_SAMPLES || spent < WARM_UP_NS; i++) {
+    for (int i = 0; i < WARM_UP_SAMPLES || spent < WARM_UP_TIMES * sample; i++) {
         TRY(run_sample(bench, *launches, &last, error));
         spent += last + 1;
-        if (last < SAMPLE_NS) {
-            uint64_t needed = SAMPLE_NS * (uint64_t)*launches / (last + 1) + 1;
+        if (last < sample) {
+            uint64_t needed = sample * (uint64_t)*launches / (last + 1) + 1;
             *launches = needed < LAUNCHES_MAX ? (uint32_t)needed : LAUNCHES_MAX;
         }
     }

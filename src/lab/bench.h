@@ -97,6 +97,7 @@ MUST_CHECK enum healcl_status bench_check(const struct bench_operation *operatio
 
 struct bench_options {
     uint32_t repeat;       /* samples; 0: enough of them */
+    uint32_t sample_ns;    /* that a sample takes at least; 0: long enough for a quiet figure */
     uint64_t memory_limit; /* bytes that the case's tensors may take */
 };
 

@@ -1,30 +1,7 @@
-/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs. */
+/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs,
+ * and the work that its kernels do. */
 #include "core/numbers.h"
 #include "plan/plan.h"
-
-static uint64_t tensor_bytes(const struct tensor *tensor)
-{
-    struct layout own = layout_own_elements(&tensor->layout);
-    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
-}
-
-bool step_adds(const struct step *step)
-{
-    return step_traits[step->kind].adds && step->value[0] == 0;
-}
-
-uint64_t step_bytes(const struct step *step)
-{
-    if (step->kind == STEP_RELEASE)
-        return 0;
-    uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
-    if (step_adds(step))
-        bytes *= 2;
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i])
-            bytes += tensor_bytes(step->in[i]);
-    return bytes;
-}
 
 /* ---------------------------------------------------------------- saturating arithmetic */
 
@@ -38,12 +15,58 @@ static uint64_t times(uint64_t a, uint64_t b)
     return b > 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
 }
 
-/* ---------------------------------------------------------------- work and memory */
+/* ---------------------------------------------------------------- bytes */
 
 static uint64_t elements(const struct tensor *tensor)
 {
     return (uint64_t)layout_elements(&tensor->layout);
 }
+
+static uint64_t tensor_bytes(const struct tensor *tensor)
+{
+    struct layout own = layout_own_elements(&tensor->layout);
+    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
+}
+
+bool step_adds(const struct step *step)
+{
+    return step_traits[step->kind].adds && step->value[0] == 0;
+}
+
+/* Whether an input is one before it once more, as in squares. */
+static bool is_read_already(const struct step *step, int i)
+{
+    const struct tensor *input = step->in[i];
+    for (int j = 0; j < i; j++)
+        if (step->in[j] && step->in[j]->storage == input->storage &&
+            layout_same_shape(&step->in[j]->layout, &input->layout) &&
+            layout_same_elements(&step->in[j]->layout, &input->layout))
+            return true;
+    return false;
+}
+
+/* Of what is gathered from, an element that nobody asks for need not be read. */
+static uint64_t bytes_not_gathered(const struct step *step)
+{
+    uint64_t needed = times(elements(step->out), dtype_size(step->in[0]->storage->dtype));
+    uint64_t all = tensor_bytes(step->in[0]);
+    return needed < all ? all - needed : 0;
+}
+
+uint64_t step_bytes(const struct step *step)
+{
+    if (step->kind == STEP_RELEASE)
+        return 0;
+    uint64_t bytes = step->out ? tensor_bytes(step->out) : 0;
+    if (step_adds(step))
+        bytes *= 2;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i] && !is_read_already(step, i))
+            bytes += tensor_bytes(step->in[i]);
+    return step->kind == STEP_GATHER ? bytes - bytes_not_gathered(step) : bytes;
+}
+
+/* ---------------------------------------------------------------- work and memory */
 
 /* Each of the l*r values takes a pass over k words for each of its k residues, and one store for
  * each digit; before that, the moduli are looked at in pairs. */
@@ -114,4 +137,53 @@ uint64_t step_scratch_bytes(const struct step *step)
         return times(times(k, plus(k, 4)), 2 * sizeof(uint64_t));
     }
     return 0;
+}
+
+/* ---------------------------------------------------------------- what kernels do */
+
+const char *const segment_work_names[WORKS] = {
+    [WORK_PRODUCTS] = "products",       [WORK_SUMMED_PRODUCTS] = "summed_products",
+    [WORK_BUTTERFLIES] = "butterflies", [WORK_DIGITS] = "digits",
+    [WORK_CRT_DIGITS] = "crt_digits",
+};
+
+static void add(uint64_t *amount, uint64_t more)
+{
+    *amount = plus(*amount, more);
+}
+
+static void add_work(const struct step *step, uint64_t work[WORKS])
+{
+    switch (step->kind) {
+    case STEP_MODMUL: add(&work[WORK_PRODUCTS], elements(step->out)); break;
+    case STEP_MODMUL_AXIS_SUM: add(&work[WORK_SUMMED_PRODUCTS], elements(step->in[0])); break;
+    case STEP_NTT:
+    case STEP_INTT:
+        add(&work[WORK_BUTTERFLIES],
+            times(elements(step->out) / 2, log2_of((uint64_t)step->out->layout.shape[3])));
+        break;
+    case STEP_DIGITS: add(&work[WORK_DIGITS], elements(step->out)); break;
+    case STEP_DIGITS_FULL_Q: add(&work[WORK_CRT_DIGITS], elements(step->out)); break;
+    case STEP_UPLOAD:
+    case STEP_DOWNLOAD:
+    case STEP_RELEASE:
+    case STEP_FILL:
+    case STEP_COPY:
+    case STEP_MODSUM:
+    case STEP_MOD:
+    case STEP_MODNEG:
+    case STEP_ABS:
+    case STEP_AXIS_MODSUM:
+    case STEP_GATHER:
+    case STEP_VENDOR: break;
+    }
+}
+
+void step_add_cost(const struct step *step, struct segment_cost *cost)
+{
+    if (step->kind <= STEP_RELEASE || step->side == STEP_OF_BODY)
+        return;
+    cost->launches++;
+    add(&cost->bytes, step_bytes(step));
+    add_work(step, cost->work);
 }

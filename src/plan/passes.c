@@ -239,41 +239,46 @@ MUST_CHECK static enum healcl_status follow_values(struct plan *plan, struct hea
     return HEALCL_OK;
 }
 
-/* The most that live tensors take, from the first step that uses them on, and scratch with them. */
-static void find_peak(struct pass_run *run)
+#define LIVE UINT32_MAX /* as a count of uses */
+
+/* Tensors that a step is the first to use, which marks them, or that it releases. */
+static void follow_memory(const struct pass_run *run, const struct step *step, uint64_t *live)
+{
+    for (int j = 0; j <= STEP_INPUTS; j++) {
+        const struct tensor *tensor = j < STEP_INPUTS ? step->in[j] : step->out;
+        if (!tensor || tensor->storage == run->plan->constants.storage)
+            continue;
+        struct storage_uses *uses = &run->uses[tensor->storage->id];
+        bool is_live = uses->count == LIVE, stays = step->kind != STEP_RELEASE;
+        if (stays && !is_live)
+            *live += storage_bytes(tensor->storage);
+        else if (is_live && !stays)
+            *live -= storage_bytes(tensor->storage);
+        uses->count = stays ? LIVE : 0;
+    }
+}
+
+/* What kernels of the segments do; and the most that live tensors take, from the first step that
+ * uses them on, and scratch with them. Returns the largest of the latter. */
+static uint64_t find_costs(struct pass_run *run, bool after)
 {
     struct plan *plan = run->plan;
     uint64_t live = 0, peak = 0;
-    for (size_t i = 0; i < plan->step_count; i++) {
-        const struct step *step = &plan->steps[i];
-        for (int j = 0; j <= STEP_INPUTS; j++) {
-            const struct tensor *tensor = j < STEP_INPUTS ? step->in[j] : step->out;
-            if (!tensor || tensor->storage == plan->constants.storage)
-                continue;
-            struct storage_uses *uses = &run->uses[tensor->storage->id];
-            if (uses->count > 0 && step->kind != STEP_RELEASE)
-                live += storage_bytes(tensor->storage);
-            else if (uses->count == 0 && step->kind == STEP_RELEASE)
-                live -= storage_bytes(tensor->storage);
-            uses->count = 0;
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        struct segment *segment = &plan->segments[s];
+        struct segment_cost cost = {.memory = live};
+        for (size_t i = 0; i < segment->step_count; i++) {
+            const struct step *step = &plan->steps[segment->first_step + i];
+            step_add_cost(step, &cost);
+            follow_memory(run, step, &live);
+            uint64_t scratch = step_scratch_bytes(step);
+            if (live + scratch > cost.memory)
+                cost.memory = live + scratch;
         }
-        uint64_t scratch = step_scratch_bytes(step);
-        if (live + scratch > peak)
-            peak = live + scratch;
+        *(after ? &segment->after : &segment->before) = cost;
+        peak = cost.memory > peak ? cost.memory : peak;
     }
-    if (peak < plan->bytes_peak)
-        plan->bytes_peak = peak;
-}
-
-static struct segment_cost cost_of(const struct plan *plan, const struct segment *segment)
-{
-    struct segment_cost cost = {0};
-    for (size_t i = 0; i < segment->step_count; i++) {
-        const struct step *step = &plan->steps[segment->first_step + i];
-        cost.launches += step->kind > STEP_RELEASE;
-        cost.bytes += step->kind > STEP_RELEASE ? step_bytes(step) : 0;
-    }
-    return cost;
+    return peak;
 }
 
 MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
@@ -316,17 +321,22 @@ MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t s
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
         if (!segment->pass_changes)
             NO_MEMORY(error);
-        segment->before = cost_of(plan, segment);
     }
+    find_uses(run);
+    (void)find_costs(run, false);
     for (size_t pass = 0; pass < PASS_COUNT; pass++)
         if (set >> pass & 1)
             TRY(run_pass(run, pass, error));
-    if (plan->pass_changes == 0)
+    if (plan->pass_changes == 0) {
+        for (size_t s = 0; s < plan->segment_count; s++)
+            plan->segments[s].after = plan->segments[s].before;
         return HEALCL_OK;
+    }
     find_uses(run);
     remove_idle_releases(run);
     close_gaps(run);
-    find_peak(run);
+    uint64_t peak = find_costs(run, true);
+    plan->bytes_peak = peak < plan->bytes_peak ? peak : plan->bytes_peak;
     return follow_values(plan, error);
 }
 
@@ -341,7 +351,5 @@ enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_
     enum healcl_status status = run_passes(&run, set, error);
     free(run.uses);
     free(run.next);
-    for (size_t s = 0; s < plan->segment_count; s++)
-        plan->segments[s].after = cost_of(plan, &plan->segments[s]);
     return status;
 }

@@ -122,9 +122,25 @@ struct step {
     const char *tensor_name;
 };
 
-/* What a segment's kernels do: their launches as planned, and the bytes of step_bytes. */
+/* What kernels do beside reading and writing: a device has a rate for each. */
+enum segment_work {
+    WORK_PRODUCTS,        /* modular, element by element */
+    WORK_SUMMED_PRODUCTS, /* of sums of products */
+    WORK_BUTTERFLIES,     /* of transforms: n/2 log2 n a row */
+    WORK_DIGITS,          /* of single values */
+    WORK_CRT_DIGITS,      /* of CRT values */
+    WORKS
+};
+
+/* "products" ... */
+extern const char *const segment_work_names[WORKS];
+
+/* What a segment's kernels do, as planned; where a vendor's operation has a kernel and a body, of
+ * the kernel, of which only bytes are known. UINT64_MAX stands for that and more. */
 struct segment_cost {
-    uint64_t launches, bytes;
+    uint64_t launches, bytes; /* of step_bytes */
+    uint64_t work[WORKS];
+    uint64_t memory; /* bytes: most that live tensors take at one time, with step_scratch_bytes */
 };
 
 struct segment {
@@ -183,9 +199,12 @@ void plan_free(struct plan *plan);
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);
 
-/* Bytes of device memory that a step reads and writes: those of its inputs, each element once
+/* Bytes of device memory that a step has to read and write: those of its inputs, each element once
  * however often it is repeated, and of its output, twice where it is added to. */
 uint64_t step_bytes(const struct step *step);
+
+/* Adds a step's to cost, all but memory. */
+void step_add_cost(const struct step *step, struct segment_cost *cost);
 
 /*
  * Elements that a step visits, which is what its time grows with: those of its output, or all terms

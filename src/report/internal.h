@@ -19,6 +19,9 @@ void report_tuning(struct json *json, cJSON *object, const struct device_tuning 
 void report_self_test(struct json *json, cJSON *object, enum self_test_outcome outcome,
                       const char *failure);
 
+/* Adds the rates of a roofline that is known, as an object. */
+void report_roofline(struct json *json, cJSON *object, const struct roofline *roofline);
+
 /* Which kernels serve a plan's steps on a device, as further members. */
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
                             const struct healcl_device *device);

@@ -1,14 +1,12 @@
 /* A plan: what a transcript holds. */
 #include "plan/plan.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "plan/passes.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
+#include <inttypes.h>
+#include <stdlib.h>
 
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)
@@ -84,50 +82,133 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
     return print_kinds(plan, style);
 }
 
-/* "12 → 9", or one of them where they are the same. */
-static void cell_of_change(struct table *table, const char *before, const char *after)
+/* As segment_work_names. */
+static const char *const segment_work_labels[WORKS] = {
+    [WORK_PRODUCTS] = "products",       [WORK_SUMMED_PRODUCTS] = "products of sums",
+    [WORK_BUTTERFLIES] = "butterflies", [WORK_DIGITS] = "digits",
+    [WORK_CRT_DIGITS] = "CRT digits",
+};
+
+/* A row of a segment's costs; none where there is nothing of it. */
+static void add_cost(struct table *table, const char **segment, const char *cost,
+                     const char *(*text_of)(uint64_t, char[UNIT_TEXT_SIZE]), uint64_t before,
+                     uint64_t after)
 {
-    if (strcmp(before, after) == 0)
-        table_cell(table, "%s", after);
-    else
-        table_cell(table, "%s -> %s", before, after);
+    char text[UNIT_TEXT_SIZE];
+    if (before == 0)
+        return;
+    table_cell(table, "%s", *segment);
+    *segment = "";
+    table_cell(table, "%s", cost);
+    table_cell(table, "%s", text_of(before, text));
+    table_cell(table, "%s", text_of(after, text));
+    table_cell(table, "%s", text_factor((double)after / (double)before, text));
 }
 
-enum healcl_status report_passes(const struct plan *plan, const struct style *style)
+MUST_CHECK static enum healcl_status print_costs(const struct plan *plan,
+                                                 const struct roofline *roofline,
+                                                 const struct style *style)
 {
-    struct table_column columns[3 + PASS_COUNT] = {{"segment", TABLE_LEFT, true},
-                                                   {"launches", TABLE_RIGHT, false},
-                                                   {"bytes", TABLE_RIGHT, false}};
-    char before[UNIT_TEXT_SIZE], after[UNIT_TEXT_SIZE];
-    putc('\n', style->stream);
-    for (size_t i = 0; i < PASS_COUNT; i++) {
-        columns[3 + i] = (struct table_column){passes[i].name, TABLE_RIGHT, false};
-        report_label(style, passes[i].name, "%s", passes[i].summary);
+    static const struct table_column columns[] = {{"segment", TABLE_LEFT, true},
+                                                  {"cost", TABLE_LEFT, false},
+                                                  {"before", TABLE_RIGHT, false},
+                                                  {"after", TABLE_RIGHT, false},
+                                                  {"ratio", TABLE_RIGHT, false}};
+    struct table *table = table_create(columns, 5);
+    for (size_t s = 0; s < plan->segment_count; s++) {
+        const struct segment *segment = &plan->segments[s];
+        const struct segment_cost *before = &segment->before, *after = &segment->after;
+        const char *name = *segment->name ? segment->name : "(no segment)";
+        if (before->launches == 0)
+            continue;
+        add_cost(table, &name, "launches", text_count, before->launches, after->launches);
+        add_cost(table, &name, "bytes", text_bytes, before->bytes, after->bytes);
+        for (int i = 0; i < WORKS; i++)
+            add_cost(table, &name, segment_work_labels[i], text_count, before->work[i],
+                     after->work[i]);
+        add_cost(table, &name, "memory", text_bytes, before->memory, after->memory);
+        add_cost(table, &name, "roofline", text_time, roofline_time(roofline, before),
+                 roofline_time(roofline, after));
     }
-    report_label(style, "memory", "%s at most before, %s after",
-                 text_bytes(plan->bytes_peak_before, before), text_bytes(plan->bytes_peak, after));
-    putc('\n', style->stream);
-    struct table *table = table_create(columns, 3 + PASS_COUNT);
+    return table_print(table, style->stream, style->width);
+}
+
+/* How many steps each pass has changed. */
+MUST_CHECK static enum healcl_status print_changes(const struct plan *plan,
+                                                   const struct style *style)
+{
+    struct table_column columns[1 + PASS_COUNT] = {{"segment", TABLE_LEFT, true}};
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        columns[1 + i] = (struct table_column){passes[i].name, TABLE_RIGHT, false};
+    struct table *table = table_create(columns, 1 + PASS_COUNT);
     for (size_t s = 0; s < plan->segment_count; s++) {
         const struct segment *segment = &plan->segments[s];
         if (segment->before.launches == 0)
             continue;
         table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
-        snprintf(before, sizeof before, "%" PRIu64, segment->before.launches);
-        snprintf(after, sizeof after, "%" PRIu64, segment->after.launches);
-        cell_of_change(table, before, after);
-        cell_of_change(table, text_bytes(segment->before.bytes, before),
-                       text_bytes(segment->after.bytes, after));
         for (size_t i = 0; i < PASS_COUNT; i++)
             table_cell(table, "%" PRIu64, segment->pass_changes[i]);
     }
     return table_print(table, style->stream, style->width);
 }
 
+static void print_rates(const struct roofline *roofline, const struct style *style)
+{
+    char text[UNIT_TEXT_SIZE];
+    if (roofline->bytes == 0)
+        return;
+    fprintf(style->stream, "\nroofline, a second: copies %s", text_bytes(roofline->bytes, text));
+    for (int i = 0; i < WORKS; i++)
+        fprintf(style->stream, ",%s%s %s", i == 2 ? "\n" : " ", segment_work_labels[i],
+                text_count(roofline->work[i], text));
+    putc('\n', style->stream);
+}
+
+enum healcl_status report_passes(const struct plan *plan, const struct roofline *roofline,
+                                 const struct style *style)
+{
+    char before[UNIT_TEXT_SIZE], after[UNIT_TEXT_SIZE];
+    putc('\n', style->stream);
+    for (size_t i = 0; i < PASS_COUNT; i++)
+        report_label(style, passes[i].name, "%s", passes[i].summary);
+    report_label(style, "memory", "%s at most before, %s after",
+                 text_bytes(plan->bytes_peak_before, before), text_bytes(plan->bytes_peak, after));
+    putc('\n', style->stream);
+    TRY(print_changes(plan, style));
+    putc('\n', style->stream);
+    TRY(print_costs(plan, roofline, style));
+    print_rates(roofline, style);
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- JSON */
 
+void report_roofline(struct json *json, cJSON *object, const struct roofline *roofline)
+{
+    cJSON *rates = json_object(json, object, "roofline");
+    json_number(json, rates, "copied_bytes_per_s", roofline->bytes);
+    for (int i = 0; i < WORKS; i++) {
+        char key[48];
+        snprintf(key, sizeof key, "%s_per_s", segment_work_names[i]);
+        json_number(json, rates, key, roofline->work[i]);
+    }
+}
+
+/* Before the passes, or after them. */
+static void add_costs(struct json *json, cJSON *object, const struct segment_cost *cost,
+                      const struct roofline *roofline)
+{
+    json_number(json, object, "launches", cost->launches);
+    json_number(json, object, "device_bytes", cost->bytes);
+    for (int i = 0; i < WORKS; i++)
+        json_number(json, object, segment_work_names[i], cost->work[i]);
+    json_number(json, object, "device_memory_peak", cost->memory);
+    if (roofline->bytes > 0)
+        json_number(json, object, "roofline_ns", roofline_time(roofline, cost));
+}
+
 static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
-                        const struct segment *segment)
+                        const struct segment *segment, const struct roofline *roofline)
 {
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
@@ -135,10 +216,8 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
     json_number(json, object, "frees", segment->frees);
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
-    json_number(json, object, "launches", segment->after.launches);
-    json_number(json, object, "launches_without_passes", segment->before.launches);
-    json_number(json, object, "device_bytes", segment->after.bytes);
-    json_number(json, object, "device_bytes_without_passes", segment->before.bytes);
+    add_costs(json, object, &segment->after, roofline);
+    add_costs(json, json_object(json, object, "without_passes"), &segment->before, roofline);
     cJSON *changes = json_object(json, object, "passes");
     for (size_t i = 0; segment->pass_changes && i < PASS_COUNT; i++)
         json_number(json, changes, passes[i].name, segment->pass_changes[i]);
@@ -153,7 +232,8 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
 }
 
 enum healcl_status report_plan_json(const char *file, const struct plan *plan,
-                                    const struct healcl_device *device, FILE *stream)
+                                    const struct healcl_device *device,
+                                    const struct roofline *roofline, FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
@@ -172,7 +252,9 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
     json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
-        add_segment(&json, segments, plan, &plan->segments[i]);
+        add_segment(&json, segments, plan, &plan->segments[i], roofline);
+    if (roofline->bytes > 0)
+        report_roofline(&json, json.top, roofline);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
     return json_print(&json, stream);

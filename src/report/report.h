@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/measure.h"
 #include "device/self_test.h"
+#include "lab/roofline.h"
 #include "plan/plan.h"
 
 /* Where text goes. */
@@ -35,6 +36,7 @@ struct run_facts {
     const struct plan *plan;
     const struct device_info *device;   /* NULL: the host reference */
     const struct device_tuning *tuning; /* of the device; NULL without one */
+    struct roofline roofline;           /* the device's, 0 where it is not known */
     const struct healcl_report *report;
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
@@ -64,11 +66,15 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
                                           const struct style *style);
 
-/* What passes have made of a plan: a line for each, and a table of segments. */
-MUST_CHECK enum healcl_status report_passes(const struct plan *plan, const struct style *style);
+/* What passes have made of a plan: a line for each, and what segments cost before and after them.
+ * Times are those that a roofline allows, if its rates are known. */
+MUST_CHECK enum healcl_status report_passes(const struct plan *plan,
+                                            const struct roofline *roofline,
+                                            const struct style *style);
 /* device: NULL, or one whose kernels for the steps are told too. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
-                                               const struct healcl_device *device, FILE *stream);
+                                               const struct healcl_device *device,
+                                               const struct roofline *roofline, FILE *stream);
 
 /* docs/KERNELS.md */
 void report_kernels_markdown(FILE *stream);

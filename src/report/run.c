@@ -77,8 +77,12 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 /* ---------------------------------------------------------------- segments */
 
 static const struct table_column segment_columns[] = {
-    {"segment", TABLE_LEFT, true}, {"operations", TABLE_RIGHT, false}, {"up", TABLE_RIGHT, false},
-    {"down", TABLE_RIGHT, false},  {"time", TABLE_RIGHT, false},
+    {"segment", TABLE_LEFT, true},
+    {"operations", TABLE_RIGHT, false},
+    {"up", TABLE_RIGHT, false},
+    {"down", TABLE_RIGHT, false},
+    {"time", TABLE_RIGHT, false},
+    {"roofline", TABLE_RIGHT, false}, /* where it is known, and all is told */
 };
 
 static void add_segment_row(struct table *table, const char *name, uint64_t count, uint64_t up,
@@ -137,13 +141,24 @@ static enum healcl_status slowest(const struct healcl_report *report, uint64_t *
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *report,
+/* Which share of a segment's time the roofline is. */
+static void add_share_cell(struct table *table, uint64_t roofline, uint64_t nanoseconds)
+{
+    if (roofline > 0 && nanoseconds > 0)
+        table_cell(table, "%.0f %%", 100.0 * (double)roofline / (double)nanoseconds);
+    else
+        table_cell(table, "-");
+}
+
+MUST_CHECK static enum healcl_status print_segments(const struct run_facts *facts,
                                                     const struct style *style, bool all)
 {
+    const struct healcl_report *report = facts->report;
+    const bool shares = all && facts->roofline.bytes > 0;
     uint64_t least = 0;
     if (!all)
         TRY(slowest(report, &least));
-    struct table *table = table_create(segment_columns, 5);
+    struct table *table = table_create(segment_columns, shares ? 6 : 5);
     struct healcl_segment_profile total = {.name = "total"}, rest = {.name = ""};
     size_t shown = 0, left_out = 0;
     for (size_t i = 0; i < report->segment_count; i++) {
@@ -162,6 +177,9 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
         if (show)
             add_segment_row(table, s->name, s->operations, s->bytes_up, s->bytes_down,
                             s->nanoseconds);
+        if (shares)
+            add_share_cell(table, roofline_time(&facts->roofline, &facts->plan->segments[i].after),
+                           s->nanoseconds);
     }
     if (left_out > 0) {
         char name[48];
@@ -172,8 +190,12 @@ MUST_CHECK static enum healcl_status print_segments(const struct healcl_report *
     if (report->segment_count != 1)
         add_segment_row(table, "total", total.operations, total.bytes_up, total.bytes_down,
                         total.nanoseconds);
+    if (report->segment_count != 1 && shares)
+        table_cell(table, "-");
     if (compiling_time(report) > 0)
         add_row_of_time(table, "compiling", compiling_time(report));
+    if (compiling_time(report) > 0 && shares)
+        table_cell(table, "-");
     return table_print(table, style->stream, style->width);
 }
 
@@ -370,7 +392,7 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
     TRY(print_runs(report, style));
     if (report->segment_count > 0) {
         putc('\n', style->stream);
-        TRY(print_segments(report, style, verbose));
+        TRY(print_segments(facts, style, verbose));
     }
     if (verbose && report->segment_count > 0) {
         putc('\n', style->stream);

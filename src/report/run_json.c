@@ -16,15 +16,18 @@ static uint64_t *sum_bytes(const struct plan *plan, const struct segment *segmen
 }
 
 /* planned is the same segment in the plan. */
-static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
+static void add_segment(struct json *json, cJSON *segments, const struct run_facts *facts,
                         const struct segment *planned, const struct healcl_segment_profile *segment)
 {
+    const struct plan *plan = facts->plan;
     cJSON *object = json_object(json, segments, NULL);
     json_string(json, object, "name", segment->name);
     json_number(json, object, "operations", segment->operations);
     json_number(json, object, "bytes_up", segment->bytes_up);
     json_number(json, object, "bytes_down", segment->bytes_down);
     json_number(json, object, "time_ns", segment->nanoseconds);
+    if (facts->roofline.bytes > 0)
+        json_number(json, object, "roofline_ns", roofline_time(&facts->roofline, &planned->after));
     json_number(json, object, "profiled_ns", segment->profiled_nanoseconds);
     json_number(json, object, "without_command_ns", segment->without_command_nanoseconds);
     json_number(json, object, "not_begun_ns", segment->not_begun_nanoseconds);
@@ -49,6 +52,22 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
         profile++;
     }
     free(bytes);
+}
+
+/* What segments with kernels took, and what the device's rates allow for them. */
+static void add_compute(struct json *json, const struct run_facts *facts)
+{
+    uint64_t compute = 0, allowed = 0;
+    for (size_t i = 0; i < facts->report->segment_count; i++) {
+        const struct segment_cost *cost = &facts->plan->segments[i].after;
+        compute += cost->launches > 0 ? facts->report->segments[i].nanoseconds : 0;
+        allowed += roofline_time(&facts->roofline, cost);
+    }
+    json_number(json, json->top, "compute_ns", compute);
+    if (facts->roofline.bytes == 0)
+        return;
+    json_number(json, json->top, "roofline_ns", allowed);
+    report_roofline(json, json->top, &facts->roofline);
 }
 
 static void add_verdict(struct json *json, const struct run_facts *facts)
@@ -84,6 +103,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     cJSON *runs = json_array(&json, json.top, "runs_ns");
     for (size_t i = 0; i < report->run_count; i++)
         json_number(&json, runs, NULL, report->run_nanoseconds[i]);
+    add_compute(&json, facts);
     cJSON *profile = json_object(&json, json.top, "profile");
     json_string(&json, profile, "clock", report->operations_by_host ? "host" : "device");
     cJSON *profiled = json_array(&json, profile, "runs_ns");
@@ -105,6 +125,6 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "fallbacks", report->fallbacks);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
-        add_segment(&json, segments, facts->plan, &facts->plan->segments[i], &report->segments[i]);
+        add_segment(&json, segments, facts, &facts->plan->segments[i], &report->segments[i]);
     return json_print(&json, stream);
 }

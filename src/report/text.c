@@ -11,20 +11,33 @@ static const char *three_digits(double value, const char *unit, char text[UNIT_T
     return text;
 }
 
-const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE])
+/* In the unit, each a thousand times the one before, that leaves three digits. */
+static const char *by_thousands(uint64_t value, const char *const units[7],
+                                char text[UNIT_TEXT_SIZE])
 {
-    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
-    if (bytes < 1000) {
-        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " B", bytes);
+    if (value < 1000) {
+        snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 "%s", value, units[0]);
         return text;
     }
-    double value = (double)bytes / 1000;
-    size_t unit = 0;
-    while (value >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
-        value /= 1000;
+    double scaled = (double)value / 1000;
+    size_t unit = 1;
+    while (scaled >= 999.5 && unit + 1 < 7) {
+        scaled /= 1000;
         unit++;
     }
-    return three_digits(value, units[unit], text);
+    return three_digits(scaled, units[unit], text);
+}
+
+const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE])
+{
+    static const char *const units[] = {" B", "kB", "MB", "GB", "TB", "PB", "EB"};
+    return by_thousands(bytes, units, text);
+}
+
+const char *text_count(uint64_t count, char text[UNIT_TEXT_SIZE])
+{
+    static const char *const units[] = {"", "k", "M", "G", "T", "P", "E"};
+    return by_thousands(count, units, text);
 }
 
 const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE])

@@ -12,6 +12,9 @@ enum { UNIT_TEXT_SIZE = 32 };
 /* "512 B", "13.4 MB": decimal units, three digits. Returns text. */
 const char *text_bytes(uint64_t bytes, char text[UNIT_TEXT_SIZE]);
 
+/* "512", "13.4 M" */
+const char *text_count(uint64_t count, char text[UNIT_TEXT_SIZE]);
+
 /* "950 ns", "1.23 ms", "75.0 s" */
 const char *text_time(uint64_t nanoseconds, char text[UNIT_TEXT_SIZE]);
 

@@ -1,10 +1,12 @@
 /* Tunings that are kept between runs: written, read, and ignored where they are not to be trusted;
  * and what goes before them. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/measure.h"
 #include "helper_device.h"
 
 static char directory[64], cache[80];
@@ -150,6 +152,52 @@ static void keeps_nothing_where_it_cannot(void **state)
     healcl_error_clear(&error);
 }
 
+static int is_rates(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, "rates_", 6) == 0;
+}
+
+/* The name of the only file that was kept. */
+static void find_kept(char path[512])
+{
+    struct dirent **names = NULL;
+    int count = scandir(cache, &names, is_rates, alphasort);
+    assert_int_equal(count, 1);
+    snprintf(path, 512, "%s/%s", cache, names[0]->d_name);
+    free(names[0]);
+    free(names);
+}
+
+static void keeps_rates(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {"", "\n", "1 2\n", "1 2 3 4\n", "1 2 x\n", "1 2 0\n"};
+    const uint64_t rates[] = {UINT64_MAX, 1, 1234567890123};
+    uint64_t read[3] = {0};
+    struct device_tuning tuning = tuning_default(&info), other = tuning_of("local_size=4");
+    assert_false(rates_read_kept(&info, &tuning, 3, read));
+    rates_keep(&info, &tuning, 3, rates);
+    assert_true(rates_read_kept(&info, &tuning, 3, read));
+    assert_memory_equal(read, rates, sizeof rates);
+    assert_false(rates_read_kept(&info, &other, 3, read)); /* other kernels */
+    assert_false(rates_read_kept(&info, &tuning, 2, read));
+    info.compute_units++;
+    assert_false(rates_read_kept(&info, &tuning, 3, read));
+    info.compute_units--;
+    char path[512];
+    find_kept(path);
+    for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(damaged[i], file);
+        fclose(file);
+        assert_false(rates_read_kept(&info, &tuning, 3, read));
+    }
+    setenv("HEALCL_CACHE_DIR", "", 1);
+    rates_keep(&info, &tuning, 3, rates);
+    assert_false(rates_read_kept(&info, &tuning, 3, read));
+}
+
 static void forgets(void **state)
 {
     (void)state;
@@ -282,6 +330,7 @@ int main(void)
         TEST(shapes_emulated_gpus_as_gpus),
         TEST(ignores_what_it_cannot_read),
         TEST(keeps_nothing_where_it_cannot),
+        TEST(keeps_rates),
         TEST(forgets),
         TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),

@@ -148,7 +148,7 @@ static void is_counted_and_reported(void **state)
     expect_printed(stream, &text, "\nnegsquare ");
     OK(report_plan("made", script.plan, &style));
     expect_printed(stream, &text, "\nnegsquare ");
-    OK(report_plan_json("made", script.plan, NULL, stream));
+    OK(report_plan_json("made", script.plan, NULL, &(struct roofline){0}, stream));
     expect_printed(stream, &text, "\"negsquare\"");
     fclose(stream);
     free(text);

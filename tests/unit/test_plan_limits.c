@@ -68,33 +68,49 @@ struct counted {
     const char *operation, *arguments;
     uint64_t visits;
     const char *argument; /* that a refusal names */
+    uint64_t bytes;       /* that its launches have to read and write, each element once */
+    enum segment_work work;
+    uint64_t amount;
 };
 
-static void visits_of_operations(void **state)
+static void expect_cost(const struct counted *call, const struct segment_cost *cost)
+{
+    if (cost->bytes != call->bytes)
+        fail_msg("%s %s: %" PRIu64 " bytes", call->operation, call->arguments, cost->bytes);
+    for (int i = 0; i < WORKS; i++)
+        if (cost->work[i] != (i == (int)call->work ? call->amount : 0))
+            fail_msg("%s %s: %" PRIu64 " %s", call->operation, call->arguments, cost->work[i],
+                     segment_work_names[i]);
+}
+
+static void costs_of_operations(void **state)
 {
     (void)state;
     static const struct counted calls[] = {
-        {"zeros", "(5,100) :int8", 500, "shape"},
-        {"set_const_val", "poly 3", 16, "a"},
-        {"contiguous", "rows", 200, "a"},
-        {"reshape", "rows (200)", 200, "a"},
-        {"device_to_host", "rows", 200, "t"},
-        {"_modmul_ttt", "a a q out", 8, "a"},
-        {"_modsum_tcc", "a 5 17 out", 8, "a"},
-        {"_mod_tt", "a q out", 8, "a"},
-        {"_modneg_tc", "a 17 out", 8, "a"},
-        {"abs", "a out", 8, "a"},
-        {"axis_modsum", "rows 0 q sum", 200 + 2, "a"},
-        {"modmul_axis_sum", "terms factors q none none none products 0", 400 + 8, "a"},
-        {"ntt", "poly perm none q psi poly 0 0", 16 * (3 + 1), "a"},
-        {"intt", "poly perm none q none none psi ninv poly 0", 16 * (3 + 1), "a"},
-        {"apply_g_decomp", "a 3 4 digits", 24, "a"},
-        {"apply_g_decomp_relative_to_full_q", "limbs ones 4 4 parts", 40 + (10 + 1) * 9, "a"},
-        {"take_along_axis", "a idx 0 out", 8, "a"},
-        {"permute", "a perms out 1 0", 8, "a"},
-        {"pad_single_axis", "a 3 0 longer", 8 + 6, "a"},
-        {"repeat_interleave", "a 2 0 twice", 16, "a"},
-        {"take_along_axis", "a idx 0 a", 8 + 8, "a"}, /* and the copy of a */
+        {"zeros", "(5,100) :int8", 500, "shape", 500, 0, 0},
+        {"set_const_val", "poly 3", 16, "a", 128, 0, 0},
+        {"contiguous", "rows", 200, "a", 1616, 0, 0},
+        {"reshape", "rows (200)", 200, "a", 1616, 0, 0},
+        {"device_to_host", "rows", 200, "t", 0, 0, 0},
+        {"_modmul_ttt", "a a q out", 8, "a", 144, WORK_PRODUCTS, 8},
+        {"_modsum_tcc", "a 5 17 out", 8, "a", 144, 0, 0},
+        {"_mod_tt", "a q out", 8, "a", 144, 0, 0},
+        {"_modneg_tc", "a 17 out", 8, "a", 136, 0, 0},
+        {"abs", "a out", 8, "a", 128, 0, 0},
+        {"axis_modsum", "rows 0 q sum", 200 + 2, "a", 48, 0, 0},
+        {"modmul_axis_sum", "terms factors q none none none products 0", 400 + 8, "a", 272,
+         WORK_SUMMED_PRODUCTS, 400},
+        {"ntt", "poly perm none q psi poly 0 0", 16 * (3 + 1), "a", 464, WORK_BUTTERFLIES, 24},
+        {"intt", "poly perm none q none none psi ninv poly 0", 16 * (3 + 1), "a", 480,
+         WORK_BUTTERFLIES, 24},
+        {"apply_g_decomp", "a 3 4 digits", 24, "a", 88, WORK_DIGITS, 24},
+        {"apply_g_decomp_relative_to_full_q", "limbs ones 4 4 parts", 40 + (10 + 1) * 9, "a", 128,
+         WORK_CRT_DIGITS, 40},
+        {"take_along_axis", "a idx 0 out", 8, "a", 160, 0, 0},
+        {"permute", "a perms out 1 0", 8, "a", 160, 0, 0},
+        {"pad_single_axis", "a 3 0 longer", 8 + 6, "a", 176, 0, 0},
+        {"repeat_interleave", "a 2 0 twice", 16, "a", 192, 0, 0},
+        {"take_along_axis", "a idx 0 a", 8 + 8, "a", 288, 0, 0}, /* and the copy of a */
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         struct script script;
@@ -102,10 +118,14 @@ static void visits_of_operations(void **state)
         write_call(&script, calls[i].operation, calls[i].arguments);
         assert_string_equal(plan_within(&script, 0, 0), "");
         const struct plan *plan = script.plan;
+        struct segment_cost cost = {0};
         uint64_t visits = 0;
         for (size_t j = 0; j < plan->step_count; j++)
-            if (step_origin(&plan->steps[j], NO_INPUT)->entry == CALL)
+            if (step_origin(&plan->steps[j], NO_INPUT)->entry == CALL) {
                 visits += step_visits(&plan->steps[j]);
+                step_add_cost(&plan->steps[j], &cost);
+            }
+        expect_cost(&calls[i], &cost);
         if (visits != calls[i].visits)
             fail_msg("%s %s: %" PRIu64 " visits", calls[i].operation, calls[i].arguments, visits);
         if (visits > 16) { /* else an entry before would be refused */
@@ -275,7 +295,7 @@ static void scalars_are_stored_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(visits_of_operations),    cmocka_unit_test(operations_count_apart),
+        cmocka_unit_test(costs_of_operations),     cmocka_unit_test(operations_count_apart),
         cmocka_unit_test(default_limit),           cmocka_unit_test(counts_do_not_overflow),
         cmocka_unit_test(downloads_are_counted),   cmocka_unit_test(tables_are_counted),
         cmocka_unit_test(scalars_are_stored_once),

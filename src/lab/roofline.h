@@ -1,0 +1,31 @@
+/*
+ * The time that a device's measured rates allow for the kernels of a segment: the bytes that its
+ * steps have to read and write at the rate of a large copy, and its products, butterflies and
+ * digits each at the rate that `healcl bench` gives the operation alone where all lies in cache.
+ */
+#ifndef HEALCL_LAB_ROOFLINE_H
+#define HEALCL_LAB_ROOFLINE_H
+
+#include "device/device.h"
+#include "plan/plan.h"
+
+/* A second; 0 where they are not known. */
+struct roofline {
+    uint64_t bytes, work[WORKS];
+};
+
+/* What was measured for kernels of that tuning, on this device and driver; returns whether it was.
+ */
+bool roofline_read_kept(const struct device_info *info, const struct device_tuning *tuning,
+                        struct roofline *roofline);
+
+/* Measures, and keeps that; half a second where kernels are quickly built. Errors: as bench_run;
+ * HEALCL_DEVICE where building them takes more seconds, of which 0 means any. */
+MUST_CHECK enum healcl_status roofline_measure(struct healcl_device *device, uint32_t seconds,
+                                               struct roofline *roofline,
+                                               struct healcl_error *error);
+
+/* Nanoseconds; 0 where rates are not known. */
+uint64_t roofline_time(const struct roofline *roofline, const struct segment_cost *cost);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * What segments cost, counted by hand for small plans, before and after passes; and the time that
+ * rates allow for it.
+ */
+#include "helper_device.h"
+
+#include "helper_script.h"
+#include "lab/roofline.h"
+#include "plan/passes.h"
+
+#define VALUES(...) ((const int64_t[]){__VA_ARGS__})
+
+static void optimise(struct script *script, uint32_t set)
+{
+    script_plan(script);
+    OK(plan_optimise(script->plan, set, &error));
+}
+
+static void expect_cost(const struct segment_cost *cost, const struct segment_cost *expected)
+{
+    assert_int_equal(cost->launches, expected->launches);
+    assert_int_equal(cost->bytes, expected->bytes);
+    assert_int_equal(cost->memory, expected->memory);
+    for (int i = 0; i < WORKS; i++)
+        assert_int_equal(cost->work[i], expected->work[i]);
+}
+
+enum { UPLOADS, COMPUTE, RESULTS, SEGMENTS };
+
+/* Products, whose accumulator is filled in vain and whose factor is freed, then their digits. */
+static void write_products(struct script *script)
+{
+    script_segment_start(script, "uploads");
+    script_upload(script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+    script_upload(script, "a", DTYPE_INT64, 2, VALUES(4, 2), VALUES(1, 2, 3, 4, 5, 6, 7, 8));
+    script_upload(script, "row", DTYPE_INT64, 2, VALUES(1, 2), VALUES(3, 4));
+    script_segment_end(script);
+    script_segment_start(script, "compute");
+    script_call(script, "p", "zeros", "(4,2) :int64");
+    script_call(script, "p", "_modmul_ttt", "a row q p");
+    script_free(script, "a");
+    script_call(script, "d", "empty", "(4,2,3) :int8");
+    script_call(script, "d", "apply_g_decomp", "p 3 2 d");
+    script_segment_end(script);
+    script_segment_start(script, "results");
+    script_download(script, "d");
+    script_segment_end(script);
+}
+
+static void fills_and_products(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    write_products(&script);
+    optimise(&script, PASSES_ALL);
+    const struct segment *segments = script.plan->segments;
+    assert_int_equal(script.plan->segment_count, SEGMENTS);
+    /* q, a and row; then p with them, and d instead of a */
+    const uint64_t uploads = 16 + 64 + 16, peak = uploads + 64;
+    const uint64_t product = 64 + 16 + 16 + 64, digits = 64 + 24;
+    const struct segment_cost before = {.launches = 3,
+                                        .bytes = 64 + product + digits,
+                                        .work = {[WORK_PRODUCTS] = 8, [WORK_DIGITS] = 24},
+                                        .memory = peak};
+    struct segment_cost after = before;
+    after.launches--;
+    after.bytes -= 64;
+    expect_cost(&segments[COMPUTE].before, &before);
+    expect_cost(&segments[COMPUTE].after, &after);
+    expect_cost(&segments[UPLOADS].before, &(struct segment_cost){.memory = uploads});
+    expect_cost(&segments[UPLOADS].after, &(struct segment_cost){.memory = uploads});
+    expect_cost(&segments[RESULTS].after, &(struct segment_cost){.memory = peak - 64 + 24});
+    script_release(&script);
+}
+
+/* Terms of a sum are products of it once they are fused, and take no memory. */
+static void write_sum(struct script *script)
+{
+    script_upload(script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+    script_upload(script, "a", DTYPE_INT64, 3, VALUES(1, 3, 2), VALUES(1, 2, 3, 4, 5, 6));
+    script_upload(script, "b", DTYPE_INT64, 3, VALUES(1, 3, 2), VALUES(1, 2, 3, 4, 5, 6));
+    script_call(script, "p", "empty", "(1,3,2) :int64");
+    script_call(script, "p", "_modmul_ttt", "a b q p");
+    script_call(script, "sum", "empty", "(1,2) :int64");
+    script_call(script, "sum", "axis_modsum", "p 1 q sum");
+    script_free(script, "p");
+    script_download(script, "sum");
+}
+
+static void fused_products(void **state)
+{
+    (void)state;
+    const struct segment_cost apart = {.launches = 2,
+                                       .bytes = (48 + 48 + 16 + 48) + (48 + 16 + 16),
+                                       .work = {[WORK_PRODUCTS] = 6},
+                                       .memory = 16 + 3 * 48 + 16};
+    const struct segment_cost fused = {.launches = 1,
+                                       .bytes = 48 + 48 + 16 + 16,
+                                       .work = {[WORK_SUMMED_PRODUCTS] = 6},
+                                       .memory = 16 + 2 * 48 + 16};
+    for (int i = 0; i < 2; i++) {
+        struct script script = {0};
+        write_sum(&script);
+        optimise(&script, i == 0 ? 0 : PASSES_ALL);
+        expect_cost(&script.plan->segments[0].before, &apart);
+        expect_cost(&script.plan->segments[0].after, i == 0 ? &apart : &fused);
+        script_release(&script);
+    }
+}
+
+/* Of a vendor's operation that has a kernel and a body, the kernel counts, and only its bytes. */
+static void steps_of_vendors(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    write_sum(&script);
+    script_plan(&script);
+    for (size_t i = 0; i < script.plan->step_count; i++) {
+        struct step step = script.plan->steps[i];
+        struct segment_cost body = {0}, kernel = {0};
+        if (step.kind != STEP_MODMUL)
+            continue;
+        step.side = STEP_OF_BODY;
+        step_add_cost(&step, &body);
+        step.side = STEP_OF_KERNEL;
+        step.kind = STEP_VENDOR;
+        step_add_cost(&step, &kernel);
+        expect_cost(&body, &(struct segment_cost){0});
+        expect_cost(&kernel, &(struct segment_cost){.launches = 1, .bytes = 48 + 48 + 16 + 2 * 48});
+        script_release(&script);
+        return;
+    }
+    fail();
+}
+
+/* Each amount at its own rate, one after the other; nothing is known without rates. */
+static void time_of_a_roofline(void **state)
+{
+    (void)state;
+    const struct roofline rates = {.bytes = 1000000000, .work = {100, 200, 400, 500, 1000}};
+    const struct segment_cost cost = {
+        .launches = 7, .bytes = 2000000000, .work = {100, 100, 100, 100, 100}, .memory = 99};
+    assert_int_equal(roofline_time(&rates, &cost), UINT64_C(4050000000));
+    assert_int_equal(roofline_time(&rates, &(struct segment_cost){.memory = 1}), 0);
+    assert_int_equal(roofline_time(&(struct roofline){0}, &cost), 0);
+    const struct segment_cost endless = {.bytes = UINT64_MAX, .work = {UINT64_MAX}};
+    assert_int_equal(roofline_time(&rates, &endless), UINT64_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fills_and_products),
+        cmocka_unit_test(fused_products),
+        cmocka_unit_test(steps_of_vendors),
+        cmocka_unit_test(time_of_a_roofline),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
