@@ -237,6 +237,11 @@ struct answers {
     void *of[PARAMETERS_MAX + 1];
     uint32_t count, next; /* next: to be compared */
     bool are_known;       /* else nothing is compared */
+    struct {
+        const struct tensor *tensor; /* NULL: there is none */
+        uint32_t number;
+        int64_t position, actual, expected;
+    } difference; /* the first one */
 };
 
 static size_t result_bytes(const struct step *step)
@@ -271,25 +276,40 @@ static const char *result_name(const struct vendor_operation *operation, uint32_
     return "";
 }
 
-/* A sink. Elements are those of what was uploaded: of a strided one every other is the tensor's. */
+/* A sink. */
 static enum healcl_status compare_answer(void *context, const struct step *step, const void *data,
                                          struct healcl_error *error)
 {
+    (void)error;
     struct answers *answers = context;
-    const struct tensor *tensor = step->in[0];
     const uint32_t number = answers->next++;
-    const size_t bytes = result_bytes(step);
-    if (!answers->are_known || bytes == 0 || memcmp(data, answers->of[number], bytes) == 0)
-        return HEALCL_OK;
-    const enum dtype dtype = tensor->storage->dtype;
     const void *expected = answers->of[number];
-    char text[SHAPE_TEXT_SIZE];
+    const size_t bytes = result_bytes(step);
+    const enum dtype dtype = step->in[0]->storage->dtype;
     int64_t i = 0;
+    if (!answers->are_known || answers->difference.tensor || bytes == 0 ||
+        memcmp(data, expected, bytes) == 0)
+        return HEALCL_OK;
     while (dtype_load(dtype, data, i) == dtype_load(dtype, expected, i))
         i++;
-    FAIL(error, HEALCL_DIFFERENT, "the memory of %s is %" PRId64 ", not %" PRId64 ", at %s",
-         result_name(answers->operation, number), dtype_load(dtype, data, i),
-         dtype_load(dtype, expected, i), layout_index_text(&tensor->layout, i, text));
+    answers->difference.tensor = step->in[0];
+    answers->difference.number = number;
+    answers->difference.position = i;
+    answers->difference.actual = dtype_load(dtype, data, i);
+    answers->difference.expected = dtype_load(dtype, expected, i);
+    return HEALCL_OK;
+}
+
+/* Elements are those of what was uploaded: of a strided tensor every other is its own. */
+MUST_CHECK static enum healcl_status different(const struct answers *answers,
+                                               struct healcl_error *error)
+{
+    char text[SHAPE_TEXT_SIZE];
+    FAIL(
+        error, HEALCL_DIFFERENT, "the memory of %s is %" PRId64 ", not %" PRId64 ", at %s",
+        result_name(answers->operation, answers->difference.number), answers->difference.actual,
+        answers->difference.expected,
+        layout_index_text(&answers->difference.tensor->layout, answers->difference.position, text));
 }
 
 /* Runs a script with its own data: on the host reference without a device. */
@@ -300,6 +320,8 @@ MUST_CHECK static enum healcl_status run(const struct example_script *script,
     const struct result_sink sink = {.context = answers,
                                      .take = device ? compare_answer : keep_answer};
     struct executor *executor = NULL;
+    answers->next = 0;
+    answers->difference.tensor = NULL;
     enum healcl_status status =
         device ? device_executor_create(device, script->plan, false, &executor, error)
                : reference_executor_create(script->plan, &executor, error);
@@ -307,6 +329,8 @@ MUST_CHECK static enum healcl_status run(const struct example_script *script,
         executor->uploads = script->uploads;
         status = executor_run(executor, script->plan, &sink, error);
     }
+    if (status == HEALCL_OK && answers->difference.tensor)
+        status = different(answers, error);
     /* What data reveal is no limit of the device: the reference has not met it. */
     if (status == HEALCL_REFUSED && device && executor && device_executor_has_refused(executor))
         status = error->status = HEALCL_DIFFERENT;
@@ -377,7 +401,6 @@ static void check_call(struct example_check *check, const struct attempt *call,
         status = error.status = HEALCL_DIFFERENT;
     const bool is_run = status != HEALCL_OK || call->side == EXAMPLE_BODY ||
                         example_has_kernel(&script, call->device);
-    answers->next = 0;
     if (status == HEALCL_OK && is_run)
         status = run(&script, call->device, answers, &error);
     example_script_release(&script);

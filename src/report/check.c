@@ -217,7 +217,8 @@ static void print_side(const struct example_check *check, enum example_side side
         fprintf(stream, "  %s %" PRIu32 "/%" PRIu32, example_side_name(side),
                 check->of[side].passed, check->of[side].calls);
     else if (!check->unchecked)
-        fprintf(stream, "  no kernel for this device");
+        fprintf(stream, "  no kernel%s",
+                example_vendor(check->operation)->kernel_count > 0 ? " for this device" : "");
 }
 
 /* Operations of manifests. */

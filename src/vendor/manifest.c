@@ -920,11 +920,11 @@ MUST_CHECK static enum healcl_status check_example(const struct reader *reader, 
         const char *text = expression_text(operation->rules[i]);
         enum healcl_status status =
             expression_value(operation->rules[i], &values, &holds, reader->error);
-        if (status == HEALCL_OK && !holds)
-            status = ERROR(reader->error, HEALCL_REFUSED, "it does not hold");
         if (status != HEALCL_OK)
             error_prefix(reader->error, "rule '%s': ", text);
         TRY_AT(reader, object, NULL, status);
+        if (!holds)
+            REFUSE_AT(reader, object, NULL, "rule '%s' does not hold", text);
     }
     return HEALCL_OK;
 }
