@@ -8,13 +8,15 @@
 #include "cli/report_file.h"
 #include "report/bench.h"
 
-enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64 };
+enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 
 /* One `healcl bench`. */
 struct session {
-    const char *selector;
+    const char *selector, *name;                /* of the one operation, or NULL */
+    const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
-    const struct bench_operation *operation; /* NULL: the suite */
+    const struct bench_operation *operation; /* the one; NULL: the suite, or a manifest's alone */
+    const struct operation *vendors;         /* the one, if it is a manifest's; or NULL */
     struct bench_settings given;
     struct bench_options options;
     bool list;
@@ -22,6 +24,8 @@ struct session {
     struct healcl_device *device;
     struct bench_result results[RESULTS_MAX];
     size_t count;
+    struct bench_example examples[EXAMPLE_RESULTS_MAX]; /* of manifests */
+    size_t example_count;
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -73,6 +77,8 @@ MUST_CHECK static enum healcl_status run_case(struct session *session,
 MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case_function *function,
                                                    struct healcl_error *error)
 {
+    if (session->vendors)
+        return HEALCL_OK;
     if (session->operation)
         return function(session, session->operation, &session->given, error);
     for (const struct bench_suite_case *next = bench_suite;
@@ -80,6 +86,27 @@ MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case
         const struct bench_operation *operation = bench_operation_find(next->operation);
         struct bench_settings settings = settings_of(session, operation, &next->values);
         TRY(function(session, operation, &settings, error));
+    }
+    return HEALCL_OK;
+}
+
+/* All examples of the one operation, or of all operations of manifests. */
+MUST_CHECK static enum healcl_status measure_examples(struct session *session,
+                                                      struct healcl_error *error)
+{
+    const struct operation *operation;
+    for (size_t i = 0; (operation = example_operation_at(session->options.table, i)); i++) {
+        if (session->operation || (session->vendors && session->vendors != operation))
+            continue;
+        for (uint32_t number = 0; number < example_vendor(operation)->example_count &&
+                                  session->example_count < EXAMPLE_RESULTS_MAX;
+             number++) {
+            struct bench_example *example = &session->examples[session->example_count];
+            *example = (struct bench_example){.operation = operation, .number = number};
+            progress_say(&session->progress, "measuring %s", operation->name);
+            TRY(bench_example(session->device, &session->options, example, error));
+            session->example_count++;
+        }
     }
     return HEALCL_OK;
 }
@@ -92,7 +119,9 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct hea
     progress_say(&session->progress, "opening the device");
     TRY(healcl_device_open(session->selector, &session->device, error));
     session->options.memory_limit = host_memory();
-    return for_all_cases(session, run_case, error);
+    session->options.table = session->operations ? session->operations->table : NULL;
+    TRY(for_all_cases(session, run_case, error));
+    return measure_examples(session, error);
 }
 
 /* ---------------------------------------------------------------- telling */
@@ -103,7 +132,8 @@ static int write_json(struct session *session)
     if (!stream)
         return EXIT_VERIFIED;
     enum healcl_status written =
-        report_bench_json(&session->device->info, session->results, session->count, stream);
+        report_bench_json(&session->device->info, session->results, session->count,
+                          session->examples, session->example_count, stream);
     return report_file_end(&session->json, written, false);
 }
 
@@ -112,8 +142,8 @@ static int tell(struct session *session)
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
     if (!session->json.on_stdout)
-        code =
-            printed(report_bench(&session->device->info, session->results, session->count, &style));
+        code = printed(report_bench(&session->device->info, session->results, session->count,
+                                    session->examples, session->example_count, &style));
     int json_code = write_json(session);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
@@ -138,9 +168,11 @@ static int measure_and_tell(struct session *session)
     return code;
 }
 
-static int print_list(void)
+static int print_list(const struct session *session)
 {
+    const struct operation_table *table = session->operations ? session->operations->table : NULL;
     const struct bench_operation *operation;
+    const struct operation *vendors;
     for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
         printf("%s", bench_operation_name(operation));
         for (enum bench_parameter j = 0; j < BENCH_PARAMETER_COUNT; j++)
@@ -148,6 +180,9 @@ static int print_list(void)
                 printf(" --%s", bench_parameters[j].name);
         putchar('\n');
     }
+    for (size_t i = 0; (vendors = example_operation_at(table, i)); i++)
+        if (example_vendor(vendors)->example_count > 0)
+            printf("%s\n", vendors->name);
     return finish_output(EXIT_VERIFIED);
 }
 
@@ -202,6 +237,10 @@ static int take_parameter(const struct command *command, const struct command_op
 /* A parameter that the one operation knows nothing of. */
 static int check_parameters(const struct command *command, const struct session *session)
 {
+    for (enum bench_parameter i = 0; session->vendors && i < BENCH_PARAMETER_COUNT; i++)
+        if (session->given.of[i])
+            return usage_error(command, "--%s means nothing to %s, which has examples",
+                               bench_parameters[i].name, session->vendors->name);
     for (enum bench_parameter i = 0; session->operation && i < BENCH_PARAMETER_COUNT; i++)
         if (session->given.of[i] && !bench_operation_takes(session->operation, i))
             return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
@@ -209,21 +248,26 @@ static int check_parameters(const struct command *command, const struct session 
     return EXIT_VERIFIED;
 }
 
-static int take_operation(const struct command *command, const struct command_option *option,
-                          void *context, const char *text)
+/* What --op names, of what --ops has brought. */
+static int find_operation(const struct command *command, struct session *session)
 {
-    struct session *session = context;
-    (void)option;
-    session->operation = bench_operation_find(text);
-    return session->operation
+    const struct operation_table *table = session->operations ? session->operations->table : NULL;
+    if (!session->name)
+        return EXIT_VERIFIED;
+    session->operation = bench_operation_find(session->name);
+    session->vendors = session->operation ? NULL : example_operation_find(table, session->name);
+    if (session->vendors && example_vendor(session->vendors)->example_count == 0)
+        return usage_error(command, "'%s' has no examples to be measured by", session->name);
+    return session->operation || session->vendors
                ? EXIT_VERIFIED
                : usage_error(command, "no operation '%s' is measured; --list tells which are",
-                             text);
+                             session->name);
 }
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"op", 0, OPTION_WORD, .take = take_operation},
+    {"op", 0, OPTION_WORD, KEPT_IN(name)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"n", 0, OPTION_WORD, .take = take_parameter},
     {"bits", 0, OPTION_WORD, .take = take_parameter},
     {"batch", 0, OPTION_WORD, .take = take_parameter},
@@ -245,14 +289,19 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &session);
-    if (code != GOES_ON)
-        return code;
-    code = check_parameters(command, &session);
-    if (code != EXIT_VERIFIED)
-        return code;
-    return session.list ? print_list() : measure_and_tell(&session);
+    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
+    if (!session)
+        return printed(HEALCL_NO_MEMORY);
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON) {
+        code = find_operation(command, session);
+        if (code == EXIT_VERIFIED)
+            code = check_parameters(command, session);
+        if (code == EXIT_VERIFIED)
+            code = session->list ? print_list(session) : measure_and_tell(session);
+    }
+    free(session);
+    return code;
 }
 
 const struct command command_bench = {
@@ -268,6 +317,9 @@ const struct command command_bench = {
         "  -d, --device SEL         the device, as for healcl run\n"
         "      --op NAME            one operation; without it a suite of them, and the options\n"
         "                           below replace those of every case that knows them\n"
+        "      --ops DIR            take operations and kernels from the manifests of a folder\n"
+        "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
+        "                           their operations by their examples; may be repeated\n"
         "      --list               list the operations, and which options each one knows\n"
         "      --n N                length of a transform, of a row\n"
         "      --bits B             bits of the moduli\n"

@@ -9,6 +9,7 @@
 #include "cli/report_file.h"
 #include "core/clock.h"
 #include "device/self_test.h"
+#include "lab/example.h"
 #include "report/check.h"
 #include "report/text.h"
 
@@ -18,6 +19,7 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
 /* One `healcl check`. */
 struct session {
     const char *selector, *operation;
+    const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json, junit;
     bool quick, one_cell;
     struct coverage_cell cell; /* where one_cell */
@@ -28,6 +30,8 @@ struct session {
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
     uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
+    struct example_check *examples; /* of the operations of manifests that are wanted */
+    size_t example_count;
     struct check_failure failures[FAILURES_KEPT];
     struct check_facts facts; /* what was found until now */
 };
@@ -56,12 +60,34 @@ static bool is_wanted(const struct session *session, const struct coverage_row *
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
 
+static const struct operation_table *table_of(const struct session *session)
+{
+    return session->operations ? session->operations->table : NULL;
+}
+
 static void choose_rows(struct session *session)
 {
     size_t all = coverage_rows_init(session->rows);
     for (size_t i = 0; i < all; i++)
-        if (is_wanted(session, &session->rows[i]))
-            session->rows[session->row_count++] = session->rows[i];
+        if (is_wanted(session, &session->rows[i])) {
+            session->rows[session->row_count] = session->rows[i];
+            session->rows[session->row_count++].table = table_of(session);
+        }
+}
+
+/* False where there was no memory. */
+static bool choose_examples(struct session *session)
+{
+    const struct operation_table *table = table_of(session);
+    const struct operation *operation,
+        *named = session->operation ? example_operation_find(table, session->operation) : NULL;
+    if (!table || session->one_cell)
+        return true;
+    session->examples = calloc(operation_count(table), sizeof *session->examples);
+    for (size_t i = 0; session->examples && (operation = example_operation_at(table, i)); i++)
+        if (!session->operation || operation == named)
+            session->examples[session->example_count++].operation = operation;
+    return session->examples != NULL;
 }
 
 /* Once the device is open. */
@@ -74,7 +100,10 @@ static void describe(struct session *session)
                              .rows = session->rows,
                              .row_count = session->row_count,
                              .failures = session->failures,
-                             .row_nanoseconds = session->row_nanoseconds};
+                             .row_nanoseconds = session->row_nanoseconds,
+                             .has_manifests = session->operations != NULL,
+                             .examples = session->examples,
+                             .example_count = session->example_count};
 }
 
 /* Whether standard output is for people. */
@@ -147,6 +176,16 @@ static void check_rows(struct session *session)
     }
 }
 
+static void check_examples(struct session *session)
+{
+    for (size_t i = 0; i < session->example_count; i++) {
+        struct example_check *check = &session->examples[i];
+        progress_say(&session->progress, "%zu of %zu of manifests: %s", i + 1,
+                     session->example_count, check->operation->name);
+        example_check(session->device, table_of(session), check);
+    }
+}
+
 /* A device that fails its self-test is checked nevertheless: what works and what does not is what
  * its makers want to know. */
 MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
@@ -158,6 +197,7 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
     (void)!self_test_run(session->device, &session->self_test);
     describe(session);
     check_rows(session);
+    check_examples(session);
     return HEALCL_OK;
 }
 
@@ -213,6 +253,8 @@ static int check_and_tell(struct session *session)
     healcl_error_clear(&session->self_test);
     for (size_t i = 0; i < session->facts.failure_count; i++)
         healcl_error_clear(&session->failures[i].why);
+    for (size_t i = 0; i < session->example_count; i++)
+        healcl_error_clear(&session->examples[i].why);
     healcl_device_close(session->device);
     report_file_discard(&session->json);
     report_file_discard(&session->junit);
@@ -235,6 +277,7 @@ static int take_case(const struct command *command, const struct command_option 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(operation)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
@@ -251,7 +294,9 @@ static int run(const struct command *command, int argc, char **argv)
     if (code == GOES_ON) {
         coverage_sizes_init(&session->sizes, session->quick);
         choose_rows(session);
-        if (session->row_count > 0)
+        if (!choose_examples(session))
+            code = printed(HEALCL_NO_MEMORY);
+        else if (session->row_count + session->example_count > 0)
             code = check_and_tell(session);
         else if (session->one_cell)
             code = usage_error(command, "there is no such case");
@@ -259,6 +304,7 @@ static int run(const struct command *command, int argc, char **argv)
             code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
                                session->operation);
     }
+    free(session->examples);
     free(session);
     return code;
 }
@@ -274,6 +320,9 @@ const struct command command_check = {
             "\n"
             "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
             "      --op NAME      one operation, or one form of it (healcl ops)\n"
+            "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
+            "                     operations by their examples against their bodies\n"
+            "                     (docs/VENDORS.md); may be repeated\n"
             "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
             "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
             "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
@@ -284,8 +333,8 @@ const struct command command_check = {
             "\n"
             "A cell of the table counts calls that were right, of all: for each layout\n"
             "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
-            "pair of a length n and a number of moduli k. Exit code 1: something is wrong; what\n"
-            "is only too large for the device is not.\n",
+            "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
+            "nothing could be checked; what is only too large for the device is not wrong.\n",
     .options = options,
     .run = run,
 };

@@ -79,14 +79,14 @@ static void script_release(struct script *script)
 /* The caller releases the script, also where this fails. */
 MUST_CHECK static enum healcl_status script_init(struct script *script,
                                                  const struct bench_case *measured, int64_t first,
-                                                 int64_t count, uint64_t memory_limit,
+                                                 int64_t count, const struct bench_options *options,
                                                  struct healcl_error *error)
 {
     size_t length;
     TRY(bench_case_text(measured, first, count, &script->text, &length, error));
     script->source = (struct source){.text = script->text, .length = length};
-    const struct healcl_limits limits = {.memory_bytes = memory_limit};
-    return plan_create(&script->source, NULL, &limits, &script->plan, error);
+    const struct healcl_limits limits = {.memory_bytes = options->memory_limit};
+    return plan_create(&script->source, options->table, &limits, &script->plan, error);
 }
 
 MUST_CHECK static enum healcl_status run_segment(struct executor *executor,
@@ -173,8 +173,8 @@ MUST_CHECK static enum healcl_status verify_window(const struct bench *bench, st
     struct script script = {.text = NULL};
     struct executor *executor = NULL;
     struct result_sink sink = {.context = window, .take = compare_window};
-    enum healcl_status status = script_init(&script, &bench->measured, window->first, window->count,
-                                            bench->options->memory_limit, error);
+    enum healcl_status status =
+        script_init(&script, &bench->measured, window->first, window->count, bench->options, error);
     if (status == HEALCL_OK)
         status = reference_executor_create(script.plan, &executor, error);
     if (status == HEALCL_OK)
@@ -404,8 +404,7 @@ MUST_CHECK static enum healcl_status run_case(struct bench *bench, struct healcl
                                               struct healcl_error *error)
 {
     int64_t rows = bench_case_rows(&bench->measured);
-    TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options->memory_limit,
-                    error));
+    TRY(script_init(&bench->script, &bench->measured, 0, rows, bench->options, error));
     TRY(make_loop(bench, device, error));
     TRY(device_executor_create(device, &bench->looped, false, &bench->executor, error));
     TRY(verify(bench, error));
@@ -452,4 +451,80 @@ enum healcl_status bench_run(struct healcl_device *device, const struct bench_op
         error_prefix(error, "%s: ", bench_operation_name(operation));
     bench_release(&bench);
     return status;
+}
+
+/* ---------------------------------------------------------------- examples of manifests */
+
+static enum healcl_status ignore_result(void *context, const struct step *step, const void *data,
+                                        struct healcl_error *error)
+{
+    (void)context;
+    (void)step;
+    (void)data;
+    (void)error;
+    return HEALCL_OK;
+}
+
+/* What is timed is the operation's segment, as of any other case; results were compared before. */
+MUST_CHECK static enum healcl_status time_example(struct healcl_device *device,
+                                                  const struct bench_options *options,
+                                                  const struct example_script *script,
+                                                  struct bench_result *result,
+                                                  struct healcl_error *error)
+{
+    static const struct bench_operation any = {.arguments = "", .accumulates = true};
+    const struct result_sink sink = {.take = ignore_result};
+    struct bench bench = {
+        .options = options, .measured = {.operation = &any}, .script = {.plan = script->plan}};
+    enum healcl_status status = make_loop(&bench, device, error);
+    if (status == HEALCL_OK)
+        status = device_executor_create(device, &bench.looped, false, &bench.executor, error);
+    if (status == HEALCL_OK) {
+        bench.executor->uploads = script->uploads;
+        status = executor_run(bench.executor, script->plan, &sink, error);
+    }
+    if (status == HEALCL_OK)
+        status = take_samples(&bench, result, error);
+    bench.script.plan = NULL; /* the caller's */
+    bench_release(&bench);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status measure_side(struct healcl_device *device,
+                                                  const struct bench_options *options,
+                                                  struct bench_example *example,
+                                                  enum example_side side,
+                                                  struct healcl_error *error)
+{
+    const bool by_body = side == EXAMPLE_BODY;
+    struct bench_result result = {.samples = 0};
+    struct example_script script;
+    enum healcl_status status = example_script_init(&script, options->table, example->operation,
+                                                    example->number, false, by_body, error);
+    if (status == HEALCL_OK && (by_body || example_has_kernel(&script, device))) {
+        example->of[side].is_measured = true;
+        status = example_verify(device, options->table, example->operation, example->number,
+                                by_body, error);
+        if (status == HEALCL_OK)
+            status = time_example(device, options, &script, &result, error);
+    }
+    example_script_release(&script);
+    example->of[side].samples = result.samples;
+    example->of[side].launches = result.launches;
+    example->of[side].median_ns = result.median_ns;
+    example->of[side].min_ns = result.min_ns;
+    example->of[side].max_ns = result.max_ns;
+    return status;
+}
+
+enum healcl_status bench_example(struct healcl_device *device, const struct bench_options *options,
+                                 struct bench_example *example, struct healcl_error *error)
+{
+    const struct vendor_operation *vendor = example_vendor(example->operation);
+    for (int side = 0; side < EXAMPLE_SIDES; side++)
+        if (side == EXAMPLE_KERNEL ? vendor->kernel_count > 0 : vendor->body_count > 0)
+            TRY_PREFIX(measure_side(device, options, example, (enum example_side)side, error),
+                       "%s, example %" PRIu32 ", its %s: ", example->operation->name,
+                       example->number + 1, example_side_name((enum example_side)side));
+    return HEALCL_OK;
 }

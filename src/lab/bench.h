@@ -14,6 +14,7 @@
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "device/device.h"
+#include "lab/example.h"
 
 /* ---------------------------------------------------------------- parameters */
 
@@ -99,6 +100,8 @@ struct bench_options {
     uint32_t repeat;       /* samples; 0: enough of them */
     uint32_t sample_ns;    /* that a sample takes at least; 0: long enough for a quiet figure */
     uint64_t memory_limit; /* bytes that the case's tensors may take */
+    /* Operations and kernels of manifests, which run where they are for a step; or NULL. */
+    const struct operation_table *table;
 };
 
 struct bench_result {
@@ -124,5 +127,23 @@ MUST_CHECK enum healcl_status bench_run(struct healcl_device *device,
                                         const struct bench_settings *given,
                                         const struct bench_options *options,
                                         struct bench_result *result, struct healcl_error *error);
+
+/* The times of one example of an operation of a manifest. */
+struct bench_example {
+    const struct operation *operation;
+    uint32_t number; /* of the example, from 0 */
+    struct {
+        bool is_measured; /* else there is no kernel for the device, or no body */
+        uint32_t samples, launches;
+        double median_ns, min_ns, max_ns; /* of one call, over the samples */
+    } of[EXAMPLE_SIDES];
+};
+
+/* Measures the kernel and the body of an example, example->operation and number, beside each other,
+ * each compared first with the body on the host reference. Errors: as bench_run. */
+MUST_CHECK enum healcl_status bench_example(struct healcl_device *device,
+                                            const struct bench_options *options,
+                                            struct bench_example *example,
+                                            struct healcl_error *error);
 
 #endif

@@ -142,6 +142,7 @@ static bool find_variant(struct problem *problem, const struct coverage_row *row
     for (uint64_t tries = 0; tries < VARIANTS_TRIED; tries++, ++*variant) {
         struct random random = {COVERAGE_SEED + *variant};
         problem_make(problem, row->form, dtypes, size->n, size->k, *variant, &random);
+        problem->table = row->table;
         *excluded = arrangement_excluded(problem, arrangement);
         if (!*excluded)
             return true;
@@ -159,6 +160,7 @@ static void check_placed(const struct check *check, const struct coverage_cell *
     struct placement placement;
     placement_make(&placement, problem, cell->arrangement, placed, &random);
     check->row->applied[cell->arrangement]++;
+    check->row->replaced += problem_is_replaced(check->device, problem, &placement, data);
     if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
         check->row->passed[cell->arrangement]++;
     else
@@ -200,6 +202,7 @@ static void check_size(const struct check *check, const struct coverage_cell *ce
         dtypes.index = cells->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
     problem_make(&problem, check->row->form, &dtypes, cells->size.n, cells->size.k, cells->variant,
                  &random);
+    problem.table = check->row->table;
     problem_data_init(&data, &problem, &random);
     problem_solve(&data, &problem);
     for (int i = 0; i < ARRANGEMENT_COUNT; i++) {

@@ -40,6 +40,8 @@ struct problem {
     /* host_to_device: the payload's tensor, whose data make the argument. */
     struct problem_tensor payload;
     bool payload_fortran;
+    /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
+    const struct operation_table *table;
 };
 
 /* Which dtypes the tensors have: of values, of the one tensor that may have another (see the op

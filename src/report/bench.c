@@ -59,9 +59,13 @@ static int deviation(double time, double median)
     return percent < 999 ? (int)percent : 999;
 }
 
-enum healcl_status report_bench(const struct device_info *device,
-                                const struct bench_result *results, size_t count,
-                                const struct style *style)
+static unsigned width_of(const struct style *style)
+{
+    return style->width > 0 ? style->width : TABLE_WIDTH;
+}
+
+MUST_CHECK static enum healcl_status print_cases(const struct bench_result *results, size_t count,
+                                                 const struct style *style)
 {
     static const struct table_column columns[] = {
         {"operation", TABLE_LEFT, true}, {"case", TABLE_LEFT, false},
@@ -82,10 +86,60 @@ enum healcl_status report_bench(const struct device_info *device,
                    deviation(result->max_ns, result->median_ns));
         table_cell(table, "%" PRIu32 "x%" PRIu32, result->samples, result->launches);
     }
+    return table_print(table, style->stream, width_of(style));
+}
+
+/* How many times as long the body takes; 0 where one of both is not measured. */
+static double ratio_of(const struct bench_example *example)
+{
+    const double kernel = example->of[EXAMPLE_KERNEL].median_ns;
+    return kernel > 0 ? example->of[EXAMPLE_BODY].median_ns / kernel : 0;
+}
+
+MUST_CHECK static enum healcl_status print_examples(const struct bench_example *examples,
+                                                    size_t count, const struct style *style)
+{
+    static const struct table_column columns[] = {
+        {"operation", TABLE_LEFT, true}, {"example", TABLE_RIGHT, false},
+        {"by its", TABLE_LEFT, false},   {"us", TABLE_RIGHT, false},
+        {"spread", TABLE_RIGHT, false},  {"runs", TABLE_RIGHT, false},
+        {"ratio", TABLE_RIGHT, false},
+    };
+    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; i < count; i++)
+        for (int side = 0; side < EXAMPLE_SIDES; side++) {
+            const struct bench_example *example = &examples[i];
+            const double median = example->of[side].median_ns;
+            if (!example->of[side].is_measured)
+                continue;
+            table_cell(table, "%s", example->operation->name);
+            table_cell(table, "%" PRIu32, example->number + 1);
+            table_cell(table, "%s", example_side_name((enum example_side)side));
+            table_cell(table, "%.2f", median / 1000);
+            table_cell(table, "%+d..%+d%%", deviation(example->of[side].min_ns, median),
+                       deviation(example->of[side].max_ns, median));
+            table_cell(table, "%" PRIu32 "x%" PRIu32, example->of[side].samples,
+                       example->of[side].launches);
+            if (side == EXAMPLE_BODY && ratio_of(example) > 0)
+                table_cell(table, "%.2f", ratio_of(example));
+            else
+                table_cell(table, "%s", "");
+        }
+    return table_print(table, style->stream, width_of(style));
+}
+
+enum healcl_status report_bench(const struct device_info *device,
+                                const struct bench_result *results, size_t count,
+                                const struct bench_example *examples, size_t example_count,
+                                const struct style *style)
+{
     report_label(style, "device", "%s", device->name);
     putc('\n', style->stream);
-    unsigned width = style->width > 0 ? style->width : TABLE_WIDTH;
-    return table_print(table, style->stream, width);
+    if (count > 0)
+        TRY(print_cases(results, count, style));
+    if (count > 0 && example_count > 0)
+        putc('\n', style->stream);
+    return example_count > 0 ? print_examples(examples, example_count, style) : HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -127,8 +181,28 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
     json_decimal(json, object, "gb_per_s", gigabytes_per_second(result));
 }
 
+static void add_example(struct json *json, cJSON *object, const struct bench_example *example)
+{
+    json_string(json, object, "op", example->operation->name);
+    json_number(json, object, "example", example->number + 1);
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        if (!example->of[side].is_measured)
+            continue;
+        cJSON *times = json_object(json, object, example_side_name((enum example_side)side));
+        json_number(json, times, "samples", example->of[side].samples);
+        json_number(json, times, "launches", example->of[side].launches);
+        json_decimal(json, times, "median_ns", example->of[side].median_ns);
+        json_decimal(json, times, "min_ns", example->of[side].min_ns);
+        json_decimal(json, times, "max_ns", example->of[side].max_ns);
+    }
+    if (ratio_of(example) > 0)
+        json_decimal(json, object, "ratio", ratio_of(example));
+}
+
 enum healcl_status report_bench_json(const struct device_info *device,
-                                     const struct bench_result *results, size_t count, FILE *stream)
+                                     const struct bench_result *results, size_t count,
+                                     const struct bench_example *examples, size_t example_count,
+                                     FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
@@ -136,5 +210,8 @@ enum healcl_status report_bench_json(const struct device_info *device,
     cJSON *list = json_array(&json, json.top, "results");
     for (size_t i = 0; i < count; i++)
         add_result(&json, json_object(&json, list, NULL), &results[i]);
+    list = example_count > 0 ? json_array(&json, json.top, "examples") : NULL;
+    for (size_t i = 0; i < example_count; i++)
+        add_example(&json, json_object(&json, list, NULL), &examples[i]);
     return json_print(&json, stream);
 }

@@ -5,12 +5,15 @@
 #include "lab/bench.h"
 #include "report/report.h"
 
-/* A table, with the device above it. */
+/* A table of cases and one of examples of manifests, where there are any, with the device above
+ * them. */
 MUST_CHECK enum healcl_status report_bench(const struct device_info *device,
                                            const struct bench_result *results, size_t count,
-                                           const struct style *style);
+                                           const struct bench_example *examples,
+                                           size_t example_count, const struct style *style);
 MUST_CHECK enum healcl_status report_bench_json(const struct device_info *device,
                                                 const struct bench_result *results, size_t count,
-                                                FILE *stream);
+                                                const struct bench_example *examples,
+                                                size_t example_count, FILE *stream);
 
 #endif

@@ -32,10 +32,25 @@ struct check_totals check_totals_of(const struct coverage_row *rows, size_t coun
     return totals;
 }
 
+struct check_totals check_totals_of_all(const struct check_facts *facts)
+{
+    struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
+    for (size_t i = 0; i < facts->example_count; i++)
+        for (int side = 0; side < EXAMPLE_SIDES; side++) {
+            const struct example_check *check = &facts->examples[i];
+            const uint64_t calls = check->of[side].calls, passed = check->of[side].passed;
+            totals.cells += calls;
+            totals.passed += passed;
+            totals.unsupported += check->of[side].unsupported;
+            totals.failures += calls - passed - check->of[side].unsupported;
+        }
+    return totals;
+}
+
 bool check_is_right(const struct check_facts *facts)
 {
-    return check_totals_of(facts->rows, facts->row_count).failures == 0 &&
-           !facts->self_test_failure;
+    const struct check_totals totals = check_totals_of_all(facts);
+    return totals.failures == 0 && !facts->self_test_failure && totals.cells + totals.refused > 0;
 }
 
 /* ---------------------------------------------------------------- text */
@@ -108,6 +123,8 @@ void report_check_head(const struct check_facts *facts, const struct style *styl
     report_label(style, "driver", "%s, %s", facts->device->platform, facts->device->driver);
     report_label(style, "self-test", "%s",
                  facts->self_test_failure ? facts->self_test_failure : "passed");
+    if (facts->row_count == 0)
+        return;
     fprintf(style->stream, "\n%-*s", name_width(facts), "operation");
     for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
         print_cell(style, dtype_name((enum dtype)dtype));
@@ -159,8 +176,9 @@ void report_check_failure(const struct check_failure *failure, const struct devi
     if (verbose && failure->why.detail)
         fprintf(stream, "%s", failure->why.detail);
     else
-        fprintf(stream, "  healcl check -d %u:%u --case %s\n", device->platform_index,
-                device->device_index, coverage_cell_text(&failure->cell, cell));
+        fprintf(stream, "  healcl check -d %u:%u%s --case %s\n", device->platform_index,
+                device->device_index, failure->row->table ? " --ops DIR" : "",
+                coverage_cell_text(&failure->cell, cell));
 }
 
 static bool is_beyond_device(const struct check_failure *failure)
@@ -184,17 +202,78 @@ static bool is_told(const struct check_facts *facts, size_t index)
     return false;
 }
 
+/* Calls that kernels of manifests had a part in. */
+static uint64_t count_replaced(const struct check_facts *facts)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < facts->row_count; i++)
+        count += (uint64_t)facts->rows[i].replaced;
+    return count;
+}
+
+static void print_side(const struct example_check *check, enum example_side side, FILE *stream)
+{
+    if (check->of[side].calls > 0)
+        fprintf(stream, "  %s %" PRIu32 "/%" PRIu32, example_side_name(side),
+                check->of[side].passed, check->of[side].calls);
+    else if (!check->unchecked)
+        fprintf(stream, "  no kernel%s",
+                example_vendor(check->operation)->kernel_count > 0 ? " for this device" : "");
+}
+
+/* Operations of manifests. */
+static void print_examples(const struct check_facts *facts, const struct style *style)
+{
+    int width = 0;
+    for (size_t i = 0; i < facts->example_count; i++) {
+        int length = (int)strlen(facts->examples[i].operation->name);
+        width = length > width ? length : width;
+    }
+    if (facts->example_count > 0)
+        fputs("\noperations of manifests, right of the calls of their examples\n", style->stream);
+    for (size_t i = 0; i < facts->example_count; i++) {
+        const struct example_check *check = &facts->examples[i];
+        fprintf(style->stream, "%-*s", width, check->operation->name);
+        for (int side = 0; side < EXAMPLE_SIDES; side++)
+            print_side(check, (enum example_side)side, style->stream);
+        if (check->unchecked)
+            fprintf(style->stream, "  not checked: %s", check->unchecked);
+        putc('\n', style->stream);
+    }
+    if (facts->has_manifests && facts->row_count > 0)
+        fprintf(style->stream,
+                "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n",
+                count_replaced(facts));
+}
+
+static uint32_t count_unchecked(const struct check_facts *facts)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < facts->example_count; i++)
+        count += facts->examples[i].unchecked != NULL;
+    return count;
+}
+
 void report_check_end(const struct check_facts *facts, const struct style *style)
 {
-    const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
-    print_legend(style);
+    const struct check_totals totals = check_totals_of_all(facts);
+    const uint32_t unchecked = count_unchecked(facts);
+    if (facts->row_count > 0)
+        print_legend(style);
+    print_examples(facts, style);
     putc('\n', style->stream);
+    for (size_t i = 0; i < facts->example_count; i++)
+        if (facts->examples[i].why.status != HEALCL_OK)
+            fprintf(style->stream, "%s, %s\n", facts->examples[i].operation->name,
+                    facts->examples[i].why.message);
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
             report_check_failure(&facts->failures[i], facts->device, false, style->stream);
     if (totals.failures > 0)
         fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
                 totals.cells);
+    else if (totals.cells + totals.refused == 0)
+        fputs("nothing is checked", style->stream);
     else
         fprintf(style->stream, "%s %" PRIu64 " calls are right",
                 totals.unsupported > 0 ? "the other" : "all", totals.passed);
@@ -203,6 +282,9 @@ void report_check_end(const struct check_facts *facts, const struct style *style
     if (totals.refused > 0)
         fprintf(style->stream, "; %" PRIu64 " combinations of dtypes are refused as they must be",
                 totals.refused);
+    if (unchecked > 0)
+        fprintf(style->stream, "; %" PRIu32 " operation%s not checked", unchecked,
+                unchecked > 1 ? "s are" : " is");
     putc('\n', style->stream);
 }
 
@@ -215,6 +297,8 @@ static void add_row(struct json *json, cJSON *object, const struct coverage_row 
     json_string(json, object, "form", row->form->name);
     json_string(json, object, "dtypes", coverage_dtypes_text(row, dtypes));
     json_bool(json, object, "refused", row->refused);
+    if (row->table)
+        json_number(json, object, "by_manifests", (uint64_t)row->replaced);
     cJSON *layouts = json_object(json, object, "layouts");
     for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
         if (row->applied[i] == 0)
@@ -241,10 +325,26 @@ static void add_failure(struct json *json, cJSON *object, const struct check_fai
         json_string(json, object, "detail", failure->why.detail);
 }
 
+static void add_example(struct json *json, cJSON *object, const struct example_check *check)
+{
+    json_string(json, object, "op", check->operation->name);
+    json_bool(json, object, "checked", !check->unchecked);
+    if (check->unchecked)
+        json_string(json, object, "not_checked", check->unchecked);
+    for (int side = 0; side < EXAMPLE_SIDES; side++) {
+        cJSON *calls = json_object(json, object, example_side_name((enum example_side)side));
+        json_number(json, calls, "calls", check->of[side].calls);
+        json_number(json, calls, "passed", check->of[side].passed);
+        json_number(json, calls, "unsupported", check->of[side].unsupported);
+    }
+    if (check->why.status != HEALCL_OK)
+        json_string(json, object, "message", check->why.message);
+}
+
 enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
 {
     struct json json;
-    const struct check_totals totals = check_totals_of(facts->rows, facts->row_count);
+    const struct check_totals totals = check_totals_of_all(facts);
     json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     report_self_test(&json, json.top,
@@ -257,6 +357,9 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *rows = json_array(&json, json.top, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
+    cJSON *examples = facts->has_manifests ? json_array(&json, json.top, "examples") : NULL;
+    for (size_t i = 0; i < facts->example_count; i++)
+        add_example(&json, json_object(&json, examples, NULL), &facts->examples[i]);
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++)
         add_failure(&json, json_object(&json, failures, NULL), &facts->failures[i]);

@@ -3,6 +3,7 @@
 #define HEALCL_REPORT_CHECK_H
 
 #include "lab/coverage.h"
+#include "lab/example.h"
 #include "report/report.h"
 
 struct check_failure {
@@ -18,7 +19,10 @@ struct check_facts {
     size_t row_count;
     const struct check_failure *failures; /* some of them, beyond the device or wrong */
     size_t failure_count;
-    const uint64_t *row_nanoseconds; /* what each row took */
+    const uint64_t *row_nanoseconds;      /* what each row took */
+    bool has_manifests;                   /* kernels of manifests were taken, where they serve */
+    const struct example_check *examples; /* of operations of manifests */
+    size_t example_count;
 };
 
 /* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
@@ -28,7 +32,10 @@ struct check_totals {
 };
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* Whether nothing is wrong: what is beyond the device is not. */
+/* The same with the calls of examples. */
+struct check_totals check_totals_of_all(const struct check_facts *facts);
+
+/* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */
 bool check_is_right(const struct check_facts *facts);
 
 /* The table: its head; a row for each operation, which has a column for each dtype of its values,

@@ -34,8 +34,9 @@ static void put_failures(struct junit *junit, const struct check_facts *facts,
                        ? arrangement_name(failure->cell.arrangement)
                        : "any layout",
                    failure->why.message);
-        junit_line(junit, "  healcl check -d %u:%u --case %s", facts->device->platform_index,
-                   facts->device->device_index, coverage_cell_text(&failure->cell, cell));
+        junit_line(junit, "  healcl check -d %u:%u%s --case %s", facts->device->platform_index,
+                   facts->device->device_index, row->table ? " --ops DIR" : "",
+                   coverage_cell_text(&failure->cell, cell));
     }
 }
 
@@ -68,6 +69,23 @@ static void put_row(struct junit *junit, const struct check_facts *facts, size_t
     }
 }
 
+static void put_example(struct junit *junit, const struct example_check *check)
+{
+    junit_suite(junit, check->operation->name);
+    junit_case(junit, "examples", check->nanoseconds);
+    if (!example_is_right(check))
+        junit_outcome(junit, JUNIT_FAILURE, "wrong", check->why.message);
+    else if (check->unchecked)
+        junit_outcome(junit, JUNIT_SKIPPED, "not checked", check->unchecked);
+    else if (check->of[EXAMPLE_KERNEL].passed + check->of[EXAMPLE_BODY].passed == 0)
+        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
+                      "all calls are beyond this device");
+    for (int side = 0; side < EXAMPLE_SIDES; side++)
+        junit_line(junit, "its %s: %" PRIu32 " of %" PRIu32 " calls are right",
+                   example_side_name((enum example_side)side), check->of[side].passed,
+                   check->of[side].calls);
+}
+
 enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream)
 {
     struct junit junit;
@@ -84,5 +102,7 @@ enum healcl_status report_check_junit(const struct check_facts *facts, FILE *str
             junit_suite(&junit, operation);
         put_row(&junit, facts, i);
     }
+    for (size_t i = 0; i < facts->example_count; i++)
+        put_example(&junit, &facts->examples[i]);
     return junit_print(&junit, stream);
 }

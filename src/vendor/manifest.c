@@ -1,6 +1,7 @@
 /* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -788,6 +789,188 @@ MUST_CHECK static enum healcl_status read_body(const struct reader *reader, cons
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- examples */
+
+static bool holds_tensor(const struct vendor_operation *operation, uint32_t parameter)
+{
+    const enum parameter_kind kind = operation->form.parameters[parameter].kind;
+    return kind == PARAMETER_TENSOR || kind == PARAMETER_OUT;
+}
+
+/* An integer, or one in a text, where JSON's numbers may not be exact. */
+MUST_CHECK static enum healcl_status read_integer(const struct reader *reader, const cJSON *node,
+                                                  int64_t *value)
+{
+    char none[] = "-", *end = none;
+    errno = 0;
+    if (cJSON_IsNumber(node) && fabs(node->valuedouble) <= 9007199254740992.0 &&
+        floor(node->valuedouble) == node->valuedouble) {
+        *value = (int64_t)node->valuedouble;
+        return HEALCL_OK;
+    }
+    if (cJSON_IsString(node) && *node->valuestring &&
+        strspn(node->valuestring, "-0123456789") == strlen(node->valuestring))
+        *value = strtoll(node->valuestring, &end, 10);
+    if (*end || errno == ERANGE)
+        REFUSE_AT(reader, node, NULL, "must be an integer of 64 bits: one above 2^53 as a text");
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_shape(const struct reader *reader, const cJSON *object,
+                                                enum dtype dtype, struct layout *layout)
+{
+    const cJSON *list;
+    int64_t shape[MAX_RANK];
+    uint32_t rank = 0;
+    TRY(read_list(reader, object, "shape", true, MAX_RANK, &list));
+    for (const cJSON *item = list->child; item; item = item->next)
+        TRY(read_integer(reader, item, &shape[rank++]));
+    TRY_AT(reader, object, "shape",
+           layout_init(layout, rank, shape, dtype_size(dtype), reader->error));
+    if (layout_elements(layout) > EXAMPLE_ELEMENTS_MAX)
+        REFUSE_AT(reader, object, "shape", "has more than %d elements", EXAMPLE_ELEMENTS_MAX);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_values(const struct reader *reader, const cJSON *object,
+                                                 enum dtype dtype, int64_t count,
+                                                 const int64_t **made)
+{
+    const cJSON *list;
+    TRY(read_list(reader, object, "values", true, EXAMPLE_ELEMENTS_MAX, &list));
+    if (cJSON_GetArraySize(list) != count)
+        REFUSE_AT(reader, object, "values", "has %d items, but the shape %" PRId64 " elements",
+                  cJSON_GetArraySize(list), count);
+    int64_t *values = arena_alloc(reader->arena, ((size_t)count + 1) * sizeof *values);
+    if (!values)
+        NO_MEMORY(reader->error);
+    *made = values;
+    for (const cJSON *item = list->child; item; item = item->next, values++) {
+        TRY(read_integer(reader, item, values));
+        if (!dtype_holds(dtype, *values))
+            REFUSE_AT(reader, item, NULL, "does not fit %s", dtype_name(dtype));
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_example_tensor(const struct reader *reader,
+                                                         const cJSON *object,
+                                                         const struct vendor_operation *operation,
+                                                         uint32_t parameter,
+                                                         struct vendor_example *example)
+{
+    static const char *const members[] = {"dtype", "shape", "below", "values", NULL};
+    enum dtype dtype = DTYPE_INT64;
+    struct layout *shape = &example->arguments[parameter].shape;
+    TRY(check_members(reader, object, members));
+    if (!member_of(object, "dtype"))
+        REFUSE_AT(reader, object, "dtype", "is missing");
+    TRY(dtype_of(reader, member_of(object, "dtype"), &dtype));
+    if (!(operation->parameters[parameter].dtypes >> dtype & 1))
+        REFUSE_AT(reader, object, "dtype", "is none of the parameter's");
+    example->arguments[parameter].dtype = dtype;
+    TRY(read_shape(reader, object, dtype, shape));
+    const cJSON *below = member_of(object, "below");
+    if (member_of(object, "values")) {
+        if (below)
+            REFUSE_AT(reader, object, "below", "is there beside values");
+        return read_values(reader, object, dtype, layout_elements(shape),
+                           &example->arguments[parameter].values);
+    }
+    if (!below && operation->form.parameters[parameter].kind != PARAMETER_OUT)
+        REFUSE_AT(reader, object, "below", "is missing, as values are");
+    if (!below)
+        return HEALCL_OK;
+    TRY(read_integer(reader, below, &example->arguments[parameter].below));
+    if (example->arguments[parameter].below < 1 ||
+        !dtype_holds(dtype, example->arguments[parameter].below - 1))
+        REFUSE_AT(reader, below, NULL, "must be at least 1, and what is below must fit %s",
+                  dtype_name(dtype));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_example_integer(const struct reader *reader,
+                                                          const cJSON *node,
+                                                          enum parameter_kind kind, int64_t *value)
+{
+    TRY(read_integer(reader, node, value));
+    if (kind == PARAMETER_MODULUS && *value < 1)
+        REFUSE_AT(reader, node, NULL, "must be at least 1");
+    if (kind == PARAMETER_FLAG && *value != 0 && *value != 1)
+        REFUSE_AT(reader, node, NULL, "must be 0 or 1");
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status check_example(const struct reader *reader, const cJSON *object,
+                                                   const struct vendor_operation *operation,
+                                                   const struct vendor_example *example)
+{
+    struct expression_values values = {.integers = {0}};
+    int64_t holds;
+    for (uint32_t i = 0; i < operation->form.parameter_count; i++) {
+        const int number = operation->parameters[i].number;
+        if (number == NO_INPUT)
+            continue;
+        if (holds_tensor(operation, i))
+            values.layouts[number] = &example->arguments[i].shape;
+        values.dtypes[number] = example->arguments[i].dtype;
+        values.integers[number] = example->arguments[i].integer;
+    }
+    for (uint32_t i = 0; i < operation->rule_count; i++) {
+        const char *text = expression_text(operation->rules[i]);
+        enum healcl_status status =
+            expression_value(operation->rules[i], &values, &holds, reader->error);
+        if (status != HEALCL_OK)
+            error_prefix(reader->error, "rule '%s': ", text);
+        TRY_AT(reader, object, NULL, status);
+        if (!holds)
+            REFUSE_AT(reader, object, NULL, "rule '%s' does not hold", text);
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_example(const struct reader *reader, const cJSON *object,
+                                                  const struct vendor_operation *operation,
+                                                  struct vendor_example *example)
+{
+    const char *names[PARAMETERS_MAX + 1] = {NULL};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < operation->form.parameter_count; i++)
+        if (operation->parameters[i].number != NO_INPUT)
+            names[count++] = operation->form.parameters[i].name;
+    TRY(check_members(reader, object, names));
+    for (uint32_t i = 0; i < operation->form.parameter_count; i++) {
+        const struct parameter *parameter = &operation->form.parameters[i];
+        const cJSON *node = member_of(object, parameter->name);
+        if (operation->parameters[i].number == NO_INPUT)
+            continue;
+        if (!node)
+            REFUSE_AT(reader, object, parameter->name, "is missing");
+        if (holds_tensor(operation, i))
+            TRY(read_example_tensor(reader, node, operation, i, example));
+        else
+            TRY(read_example_integer(reader, node, parameter->kind,
+                                     &example->arguments[i].integer));
+    }
+    return check_example(reader, object, operation, example);
+}
+
+MUST_CHECK static enum healcl_status read_examples(const struct reader *reader, const cJSON *object,
+                                                   struct vendor_operation *operation)
+{
+    const cJSON *list;
+    TRY(read_list(reader, object, "examples", false, EXAMPLES_MAX, &list));
+    if (!list)
+        return HEALCL_OK;
+    operation->examples = arena_alloc(reader->arena, EXAMPLES_MAX * sizeof *operation->examples);
+    if (!operation->examples)
+        NO_MEMORY(reader->error);
+    for (const cJSON *item = list->child; item; item = item->next)
+        TRY(read_example(reader, item, operation,
+                         &operation->examples[operation->example_count++]));
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- operations */
 
 MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const cJSON *object,
@@ -829,8 +1012,8 @@ MUST_CHECK static enum healcl_status register_operation(const struct reader *rea
 
 MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const cJSON *object)
 {
-    static const char *const members[] = {"name",  "meaning", "parameters", "result",
-                                          "rules", "kernels", "body",       NULL};
+    static const char *const members[] = {"name",    "meaning", "parameters", "result", "rules",
+                                          "kernels", "body",    "examples",   NULL};
     const char *meaning;
     struct vendor_operation *operation = arena_alloc(reader->arena, sizeof *operation);
     if (!operation)
@@ -843,6 +1026,7 @@ MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const
     TRY(read_rules(reader, object, operation));
     TRY(read_kernels(reader, object, operation));
     TRY(read_body(reader, object, operation));
+    TRY(read_examples(reader, object, operation));
     return register_operation(reader, object, operation, meaning ? meaning : "a vendor's own");
 }
 

@@ -75,6 +75,19 @@ struct body_entry {
 
 enum { BODY_ENTRIES_MAX = 16 };
 
+enum { EXAMPLES_MAX = 16, EXAMPLE_ELEMENTS_MAX = 1 << 26 };
+
+/* A call that an operation is checked and measured by: its arguments, by parameter. */
+struct vendor_example {
+    struct {
+        enum dtype dtype;
+        struct layout shape;   /* of a tensor, packed */
+        const int64_t *values; /* of its elements in C order, which dtype holds; or NULL */
+        int64_t below;         /* without values: they are in [0, below); 0: they are anything */
+        int64_t integer;       /* of what is no tensor */
+    } arguments[PARAMETERS_MAX];
+};
+
 struct vendor_operation {
     const char *name;
     struct form form;
@@ -99,6 +112,8 @@ struct vendor_operation {
     uint32_t kernel_count;
     struct body_entry *body;
     uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
+    struct vendor_example *examples;
+    uint32_t example_count;
 };
 
 /* What a step of the kind STEP_VENDOR, and those that go with it, are of. */

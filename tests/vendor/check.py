@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""healcl check and bench of manifests: operations by their examples, replacements by all calls.
+
+    check.py HEALCL
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TENSOR = {"dtype": "int64", "shape": [4, 3], "below": 1000}
+
+
+def operation(name, has_kernel, has_body, **more):
+    """out = a * f mod 97, by scale.cl and by modmul."""
+    made = {
+        "name": name,
+        "parameters": [{"name": "a", "kind": "tensor", "dtype": ["int32", "int64"]},
+                       {"name": "h", "kind": "hint"},
+                       {"name": "f", "kind": "int"},
+                       {"name": "out", "kind": "out", "dtype": "int64"}],
+        "rules": ["size(a) == size(out)"],
+        "examples": [{"a": TENSOR, "f": 5, "out": {"dtype": "int64", "shape": [4, 3]}},
+                     {"a": {"dtype": "int64", "shape": [3], "values": [0, "96", -1]}, "f": 96,
+                      "out": {"dtype": "int64", "shape": [3], "below": 2}}],
+    }
+    if has_kernel:
+        made["kernels"] = [{"source": "scale.cl", "kernel": "scale", "global": "size(out)",
+                            "local": 1, "arguments": ["out", "a", "f"]}]
+    if has_body:
+        made["body"] = [{"name": "modmul", "args": ["a", "f", 97, "out"]}]
+    made.update(more)
+    return made
+
+
+NEW = {
+    "name": "first_row",
+    "parameters": [{"name": "a", "kind": "tensor", "dtype": "int64", "layout": "any"}],
+    "result": {"dtype": "int64", "shape": ["shape(a, 1)"]},
+    "kernels": [{"source": "scale.cl", "kernel": "first_row", "global": "shape(a, 1)", "local": 1,
+                 "arguments": ["out", "a"]}],
+    "body": [{"name": "get_slice", "args": ["a", [0]], "out": "row"},
+             {"name": "mod", "args": ["row", 1000, "out"]}],
+    "examples": [{"a": TENSOR}],
+}
+
+SCALE = """
+KERNEL scale(global long *out, long out_at, global const TYPE_a *a, long a_at, long f)
+{
+    long i = get_global_id(0), x = a[a_at + i] * f % 97;
+    out[out_at + i] = x;
+}
+KERNEL first_row(global long *out, long out_at, global const long *a, long a_at, long down,
+                 long along)
+{
+    out[out_at + get_global_id(0)] = a[a_at + get_global_id(0) * along];
+}
+"""
+
+RANKS = range(1, 6)
+
+# C's remainder for int64, a kernel for each rank.
+REPLACEMENTS = [{"step": "mod", "source": "mod.cl", "kernel": f"vendors_mod_{rank}",
+                 "when": f"rank(out) == {rank} && dtype(out) == 64 && present(p) && rank(p) == rank(out)",
+                 "global": "size(out)", "local": 1,
+                 "arguments": [f"shape(out, {axis})" for axis in range(rank)] + ["out", "a", "p"]}
+                for rank in RANKS]
+
+
+def mod_kernel(rank):
+    def each(text):
+        return "".join(text.replace("#", str(axis)) for axis in range(rank))
+    return f"""
+KERNEL vendors_mod_{rank}({each("long n#, ")}global long *out, long out_at{each(", long out#")},
+                   global const long *a, long a_at{each(", long a#")},
+                   global const long *p, long p_at{each(", long p#")})
+{{
+    long i = get_global_id(0);
+    {"".join(f"long i{axis} = i % n{axis}; i /= n{axis}; " for axis in reversed(range(rank)))}
+    long q = p[p_at{each(" + i# * p#")}], x = a[a_at{each(" + i# * a#")}] % q;
+    out[out_at{each(" + i# * out#")}] = x;
+}}
+"""
+
+
+MOD = "".join(mod_kernel(rank) for rank in RANKS)
+
+
+class Folder:
+    def __init__(self, healcl, path):
+        self.healcl, self.path = healcl, path
+        self.write("scale.cl", SCALE)
+        self.write("mod.cl", MOD)
+
+    def write(self, name, text):
+        with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def take(self, *operations, replacements=()):
+        self.write("m.json", json.dumps({"healcl": 1, "operations": operations,
+                                         "replacements": replacements}))
+
+    def run(self, command, *options, code=0):
+        done = subprocess.run([self.healcl, command, "--ops", self.path, *options],
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == code, done
+        return done.stdout + done.stderr
+
+    def json(self, command, *options, code=0):
+        told = self.run(command, *options, "--json", "-", code=code)
+        return json.JSONDecoder().raw_decode(told)[0]
+
+
+def checks(folder):
+    no_examples = operation("none", True, True)
+    del no_examples["examples"]
+    all_of_them = [operation("both", True, True), operation("body_only", False, True),
+                   operation("kernel_only", True, False), no_examples,
+                   operation("elsewhere", True, True), NEW]
+    all_of_them[4]["kernels"][0]["device"] = "no such device"
+    folder.take(*all_of_them)
+    told = folder.run("check", "--quick")
+    for line in ("both         kernel 4/4  body 4/4", "body_only    no kernel  body 4/4",
+                 "kernel_only  not checked: no body to compare with", "none         not checked: no examples",
+                 "elsewhere    no kernel for this device  body 4/4", "first_row    kernel 2/2  body 2/2",
+                 "kernels of manifests had a part in 0 calls of the table"):
+        assert f"\n{line}\n" in told, (line, told)
+    assert "; 2 operations are not checked\n" in told and "calls are right" in told, told
+    # What is not checked is never right.
+    for name in "none", "kernel_only":
+        assert "\nnothing is checked; 1 operation is not checked\n" in folder.run(
+            "check", "--op", name, code=1)
+        made = folder.json("check", "--op", "_" + name, code=1)
+        assert not made["verified"] and not made["examples"][0]["checked"], made
+    made = folder.json("check", "--op", "both")
+    assert made["verified"] and made["calls"] == 8 and len(made["examples"]) == 1, made
+    assert 'skipped="1"' in folder.run("check", "--op", "none", "--junit", "-", code=1)
+    assert "unknown operation 'third'" in folder.run("check", "--op", "third", code=2)
+
+
+def wrong_kernels(folder):
+    folder.take(operation("both", True, True), NEW)
+    # Wrong for one value of an example, and wrong on views alone.
+    for old, new, name, message in (
+            ("= x;", "= x < 0 ? x + 97 : x;", "both",
+             "both, example 2, contiguous, its kernel: the memory of out is 1, not -96, at [2]"),
+            ("* along]", "]", "first_row",
+             "first_row, example 1, strided, its kernel: the memory of out is "),
+            ("long i = get", "long i = 2 * get", "both", "both, example 1, contiguous, its kernel: "),
+            ("% 97;", "% 97", "both", "both, example 1, contiguous, its kernel: ")):
+        assert old in SCALE
+        folder.write("scale.cl", SCALE.replace(old, new))
+        told = folder.run("check", "--op", name, code=1)
+        assert message in told and "\nFAILED: " in told, told
+        assert f'<failure type="wrong" message="{message.split(", ", 1)[1][:20]}' in folder.run(
+            "check", "--op", name, "--junit", "-", code=1)
+        made = folder.json("check", "--op", name, code=1)
+        assert not made["verified"] and made["examples"][0]["kernel"]["passed"] < 4, made
+        assert made["examples"][0]["body"]["passed"] == made["examples"][0]["body"]["calls"], made
+    # It is not measured either, and what fails without a body is told too.
+    folder.write("scale.cl", SCALE.replace("% 97", "% 96"))
+    told = folder.run("bench", "--op", "both", code=1)
+    assert "both, example 1, its kernel: the memory of out is " in told, told
+    folder.write("scale.cl", SCALE.replace("% 97", ""))
+    folder.write("scale.cl", SCALE.replace("KERNEL scale(", "KERNEL other("))
+    folder.take(operation("kernel_only", True, False))
+    folder.run("check", "--op", "kernel_only", code=1)
+    folder.write("scale.cl", SCALE)
+    # A body that is no call of its operations.
+    folder.take(operation("both", True, True, body=[{"name": "ntt", "args": [
+        "a", -1, None, None, "a", None, None, "a", "out", 0, 1]}]))
+    told = folder.run("check", "--op", "both", code=1)
+    assert "its body: the host reference: " in told, told
+
+
+def replacements(folder):
+    folder.take(replacements=REPLACEMENTS)
+    made = folder.json("check", "--quick", "--op", "mod")
+    assert made["verified"] and sum(row["by_manifests"] for row in made["rows"]) > 100
+    folder.write("mod.cl", MOD.replace("= x;", "= x < 0 ? x + q : x;"))
+    told = folder.run("check", "--quick", "--op", "mod", code=1)
+    assert "FAILED: " in told and " --ops DIR --case " in told, told
+    case = told.split("--case ", 1)[1].split()[0]
+    folder.run("check", "--case", case, code=1)
+    assert "the device's result is wrong" in folder.run(
+        "bench", "--op", "mod", "--n", "64", "--batch", "1", "--values", "any", "--repeat", "1",
+        code=1)
+    folder.write("mod.cl", MOD)
+    folder.run("check", "--case", case)
+
+
+def benchmarks(folder):
+    folder.take(operation("both", True, True), operation("body_only", False, True),
+                operation("kernel_only", True, False), NEW,
+                operation("no_examples", False, True, examples=[]))
+    listed = folder.run("bench", "--list").splitlines()
+    assert listed[-4:] == ["both", "body_only", "kernel_only", "first_row"], listed
+    for name, sides in (("_both", ["kernel", "body"]), ("body_only", ["body"]),
+                        ("kernel_only", ["kernel"]), ("first_row", ["kernel", "body"])):
+        made = folder.json("bench", "--op", name, "--repeat", "3")
+        assert made["results"] == [] and made["examples"], made
+        for example in made["examples"]:
+            assert example["op"] == name.strip("_"), made
+            assert [side for side in ("kernel", "body") if side in example] == sides, made
+            assert all(example[side]["median_ns"] > 0 for side in sides), made
+            assert ("ratio" in example) == (len(sides) == 2), made
+    told = folder.run("bench", "--op", "both", "--repeat", "3")
+    assert told.count("\nboth ") == 4, told
+    assert "--n means nothing to both" in folder.run("bench", "--op", "both", "--n", "8", code=2)
+    assert "has no examples" in folder.run("bench", "--op", "no_examples", code=2)
+    assert "no operation 'third' is measured" in folder.run("bench", "--op", "third", code=2)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as path:
+        folder = Folder(os.path.abspath(sys.argv[1]), path)
+        checks(folder)
+        wrong_kernels(folder)
+        replacements(folder)
+        benchmarks(folder)
+
+
+main()
