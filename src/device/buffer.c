@@ -165,6 +165,36 @@ static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint
     (void)cl->clFinish(device->transfer);
 }
 
+void device_limit_memory(struct healcl_device *device, uint64_t bytes,
+                         enum healcl_status (*make_room)(void *context, uint64_t bytes,
+                                                         struct healcl_error *error),
+                         void *context)
+{
+    device->bound = (struct memory_bound){bytes, make_room, context};
+}
+
+static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
+{
+    return device->bound.bytes > 0 && (device->bytes_live > device->bound.bytes ||
+                                       bytes > device->bound.bytes - device->bytes_live);
+}
+
+/* Lets go of what is pooled, and then of what others can spare, until bytes more stay below the
+ * bound. What is let go of is free at once. */
+static enum healcl_status keep_bound(struct healcl_device *device, uint64_t bytes,
+                                     struct healcl_error *error)
+{
+    uint64_t most = device->bound.bytes > bytes ? device->bound.bytes - bytes : 0;
+    for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
+        uint64_t needed = device->bytes_live - most;
+        if (attempt > 0)
+            TRY(device->bound.make_room(device->bound.context, needed, error));
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        trim_pool(device, most);
+    }
+    return HEALCL_OK;
+}
+
 /* From the caller's allocator if there is one. data: what is in it, bytes of them, or NULL. */
 static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
@@ -188,6 +218,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
 {
     uint64_t target = allocation_target(device);
     trim_pool(device, target > bytes ? target - bytes : 0);
+    TRY(keep_bound(device, bytes, error));
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         *memory = create_buffer(device, bytes, data, &code);
@@ -268,7 +299,12 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
                                         struct pooled *chunk, struct healcl_error *error)
 {
     *chunk = (struct pooled){.bytes = buffer_round_bytes(bytes)};
-    if (!take_pooled(device, chunk->bytes, fresh, false, chunk))
+    bool taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
+    if (!taken && fresh && is_beyond_bound(device, chunk->bytes)) { /* it is to be idle */
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
+    }
+    if (!taken)
         TRY(create_chunk(device, chunk->bytes, NULL, &chunk->memory, error));
     note_use(device);
     return HEALCL_OK;

@@ -298,6 +298,8 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
         TRY(device_trace_begin(run->device, run->trace, error));
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
+        if (run->options->device_memory_bytes > 0)
+            TRY(device_executor_limit(run->executor, run->options->device_memory_bytes, error));
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
@@ -394,6 +396,7 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
+        device_executor_price(run->executor, run->report);
         run->report->programs_built = run->device->programs_built - built_before;
         run->report->programs_loaded = run->device->programs_loaded - loaded_before;
     }
