@@ -296,6 +296,9 @@ void device_limit_memory(struct healcl_device *device, uint64_t bytes,
                                                          struct healcl_error *error),
                          void *context);
 
+/* What scratch memory of one launch should take at most. */
+uint64_t device_scratch_bytes(const struct healcl_device *device);
+
 /* Frees all pooled buffers. */
 void device_pool_empty(struct healcl_device *device);
 

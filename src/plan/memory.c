@@ -186,10 +186,14 @@ static uint64_t best_cut(const struct step *step, struct slices *best)
     return least;
 }
 
-/* As much as there is room for at a time. */
-static void size_slices(const struct step *step, struct slices *slices, uint64_t room)
+/* A part of the limit, so that slices need little other memory to be moved, but no more slices than
+ * that takes. */
+static void size_slices(const struct step *step, struct slices *slices, uint64_t limit)
 {
-    uint64_t whole = whole_bytes(step, slices);
+    enum { SPARE_SHIFT = 3, BYTES_MIN = 1 << 20 };
+    uint64_t whole = whole_bytes(step, slices), share = limit >> SPARE_SHIFT;
+    uint64_t room = whole + (share > BYTES_MIN ? share : BYTES_MIN);
+    room = room < limit - share ? room : limit - share;
     int64_t low = 1, high = slices->size; /* a slice of high + 1 is too large */
     while (low < high) {
         int64_t middle = low + (high - low + 1) / 2;

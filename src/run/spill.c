@@ -4,27 +4,44 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/huge_pages.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "transcript/payload.h"
 
 /* ---------------------------------------------------------------- what the host keeps */
 
+/* From what was let go of last, if it fits: fresh pages cost more than what is copied to them. */
 MUST_CHECK static enum healcl_status make_held(struct spill *spill, const struct storage *storage,
                                                struct healcl_error *error)
 {
+    uint64_t bytes = storage_bytes(storage) + 1;
     char **held = &spill->held[storage->id];
-    if (!*held)
-        *held = calloc(1, storage_bytes(storage) + 1);
+    for (int i = 0; !*held && i < SPARE_BUFFERS; i++)
+        if (spill->spare[i].bytes == bytes) {
+            *held = spill->spare[i].memory;
+            spill->spare[i].memory = NULL;
+            spill->spare[i].bytes = 0;
+        }
+    if (*held)
+        return HEALCL_OK;
+    *held = malloc(bytes);
     if (!*held)
         NO_MEMORY(error);
+    huge_pages_ask(*held, bytes);
     return HEALCL_OK;
 }
 
 static void forget(struct spill *spill, const struct storage *storage)
 {
-    free(spill->held[storage->id]);
-    spill->held[storage->id] = NULL;
+    char **held = &spill->held[storage->id];
+    if (!*held)
+        return;
+    free(spill->spare[spill->next_spare].memory);
+    spill->spare[spill->next_spare].memory = *held;
+    spill->spare[spill->next_spare].bytes = storage_bytes(storage) + 1;
+    spill->next_spare = (spill->next_spare + 1) % SPARE_BUFFERS;
+    *held = NULL;
 }
 
 /* Elements [first, first + count) of an upload's data. */
@@ -173,6 +190,8 @@ void spill_free(struct spill *spill)
         return;
     device_limit_memory(spill->launcher->device, 0, NULL, NULL);
     forget_all(spill);
+    for (int i = 0; i < SPARE_BUFFERS; i++)
+        free(spill->spare[i].memory);
     memory_release(&spill->memory);
     free(spill->held);
     free(spill);

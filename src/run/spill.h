@@ -9,6 +9,8 @@
 #include "plan/memory.h"
 #include "run/run.h"
 
+enum { SPARE_BUFFERS = 4 };
+
 struct spill {
     struct executor *executor; /* whose inputs are the caller's, and its trace */
     struct launcher *launcher;
@@ -16,6 +18,11 @@ struct spill {
     struct memory_mover mover;
     uint64_t limit;       /* bytes of device memory */
     char **held;          /* what the host keeps, by storage, or NULL */
+    struct {
+        char *memory; /* or NULL */
+        uint64_t bytes;
+    } spare[SPARE_BUFFERS]; /* that the host keeps nothing in any more */
+    int next_spare;
     uint64_t nanoseconds; /* that moving took, with waiting for the device */
     /* The slice in hand; size 0: none. */
     struct slices slices;
