@@ -37,10 +37,13 @@ static void forget(struct spill *spill, const struct storage *storage)
     char **held = &spill->held[storage->id];
     if (!*held)
         return;
-    free(spill->spare[spill->next_spare].memory);
-    spill->spare[spill->next_spare].memory = *held;
-    spill->spare[spill->next_spare].bytes = storage_bytes(storage) + 1;
-    spill->next_spare = (spill->next_spare + 1) % SPARE_BUFFERS;
+    int smallest = 0;
+    for (int i = 1; i < SPARE_BUFFERS; i++)
+        if (spill->spare[i].bytes < spill->spare[smallest].bytes)
+            smallest = i;
+    free(spill->spare[smallest].memory);
+    spill->spare[smallest].memory = *held;
+    spill->spare[smallest].bytes = storage_bytes(storage) + 1;
     *held = NULL;
 }
 

@@ -21,8 +21,7 @@ struct spill {
     struct {
         char *memory; /* or NULL */
         uint64_t bytes;
-    } spare[SPARE_BUFFERS]; /* that the host keeps nothing in any more */
-    int next_spare;
+    } spare[SPARE_BUFFERS]; /* the largest that the host keeps nothing in any more */
     uint64_t nanoseconds; /* that moving took, with waiting for the device */
     /* The slice in hand; size 0: none. */
     struct slices slices;
