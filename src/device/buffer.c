@@ -8,9 +8,9 @@
 enum {
     STEP_BYTES_MIN = 256, /* sizes of chunks are multiples of it, */
     STEP_BYTES_MAX = 1 << 16,
-    STEPS_SHIFT = 4, /* and there are up to 16 from one power of two to the next */
-    SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
-    SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
+    STEPS_SHIFT = 4,   /* and there are up to 16 from one power of two to the next */
+    SLACK_SHIFT = 2,   /* a chunk may be larger than asked for by a quarter */
+    SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
     SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
     HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
     SLAB_BYTES = 1 << 18,

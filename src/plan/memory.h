@@ -63,6 +63,12 @@ struct memory_price {
     uint64_t streamed_again; /* uploads, beside the first one of each */
 };
 
+/* What staying below a limit takes. */
+struct memory_facts {
+    uint64_t limit, peak; /* bytes of tensors: at most, and at most found; limit 0: none */
+    struct memory_price price;
+};
+
 struct memory_state {
     size_t next_use;           /* the place among uses, one list for each storage */
     const struct step *upload; /* that has been reached */

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/measure.h"
 #include "device/self_test.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 
 /* Where text goes. */
@@ -61,10 +62,14 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 
 /* ---- a plan ---- */
 
+/* memory: what staying below a limit of device memory takes; NULL or a limit of 0: there is none.
+ */
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
+                                          const struct memory_facts *memory,
                                           const struct style *style);
 /* device: NULL, or one whose kernels for the steps are told too. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                               const struct memory_facts *memory,
                                                const struct healcl_device *device, FILE *stream);
 
 /* docs/KERNELS.md */

@@ -66,13 +66,13 @@ static void add_verdict(struct json *json, const struct run_facts *facts)
 /* Where device memory is limited. */
 static void add_memory(struct json *json, const struct healcl_report *report)
 {
-    cJSON *memory = json_object(json, json->top, "device_memory");
-    json_number(json, memory, "limit", report->device_memory_limit);
-    json_number(json, memory, "tensors_peak", report->tensor_bytes_peak);
-    json_number(json, memory, "bytes_spilled", report->bytes_spilled);
-    json_number(json, memory, "bytes_brought_back", report->bytes_brought_back);
-    json_number(json, memory, "bytes_streamed_again", report->bytes_streamed_again);
-    json_number(json, memory, "moving_ns", report->spill_nanoseconds);
+    const struct memory_facts memory = {.limit = report->device_memory_limit,
+                                        .peak = report->tensor_bytes_peak,
+                                        .price = {.spilled = report->bytes_spilled,
+                                                  .brought_back = report->bytes_brought_back,
+                                                  .streamed_again = report->bytes_streamed_again}};
+    json_number(json, report_memory(json, json->top, &memory), "moving_ns",
+                report->spill_nanoseconds);
 }
 
 enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)

@@ -714,8 +714,14 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
             self->spill ? run_limited_step(self, first + i, &own) : run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
-            if (self->has_refused == had_refused) /* a check of a slice has named the step */
-                error_prefix_step(&own, step, self->launcher.refused_input);
+            if (self->has_refused != had_refused) { /* a check of a slice, which has been read */
+                if (error)
+                    *error = own;
+                else
+                    healcl_error_clear(&own);
+                return status;
+            }
+            error_prefix_step(&own, step, self->launcher.refused_input);
             return first_error(self, &own, error);
         }
     }

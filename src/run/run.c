@@ -205,6 +205,22 @@ enum healcl_status executor_check_device(const struct plan *plan,
     return HEALCL_OK;
 }
 
+/* What a step works with beside its tensors is not bounded. */
+static void warn_of_memory(const struct run *run)
+{
+    const struct healcl_report *report = run->report;
+    const struct healcl_observer *observer = &run->options->observer;
+    if (report->device_memory_limit == 0 || !observer->warning ||
+        report->device_bytes_peak <= report->device_memory_limit)
+        return;
+    char line[256];
+    snprintf(line, sizeof line,
+             "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
+             ": scratch memory and tables of steps come on top of their tensors",
+             report->device_bytes_peak, report->device_memory_limit);
+    observer->warning(observer->context, line);
+}
+
 static uint64_t compile_time(const struct run *run)
 {
     return run->device ? run->device->compile_nanoseconds : 0;
@@ -397,6 +413,7 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
         device_executor_price(run->executor, run->report);
+        warn_of_memory(run);
         run->report->programs_built = run->device->programs_built - built_before;
         run->report->programs_loaded = run->device->programs_loaded - loaded_before;
     }

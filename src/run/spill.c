@@ -337,10 +337,16 @@ MUST_CHECK static enum healcl_status run_slice(
     enum healcl_status (*after)(struct executor *executor, struct healcl_error *error),
     struct healcl_error *error)
 {
-    TRY(begin_slice(spill, step, slice, error));
+    uint64_t start = monotonic_nanoseconds();
+    enum healcl_status status = begin_slice(spill, step, slice, error);
+    spill->nanoseconds += monotonic_nanoseconds() - start;
+    TRY(status);
     TRY(launch_step(spill->launcher, &slice->step, error));
     TRY(after(spill->executor, error));
-    return end_slice(spill, step, slice, error);
+    start = monotonic_nanoseconds();
+    status = end_slice(spill, step, slice, error);
+    spill->nanoseconds += monotonic_nanoseconds() - start;
+    return status;
 }
 
 enum healcl_status spill_run_slices(struct spill *spill, const struct step *step,

@@ -16,13 +16,13 @@ struct spill {
     struct launcher *launcher;
     struct memory memory;
     struct memory_mover mover;
-    uint64_t limit;       /* bytes of device memory */
-    char **held;          /* what the host keeps, by storage, or NULL */
+    uint64_t limit; /* bytes of device memory */
+    char **held;    /* what the host keeps, by storage, or NULL */
     struct {
         char *memory; /* or NULL */
         uint64_t bytes;
     } spare[SPARE_BUFFERS]; /* the largest that the host keeps nothing in any more */
-    uint64_t nanoseconds; /* that moving took, with waiting for the device */
+    uint64_t nanoseconds;   /* that moving took, with waiting for the device */
     /* The slice in hand; size 0: none. */
     struct slices slices;
     int64_t start;
