@@ -242,8 +242,9 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
     *memory = NULL;
     opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
     error_prefix(error,
-                 "no room for %llu bytes beside %llu bytes in use: ", (unsigned long long)bytes,
-                 (unsigned long long)device->bytes_live);
+                 "no room for %llu bytes beside %llu bytes in use%s: ", (unsigned long long)bytes,
+                 (unsigned long long)device->bytes_live,
+                 device->bound.bytes > 0 ? "" : " (--max-device-memory makes do with less)");
     return HEALCL_DEVICE;
 }
 
