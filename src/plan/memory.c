@@ -261,7 +261,7 @@ MUST_CHECK static enum healcl_status list_uses(struct memory *memory, struct hea
             total += count + 1;
         }
         if (pass == 0) {
-            memory->uses = malloc(total * sizeof *memory->uses);
+            memory->uses = malloc((total + 1) * sizeof *memory->uses);
             if (!memory->uses)
                 NO_MEMORY(error);
             memset(memory->uses, UINT8_MAX, total * sizeof *memory->uses);
