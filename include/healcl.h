@@ -270,6 +270,9 @@ struct healcl_run_options {
     const struct healcl_input *inputs; /* input_count of them, read in each repetition */
     size_t input_count;
     struct healcl_observer observer;
+    /* Most bytes to allocate on the device, 0 for no limit: tensors that are not needed soon make
+     * room for others, see docs/MEMORY.md. */
+    uint64_t device_memory_bytes;
 };
 
 enum healcl_verdict {
@@ -331,6 +334,12 @@ struct healcl_report {
     bool operations_by_host;
     struct healcl_segment_profile *segments;
     size_t segment_count;
+    /* Where device memory is limited, of one repetition: the limit, the most bytes of tensors on
+     * the device at one time, what was moved to make room, and the time that moving took. */
+    uint64_t device_memory_limit, tensor_bytes_peak;
+    uint64_t bytes_spilled, bytes_brought_back; /* to the host and from it */
+    uint64_t bytes_streamed_again;              /* uploads, beside the first one of each */
+    uint64_t spill_nanoseconds;
 };
 
 /*
@@ -338,8 +347,9 @@ struct healcl_report {
  * result that carries an expected tensor.
  * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
  * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor) and
- * for tensors larger than the device can hold, HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE
- * where dump_dir cannot be written. options may be NULL.
+ * for tensors larger than the device can hold or steps larger than device_memory_bytes,
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written. options may be
+ * NULL.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,

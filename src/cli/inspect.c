@@ -11,6 +11,8 @@ struct session {
     const char *selector; /* of the device; NULL: none was named */
     bool verbose, kernels, passes, roofline;
     struct healcl_limits limits;
+    uint64_t device_memory_bytes; /* 0: no limit */
+    struct memory_facts memory;
     struct healcl_transcript *transcript;
     struct healcl_device *device; /* only for its kernels and rates */
     struct roofline rates;
@@ -29,6 +31,10 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
 {
     TRY(report_file_open(&session->json, error));
     TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
+    session->memory.limit = session->device_memory_bytes;
+    if (session->memory.limit > 0)
+        TRY(memory_predict(session->transcript->plan, session->memory.limit, &session->memory.price,
+                           &session->memory.peak, error));
     if (session->kernels || session->roofline)
         TRY(healcl_device_open(session->selector, &session->device, error));
     if (session->kernels)
@@ -42,7 +48,7 @@ static int tell(struct session *session)
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
     if (!session->json.on_stdout)
-        code = printed(report_plan(session->file, plan, &style));
+        code = printed(report_plan(session->file, plan, &session->memory, &style));
     if (!session->json.on_stdout && session->passes && code == EXIT_VERIFIED)
         code = printed(report_passes(plan, &session->rates, &style));
     if (!session->json.on_stdout && session->kernels && code == EXIT_VERIFIED)
@@ -50,8 +56,9 @@ static int tell(struct session *session)
     FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return code;
-    enum healcl_status status = report_plan_json(
-        session->file, plan, session->kernels ? session->device : NULL, &session->rates, stream);
+    enum healcl_status status =
+        report_plan_json(session->file, plan, &session->memory,
+                         session->kernels ? session->device : NULL, &session->rates, stream);
     int json_code = report_file_end(&session->json, status, session->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
@@ -77,6 +84,7 @@ static const struct command_option options[] = {
     {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
+    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
@@ -115,6 +123,9 @@ const struct command command_inspect = {
         "                           (docs/JSON.md)\n"
         "      --memory-limit SIZE  refuse tensors that together take more: bytes, or with a\n"
         "                           suffix K, M, G or T; no limit by default\n"
+        "      --max-device-memory SIZE\n"
+        "                           tell what a run moves that may allocate this on the device\n"
+        "                           (docs/MEMORY.md)\n"
         "      --work-limit N       refuse an operation that visits more elements; with a suffix\n"
         "                           K, M, G or T; 4T, 2^42, by default\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"

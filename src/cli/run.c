@@ -28,7 +28,8 @@ struct session {
     uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
     struct live_inputs live;
     struct request_facts served;
-    struct healcl_limits limits; /* memory_bytes 0: by the device */
+    struct healcl_limits limits;
+    uint64_t device_memory_bytes; /* 0: no limit */ /* memory_bytes 0: by the device */
     struct new_file trace_file;
     struct trace *trace; /* NULL without trace_path */
     uint64_t start;      /* of the command */
@@ -271,6 +272,7 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
                      .difference = on_difference,
                      .warning = on_warning,
                      .progress = on_progress},
+        .device_memory_bytes = session->device_memory_bytes,
     };
     size_t span = trace_begin(session->trace, "run", "run");
     enum healcl_status status = healcl_run_traced(session->transcript, session->device, &options,
@@ -451,6 +453,7 @@ static const struct command_option options[] = {
     {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
     {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
+    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_WORD, KEPT_IN(limits.passes)},
@@ -469,6 +472,8 @@ static int run(const struct command *command, int argc, char **argv)
         return usage_error(command, "--reference runs without a device, --device names one");
     if (session.reference && session.package)
         return usage_error(command, "--reference runs without a device, --package is for one");
+    if (session.device_memory_bytes > 0 && (session.reference || session.requests > 0))
+        return usage_error(command, "--max-device-memory goes without --reference and --requests");
     if (session.quiet && session.verbose)
         return usage_error(command, "--quiet and --verbose exclude each other");
     if (session.requests == 0 && session.live.segment_count > 0)
@@ -525,6 +530,10 @@ const struct command command_run = {
         "                           reference and for devices that share it. There is none for\n"
         "                           other devices, whose memory sizes are only hints: there only\n"
         "                           a tensor larger than the largest buffer is refused\n"
+        "      --max-device-memory SIZE\n"
+        "                           allocate at most this on the device: tensors that are not\n"
+        "                           needed soon are kept by the host, or uploaded again\n"
+        "                           (docs/MEMORY.md)\n"
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"

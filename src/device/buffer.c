@@ -6,10 +6,12 @@
 #include "device/internal.h"
 
 enum {
-    SMALL_BYTES_MIN = 256,
-    LARGE_STEP = 1 << 16, /* larger sizes are multiples of it, smaller ones powers of two */
-    SLACK_SHIFT = 2,      /* a chunk may be larger than asked for by a quarter */
-    SPARE_SHIFT = 2,      /* the pool may add a quarter of the device's memory to the peak of use */
+    STEP_BYTES_MIN = 256, /* sizes of chunks are multiples of it, */
+    STEP_BYTES_MAX = 1 << 16,
+    STEPS_SHIFT = 4,   /* and there are up to 16 from one power of two to the next */
+    SLACK_SHIFT = 2,   /* a chunk may be larger than asked for by a quarter */
+    SPARE_SHIFT = 2,   /* the pool may add a quarter of the device's memory to the peak of use */
+    SCRATCH_SHIFT = 2, /* scratch memory may take a quarter of a bound */
     HUGE_BYTES_MIN = 1 << 23, /* chunks that are worth huge pages */
     SLAB_BYTES = 1 << 18,
     PART_BYTES_MAX = 1 << 14 /* of a slab */
@@ -36,12 +38,10 @@ uint64_t buffer_chunk_bytes(const struct healcl_device *device, const struct buf
 
 uint64_t buffer_round_bytes(uint64_t bytes)
 {
-    if (bytes > LARGE_STEP)
-        return (bytes + LARGE_STEP - 1) / LARGE_STEP * LARGE_STEP;
-    uint64_t rounded = SMALL_BYTES_MIN;
-    while (rounded < bytes)
-        rounded *= 2;
-    return rounded;
+    uint64_t step = STEP_BYTES_MIN;
+    while (step < STEP_BYTES_MAX && step << (STEPS_SHIFT + 1) < bytes)
+        step *= 2;
+    return bytes > step ? (bytes + step - 1) / step * step : step;
 }
 
 /* ---------------------------------------------------------------- pool */
@@ -165,6 +165,44 @@ static void ask_for_huge_pages(struct healcl_device *device, cl_mem memory, uint
     (void)cl->clFinish(device->transfer);
 }
 
+void device_limit_memory(struct healcl_device *device, uint64_t bytes,
+                         enum healcl_status (*make_room)(void *context, uint64_t bytes,
+                                                         struct healcl_error *error),
+                         void *context)
+{
+    device->bound = (struct memory_bound){bytes, make_room, context};
+}
+
+uint64_t device_scratch_bytes(const struct healcl_device *device)
+{
+    uint64_t share = device->bound.bytes >> SCRATCH_SHIFT;
+    return share > 0 && share < device->chunk_bytes ? share : device->chunk_bytes;
+}
+
+static bool is_beyond_bound(const struct healcl_device *device, uint64_t bytes)
+{
+    return device->bound.bytes > 0 && (device->bytes_live > device->bound.bytes ||
+                                       bytes > device->bound.bytes - device->bytes_live);
+}
+
+/* Lets go of what is pooled, and then of what others can spare, until bytes more stay below the
+ * bound. What is let go of is free at once. */
+static enum healcl_status keep_bound(struct healcl_device *device, uint64_t bytes,
+                                     struct healcl_error *error)
+{
+    uint64_t most = device->bound.bytes > bytes ? device->bound.bytes - bytes : 0;
+    for (int attempt = 0; attempt < 2 && is_beyond_bound(device, bytes); attempt++) {
+        uint64_t needed = device->bytes_live - most;
+        if (attempt > 0)
+            TRY(device->bound.make_room(device->bound.context, needed, error));
+        if (device->pool_count == 0)
+            continue;
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        trim_pool(device, most);
+    }
+    return HEALCL_OK;
+}
+
 /* From the caller's allocator if there is one. data: what is in it, bytes of them, or NULL. */
 static cl_mem create_buffer(struct healcl_device *device, uint64_t bytes, void *data, cl_int *code)
 {
@@ -188,6 +226,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
 {
     uint64_t target = allocation_target(device);
     trim_pool(device, target > bytes ? target - bytes : 0);
+    TRY(keep_bound(device, bytes, error));
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         *memory = create_buffer(device, bytes, data, &code);
@@ -203,8 +242,9 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
     *memory = NULL;
     opencl_error(error, code, "clCreateBuffer", __FILE__, __LINE__);
     error_prefix(error,
-                 "no room for %llu bytes beside %llu bytes in use: ", (unsigned long long)bytes,
-                 (unsigned long long)device->bytes_live);
+                 "no room for %llu bytes beside %llu bytes in use%s: ", (unsigned long long)bytes,
+                 (unsigned long long)device->bytes_live,
+                 device->bound.bytes > 0 ? "" : " (--max-device-memory makes do with less)");
     return HEALCL_DEVICE;
 }
 
@@ -221,8 +261,8 @@ struct buffer device_buffer_slab(const struct buffer *part)
 static uint64_t part_bytes(const struct healcl_device *device, uint64_t bytes)
 {
     uint64_t rounded = buffer_round_bytes(bytes), alignment = device->info.base_alignment_bits / 8;
-    if (rounded < alignment)
-        rounded = alignment; /* powers of two */
+    if (alignment > STEP_BYTES_MIN) /* powers of two */
+        rounded = (rounded + alignment - 1) / alignment * alignment;
     return rounded > PART_BYTES_MAX || device->chunk_bytes < SLAB_BYTES || device->brought.allocate
                ? 0
                : rounded;
@@ -268,7 +308,13 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
                                         struct pooled *chunk, struct healcl_error *error)
 {
     *chunk = (struct pooled){.bytes = buffer_round_bytes(bytes)};
-    if (!take_pooled(device, chunk->bytes, fresh, false, chunk))
+    bool taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
+    if (!taken && fresh && device->pool_count > 0 &&
+        is_beyond_bound(device, chunk->bytes)) { /* it is to be idle */
+        TRY_CL(error, "clFinish", device_finish_compute(device));
+        taken = take_pooled(device, chunk->bytes, fresh, false, chunk);
+    }
+    if (!taken)
         TRY(create_chunk(device, chunk->bytes, NULL, &chunk->memory, error));
     note_use(device);
     return HEALCL_OK;

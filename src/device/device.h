@@ -196,6 +196,11 @@ struct healcl_device {
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
     uint64_t epoch;     /* how often the compute queue has been waited for */
+    struct memory_bound {
+        uint64_t bytes; /* 0: there is none */
+        enum healcl_status (*make_room)(void *context, uint64_t bytes, struct healcl_error *error);
+        void *context;
+    } bound; /* of bytes_live */
     struct staging staging;
     cl_event upload;               /* the last upload, until the compute queue waits for it */
     uint32_t unflushed;            /* launches since the compute queue was flushed */
@@ -292,6 +297,17 @@ struct buffer device_buffer_slab(const struct buffer *part);
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated
  * stays near the most that was ever in use at one time. */
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer);
+
+/* Allocates at most so many bytes from now on, 0 for no limit, as long as make_room can help: it is
+ * called where the pool is empty, and releases buffers of so many bytes, or fewer where it cannot.
+ * Then more than that is allocated. */
+void device_limit_memory(struct healcl_device *device, uint64_t bytes,
+                         enum healcl_status (*make_room)(void *context, uint64_t bytes,
+                                                         struct healcl_error *error),
+                         void *context);
+
+/* What scratch memory of one launch should take at most. */
+uint64_t device_scratch_bytes(const struct healcl_device *device);
 
 /* Frees all pooled buffers. */
 void device_pool_empty(struct healcl_device *device);

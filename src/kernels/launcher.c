@@ -6,6 +6,7 @@
 #include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "plan/memory.h"
 
 /* ---------------------------------------------------------------- life */
 
@@ -14,8 +15,8 @@ enum healcl_status launcher_init(struct launcher *self, struct healcl_device *de
 {
     TRY(lacks_check(device, plan->table, error));
     *self = (struct launcher){.device = device, .plan = plan};
-    /* One more than the plan has: see launch_pack. */
-    self->storages = calloc(plan->storage_count + 1, sizeof *self->storages);
+    /* More than the plan has: see launch_pack, and for each operand of a slice. */
+    self->storages = calloc(plan->storage_count + 1 + STEP_OPERANDS, sizeof *self->storages);
     if (!self->storages)
         NO_MEMORY(error);
     enum healcl_status status =

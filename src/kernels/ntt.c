@@ -112,8 +112,8 @@ enum healcl_status transform_acquire_rows(struct launcher *self, struct transfor
                                           struct healcl_error *error)
 {
     enum { ROWS_BYTES = 64 << 20 };
-    uint64_t chunk_bytes = self->device->chunk_bytes;
-    int64_t bytes = chunk_bytes < ROWS_BYTES ? (int64_t)chunk_bytes : ROWS_BYTES;
+    uint64_t most = device_scratch_bytes(self->device);
+    int64_t bytes = most < ROWS_BYTES ? (int64_t)most : ROWS_BYTES;
     int64_t group_bytes = rows * transform->n * (int64_t)sizeof(uint64_t);
     *at_once = group_bytes < bytes ? bytes / group_bytes : 1;
     *at_once = *at_once < groups ? *at_once : groups;

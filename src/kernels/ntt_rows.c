@@ -108,9 +108,9 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     bool scratch = large || scatters || !direct || step->in[0]->storage == step->out->storage;
     int64_t scratch_bytes = scratch ? batch_rows * pitch_of(transform.n) * bits / 8 : 0;
     int64_t work_items = count_work_items(self, batches, scratch_bytes);
-    int64_t chunk_bytes = (int64_t)self->device->chunk_bytes;
-    if (scratch && work_items > chunk_bytes / scratch_bytes)
-        work_items = chunk_bytes / scratch_bytes;
+    int64_t most = (int64_t)device_scratch_bytes(self->device);
+    if (scratch && work_items > most / scratch_bytes)
+        work_items = most > scratch_bytes ? most / scratch_bytes : 1;
     struct job job;
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
     job_define_number(&job, "WORD_BITS", bits);

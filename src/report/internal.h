@@ -22,6 +22,9 @@ void report_self_test(struct json *json, cJSON *object, enum self_test_outcome o
 /* Adds the rates of a roofline that is known, as an object. */
 void report_roofline(struct json *json, cJSON *object, const struct roofline *roofline);
 
+/* What staying below a limit of device memory takes, as a member; the object, for more of them. */
+cJSON *report_memory(struct json *json, cJSON *object, const struct memory_facts *memory);
+
 /* Which kernels serve a plan's steps on a device, as further members. */
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
                             const struct healcl_device *device);

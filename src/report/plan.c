@@ -1,12 +1,15 @@
 /* A plan: what a transcript holds. */
 #include "plan/plan.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/memory.h"
 #include "plan/passes.h"
 #include "report/internal.h"
 #include "report/table.h"
 #include "report/text.h"
-#include <inttypes.h>
-#include <stdlib.h>
 
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)
@@ -57,7 +60,23 @@ MUST_CHECK static enum healcl_status print_kinds(const struct plan *plan, const 
     return table_print(table, style->stream, style->width);
 }
 
-enum healcl_status report_plan(const char *file, const struct plan *plan, const struct style *style)
+static void print_memory(const struct plan *plan, const struct memory_facts *memory,
+                         const struct style *style)
+{
+    char peak[UNIT_TEXT_SIZE], spilled[UNIT_TEXT_SIZE], back[UNIT_TEXT_SIZE];
+    char again[UNIT_TEXT_SIZE];
+    report_label(style, "memory", "%s at most, scratch of kernels aside",
+                 text_bytes(plan->bytes_peak, peak));
+    if (memory && memory->limit > 0)
+        report_label(style, "limit",
+                     "%s of tensors at most: %s spilled, %s brought back, %s uploaded again",
+                     text_bytes(memory->peak, peak), text_bytes(memory->price.spilled, spilled),
+                     text_bytes(memory->price.brought_back, back),
+                     text_bytes(memory->price.streamed_again, again));
+}
+
+enum healcl_status report_plan(const char *file, const struct plan *plan,
+                               const struct memory_facts *memory, const struct style *style)
 {
     char text[UNIT_TEXT_SIZE];
     report_label(style, "transcript", "%s", file);
@@ -70,8 +89,7 @@ enum healcl_status report_plan(const char *file, const struct plan *plan, const 
                  plan->expected);
     report_label(style, "upload", "%s", text_bytes(plan->bytes_up, text));
     report_label(style, "download", "%s", text_bytes(plan->bytes_down, text));
-    report_label(style, "memory", "%s at most, scratch of kernels aside",
-                 text_bytes(plan->bytes_peak, text));
+    print_memory(plan, memory, style);
     if (plan->segment_count > 0) {
         putc('\n', style->stream);
         TRY(print_segments(plan, style));
@@ -207,6 +225,17 @@ static void add_costs(struct json *json, cJSON *object, const struct segment_cos
         json_number(json, object, "roofline_ns", roofline_time(roofline, cost));
 }
 
+cJSON *report_memory(struct json *json, cJSON *object, const struct memory_facts *memory)
+{
+    cJSON *member = json_object(json, object, "device_memory");
+    json_number(json, member, "limit", memory->limit);
+    json_number(json, member, "tensors_peak", memory->peak);
+    json_number(json, member, "bytes_spilled", memory->price.spilled);
+    json_number(json, member, "bytes_brought_back", memory->price.brought_back);
+    json_number(json, member, "bytes_streamed_again", memory->price.streamed_again);
+    return member;
+}
+
 static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
                         const struct segment *segment, const struct roofline *roofline)
 {
@@ -232,6 +261,7 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
 }
 
 enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                    const struct memory_facts *memory,
                                     const struct healcl_device *device,
                                     const struct roofline *roofline, FILE *stream)
 {
@@ -250,6 +280,8 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
     json_number(&json, json.top, "bytes_up", plan->bytes_up);
     json_number(&json, json.top, "bytes_down", plan->bytes_down);
     json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
+    if (memory && memory->limit > 0)
+        (void)report_memory(&json, json.top, memory);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
         add_segment(&json, segments, plan, &plan->segments[i], roofline);

@@ -14,6 +14,7 @@
 #include "device/measure.h"
 #include "device/self_test.h"
 #include "lab/roofline.h"
+#include "plan/memory.h"
 #include "plan/plan.h"
 
 /* Where text goes. */
@@ -63,7 +64,10 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 
 /* ---- a plan ---- */
 
+/* memory: what staying below a limit of device memory takes; NULL or a limit of 0: there is none.
+ */
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
+                                          const struct memory_facts *memory,
                                           const struct style *style);
 
 /* What passes have made of a plan: a line for each, and what segments cost before and after them.
@@ -73,6 +77,7 @@ MUST_CHECK enum healcl_status report_passes(const struct plan *plan,
                                             const struct style *style);
 /* device: NULL, or one whose kernels for the steps are told too. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
+                                               const struct memory_facts *memory,
                                                const struct healcl_device *device,
                                                const struct roofline *roofline, FILE *stream);
 

@@ -374,6 +374,19 @@ static void print_tuning(const struct device_tuning *tuning, const struct style 
                  verbose ? text : "");
 }
 
+/* What it took to stay below the limit of device memory. */
+static void print_price(const struct healcl_report *report, const struct style *style)
+{
+    char limit[UNIT_TEXT_SIZE], spilled[UNIT_TEXT_SIZE], back[UNIT_TEXT_SIZE];
+    char again[UNIT_TEXT_SIZE], time[UNIT_TEXT_SIZE];
+    report_label(style, "limit", "%s: %s spilled, %s brought back, %s uploaded again, in %s",
+                 text_bytes(report->device_memory_limit, limit),
+                 text_bytes(report->bytes_spilled, spilled),
+                 text_bytes(report->bytes_brought_back, back),
+                 text_bytes(report->bytes_streamed_again, again),
+                 text_time(report->spill_nanoseconds, time));
+}
+
 enum healcl_status report_run(const struct run_facts *facts, const struct style *style,
                               bool verbose)
 {
@@ -389,6 +402,8 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
     if (facts->tuning && tuning_source_name(facts->tuning))
         print_tuning(facts->tuning, style, verbose);
     report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
+    if (report->device_memory_limit > 0)
+        print_price(report, style);
     TRY(print_runs(report, style));
     if (report->segment_count > 0) {
         putc('\n', style->stream);

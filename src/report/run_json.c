@@ -87,6 +87,18 @@ static void add_verdict(struct json *json, const struct run_facts *facts)
         json_string(json, differences, NULL, facts->differences[i].line);
 }
 
+/* Where device memory is limited. */
+static void add_memory(struct json *json, const struct healcl_report *report)
+{
+    const struct memory_facts memory = {.limit = report->device_memory_limit,
+                                        .peak = report->tensor_bytes_peak,
+                                        .price = {.spilled = report->bytes_spilled,
+                                                  .brought_back = report->bytes_brought_back,
+                                                  .streamed_again = report->bytes_streamed_again}};
+    json_number(json, report_memory(json, json->top, &memory), "moving_ns",
+                report->spill_nanoseconds);
+}
+
 enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
 {
     const struct healcl_report *report = facts->report;
@@ -119,6 +131,8 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "verify_ns", report->verify_nanoseconds);
     json_number(&json, json.top, "total_ns", facts->total_nanoseconds);
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);
+    if (report->device_memory_limit > 0)
+        add_memory(&json, report);
     json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);

@@ -9,6 +9,7 @@
 #include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "run/host_step.h"
+#include "run/spill.h"
 #include "transcript/payload.h"
 
 /* A result that waits until the queue is drained: in its storage, until that is written again, else
@@ -34,7 +35,8 @@ struct device_executor {
     struct segment_result of_calls; /* in the place of a segment's, for operations by call */
     const struct result_sink *sink;
     struct reference
-        *reference; /* of steps that the device cannot run; NULL before the first one */
+        *reference;      /* of steps that the device cannot run; NULL before the first one */
+    struct spill *spill; /* where memory is limited, or NULL */
 };
 
 struct launcher *device_executor_launcher(struct executor *executor)
@@ -53,7 +55,8 @@ enum { PENDING_BYTES = 64 << 20, PENDING_SHARE = 4 };
 
 static uint64_t pending_most(const struct device_executor *self)
 {
-    uint64_t share = self->launcher.plan->memory_limit / PENDING_SHARE;
+    uint64_t most = self->spill ? self->spill->limit : self->launcher.plan->memory_limit;
+    uint64_t share = most / PENDING_SHARE;
     return share < PENDING_BYTES ? share : PENDING_BYTES;
 }
 
@@ -139,7 +142,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     if (found->index == UINT32_MAX) { /* report has cut it off, and nobody knows the value */
         strcpy(index, "an index beyond 2^32-2");
     } else {
-        layout_index_text(&check->elements, found->index, index);
+        spill_index_text(self->spill, check->input, &check->elements, found->index, index);
         snprintf(value, sizeof value, "%" PRId64, found->value);
     }
     const char *at = check->elements.rank > 0 ? " at " : "";
@@ -624,9 +627,10 @@ MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
 
 /* ---------------------------------------------------------------- segments */
 
-MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
-                                                const struct step *step, struct healcl_error *error)
+enum healcl_status device_executor_upload(struct executor *executor, const struct step *step,
+                                          struct healcl_error *error)
 {
+    struct device_executor *self = (struct device_executor *)executor;
     const struct storage *storage = step->out->storage;
     if (executor_keeps(&self->base, storage))
         return HEALCL_OK;
@@ -641,6 +645,17 @@ MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
     launcher_storage_written(&self->launcher, step->out->storage);
     payload_forget(step->payload, self->launcher.plan->source);
     return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
+                                                const struct step *step, struct healcl_error *error)
+{
+    return device_executor_upload(&self->base, step, error);
+}
+
+void device_executor_release(struct executor *executor, const struct storage *storage)
+{
+    release_storage((struct device_executor *)executor, storage);
 }
 
 MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
@@ -768,6 +783,64 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
     return functions[step->kind](self, step, error);
 }
 
+/* ---------------------------------------------------------------- less memory than wanted */
+
+static enum healcl_status after_slice(struct executor *executor, struct healcl_error *error)
+{
+    return read_status((struct device_executor *)executor, error);
+}
+
+MUST_CHECK static enum healcl_status run_in_slices(struct device_executor *self,
+                                                   const struct step *step,
+                                                   const struct slices *slices,
+                                                   struct healcl_error *error)
+{
+    self->status_is_clear = false;
+    return spill_run_slices(self->spill, step, slices, after_slice, error);
+}
+
+/* Of what the host has. */
+MUST_CHECK static enum healcl_status hand_out_held(struct device_executor *self,
+                                                   const struct step *step,
+                                                   struct healcl_error *error)
+{
+    char *packed = NULL;
+    if (sink_wants_data(self->sink, step))
+        TRY(spill_read(self->spill, step->in[0], &packed, error));
+    if (!packed)
+        return run_step(self, step, error);
+    enum healcl_status status = call_sink(self, step, packed, error);
+    free(packed);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status run_limited_step(struct device_executor *self, size_t number,
+                                                      struct healcl_error *error)
+{
+    const struct step *step = &self->launcher.plan->steps[number];
+    struct slices slices;
+    TRY(spill_begin_step(self->spill, number, &slices, error));
+    if (slices.most > 0)
+        TRY(run_in_slices(self, step, &slices, error));
+    else if (step->kind == STEP_DOWNLOAD)
+        TRY(hand_out_held(self, step, error));
+    else if (step->kind != STEP_UPLOAD && step->kind != STEP_RELEASE)
+        TRY(run_step(self, step, error));
+    return spill_end_step(self->spill, &slices, error);
+}
+
+/* Whether results that wait are handed out before a step. */
+static bool drains_before(struct device_executor *self, size_t number)
+{
+    const struct step *step = &self->launcher.plan->steps[number];
+    if (is_awaited(self, step) || self->download_bytes > pending_most(self))
+        return true;
+    return self->spill && self->download_count > 0 &&
+           (spill_is_short(self->spill, number) ||
+            (step->kind == STEP_DOWNLOAD &&
+             !self->spill->memory.states[step->in[0]->storage->id].resident));
+}
+
 static void add_times(void *context, const struct launch_times *times)
 {
     struct device_executor *self = context;
@@ -812,18 +885,29 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
     for (size_t i = 0; i < count; i++) {
         const struct step *step = &self->launcher.plan->steps[first + i];
         if (step_is_left_out(step, self->launcher.device)) {
+            if (self->spill)
+                TRY(memory_skip_step(&self->spill->memory, first + i, error));
             TRY(leave_out(self, step, error));
             continue;
         }
         TRY(executor_check_cancelled(&self->base, error));
-        if (is_awaited(self, step) || self->download_bytes > pending_most(self))
+        if (drains_before(self, first + i))
             TRY(drain(self, error));
+        bool had_refused = self->has_refused;
         struct healcl_error own = {0};
         self->launcher.refused_input = NO_INPUT;
         size_t span = trace_begin_step(self->base.trace, step);
-        enum healcl_status status = run_step(self, step, &own);
+        enum healcl_status status =
+            self->spill ? run_limited_step(self, first + i, &own) : run_step(self, step, &own);
         trace_end(self->base.trace, span);
         if (status != HEALCL_OK) {
+            if (self->has_refused != had_refused) { /* a check of a slice, which has been read */
+                if (error)
+                    *error = own;
+                else
+                    healcl_error_clear(&own);
+                return status;
+            }
             error_prefix_step(&own, step, self->launcher.refused_input);
             return first_error(self, &own, error);
         }
@@ -932,6 +1016,8 @@ static enum healcl_status reset(struct executor *executor, struct healcl_error *
 {
     struct device_executor *self = (struct device_executor *)executor;
     launcher_forget_storages(&self->launcher);
+    if (self->spill)
+        spill_reset(self->spill);
     return begin(self, error);
 }
 
@@ -955,6 +1041,7 @@ static void destroy(struct executor *executor)
         free(self->base.fallbacks[i].reason);
     free(self->base.fallbacks);
     reference_free(self->reference);
+    spill_free(self->spill);
     /* What is still enqueued uses only what OpenCL itself keeps alive. */
     launcher_release(&self->launcher);
     free(self->downloads);
@@ -965,6 +1052,26 @@ enum healcl_status executor_check_lacks(const struct plan *plan, const struct he
                                         struct healcl_error *error)
 {
     return lacks_check(device, plan->table, error);
+}
+
+enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
+                                         struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    return spill_create(executor, &self->launcher, bytes, &self->spill, error);
+}
+
+void device_executor_price(const struct executor *executor, struct healcl_report *report)
+{
+    const struct spill *spill = ((const struct device_executor *)executor)->spill;
+    if (!spill)
+        return;
+    report->device_memory_limit = spill->limit;
+    report->tensor_bytes_peak = spill->memory.peak;
+    report->bytes_spilled = spill->memory.price.spilled;
+    report->bytes_brought_back = spill->memory.price.brought_back;
+    report->bytes_streamed_again = spill->memory.price.streamed_again;
+    report->spill_nanoseconds = spill->nanoseconds;
 }
 
 enum healcl_status device_executor_create(struct healcl_device *device, const struct plan *plan,

@@ -216,6 +216,22 @@ enum healcl_status executor_check_device(const struct plan *plan,
     return HEALCL_OK;
 }
 
+/* What a step works with beside its tensors is not bounded. */
+static void warn_of_memory(const struct run *run)
+{
+    const struct healcl_report *report = run->report;
+    const struct healcl_observer *observer = &run->options->observer;
+    if (report->device_memory_limit == 0 || !observer->warning ||
+        report->device_bytes_peak <= report->device_memory_limit)
+        return;
+    char line[256];
+    snprintf(line, sizeof line,
+             "%" PRIu64 " bytes were allocated on the device, above the limit of %" PRIu64
+             ": scratch memory and tables of steps come on top of their tensors",
+             report->device_bytes_peak, report->device_memory_limit);
+    observer->warning(observer->context, line);
+}
+
 static uint64_t compile_time(const struct run *run)
 {
     return run->device ? run->device->compile_nanoseconds : 0;
@@ -358,6 +374,8 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
         TRY(device_executor_create(run->device, run->plan, run->trace != NULL, &run->executor,
                                    error));
         executor_allow_fallback(run->executor, run->device);
+        if (run->options->device_memory_bytes > 0)
+            TRY(device_executor_limit(run->executor, run->options->device_memory_bytes, error));
     } else {
         TRY(reference_executor_create(run->plan, &run->executor, error));
     }
@@ -456,6 +474,8 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
+        device_executor_price(run->executor, run->report);
+        warn_of_memory(run);
         run->report->programs_built = run->device->programs_built - built_before;
         run->report->programs_loaded = run->device->programs_loaded - loaded_before;
     }

@@ -147,6 +147,12 @@ MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *devic
                                                      const struct plan *plan, bool profile,
                                                      struct executor **executor,
                                                      struct healcl_error *error);
+/* Before its first step: bounds what the device allocates, for one that device_executor_create has
+ * made. Errors: HEALCL_REFUSED where a step needs more. */
+MUST_CHECK enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
+                                                    struct healcl_error *error);
+/* Says in a report what that took, in the last repetition. */
+void device_executor_price(const struct executor *executor, struct healcl_report *report);
 MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);

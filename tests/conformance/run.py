@@ -63,6 +63,8 @@ NO_RESULTS = {"nothing.json"}
 VERDICT = {False: re.compile(r"^verified: (\d+) of \1 result", re.MULTILINE),
            True: re.compile("^nothing to verify: the transcript downloads no result$", re.MULTILINE)}
 
+NEEDS_AT_LEAST = re.compile(r"needs at least (\d+) bytes of device memory")
+
 # Good transcripts run with each of these: the kernels of all kinds of devices.
 SHAPES = [{"HEALCL_VARIANT": "general"}, {"HEALCL_VARIANT": "vectors"}, {"HEALCL_AS": "gpu"},
           {"HEALCL_AS": "accelerator"}, {"HEALCL_LACKS": "all"}]
@@ -144,6 +146,20 @@ class Runner:
         elif "healcl: " in err and "warning" not in err:
             self.fail(path, "%s: an error, yet exit code 0" % what, err)
 
+    def least_memory(self, path):
+        """The least device memory that a transcript asks for; 1 where its steps need none."""
+        _, _, err = self.healcl("inspect", "--max-device-memory", "1", path)
+        least = NEEDS_AT_LEAST.search(err)
+        return int(least.group(1)) if least else 1
+
+    def expect_limited(self, path):
+        """`run` verifies in a quarter of the device memory that it takes without a limit, or in as
+        much as its largest step needs, for which it asks."""
+        _, out, _ = self.healcl("inspect", "--json", "-", path)
+        peak = json.loads(out)["device_memory_peak"]
+        limit = max(peak // 4, self.least_memory(path))
+        self.expect_good(path, "--max-device-memory", str(limit))
+
     def expect_inspected(self, path, code):
         """`inspect` ends with code where no OpenCL platform can be found."""
         got, out, err = self.healcl("inspect", path, limits=LIMITED,
@@ -185,6 +201,7 @@ def run_good(runner, paths):
         runner.expect_inspected(path, VERIFIED)
         runner.expect_good(path)
         runner.expect_good(path, "--reference")
+        runner.expect_limited(path)
         for shape in share(os.path.basename(path), SHAPES, len(SHAPES)):
             runner.expect_good(path, environment=shape)
     for_all(check, paths)
@@ -232,6 +249,8 @@ def run_bad(runner, files):
         runner.expect_inspected(bad.path, VERIFIED if accepted else REFUSED)
         runner.expect_bad(bad)
         runner.expect_bad(bad, "--reference")
+        if name in ONLY_DATA and DIFFERENT not in bad.code:
+            runner.expect_bad(bad, "--max-device-memory", str(runner.least_memory(bad.path)))
     for_all(check, files)
     return len(files)
 

@@ -1,0 +1,687 @@
+#include "plan/memory.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+
+const struct tensor *step_operand(const struct step *step, int i)
+{
+    return i == STEP_OUT ? step->out : step->in[i];
+}
+
+/* The storage of an operand that is moved: scalars stay where they are. */
+static const struct storage *operand_storage(const struct step *step, int i)
+{
+    const struct tensor *tensor = step_operand(step, i);
+    return tensor && !tensor->storage->scalars ? tensor->storage : NULL;
+}
+
+/* Whether an operand before i has the same storage. */
+static bool is_repeated(const struct step *step, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (operand_storage(step, j) == operand_storage(step, i))
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- slices */
+
+int64_t slice_span(const struct tensor *tensor, uint32_t axis, int64_t start, int64_t size,
+                   int64_t *first)
+{
+    struct layout slice = layout_narrow(&tensor->layout, axis, start, size);
+    *first = slice.offset;
+    return layout_elements(&slice) > 0 ? layout_last(&slice) - slice.offset + 1 : 0;
+}
+
+/* ---- the axes that go together, by kinds of steps: those of way number 0, 1, ... Of them an
+ * operand has the axis of the same letter in axis[]. ---- */
+
+/* Names of operands' axes, one letter each, as far as they may be cut. */
+static bool cut_letters(const char *const names[STEP_OPERANDS], char letter, struct slices *slices)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const char *found = names[i] ? strchr(names[i], letter) : NULL;
+        slices->axis[i] = (int8_t)(found ? found - names[i] : -1);
+    }
+    return true;
+}
+
+/* The first axes that all operands have in the same place. */
+static bool cut_by_place(const struct step *step, uint32_t way, struct slices *slices)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        if (tensor && way >= tensor->layout.rank)
+            return false;
+        slices->axis[i] = (int8_t)(tensor ? (int)way : -1);
+    }
+    return !step->vendor;
+}
+
+static bool cut_transform(const struct step *step, uint32_t way, struct slices *slices)
+{
+    (void)step;
+    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"lr", [STEP_OUT] = "lr"},
+                                  "lr"[way], slices);
+}
+
+/* Terms are added to out slice by slice. */
+static bool cut_modmul_axis_sum(const struct step *step, uint32_t way, struct slices *slices)
+{
+    (void)step;
+    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"rs", "s", [STEP_OUT] = "r"},
+                                  "rs"[way], slices);
+}
+
+static bool cut_digits(const struct step *step, uint32_t way, struct slices *slices)
+{
+    return way + 1 < step->out->layout.rank && cut_by_place(step, way, slices);
+}
+
+static bool cut_digits_full_q(const struct step *step, uint32_t way, struct slices *slices)
+{
+    (void)step;
+    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"lkr", [STEP_OUT] = "l-r"},
+                                  "lr"[way], slices);
+}
+
+static bool cut_gather(const struct step *step, uint32_t way, struct slices *slices)
+{
+    return cut_by_place(step, way < (uint64_t)step->value[0] ? way : way + 1, slices);
+}
+
+static bool cut_axis_modsum(const struct step *step, uint32_t way, struct slices *slices)
+{
+    if (!cut_by_place(step, way, slices))
+        return false;
+    slices->axis[0] = (int8_t)(way < (uint64_t)step->value[0] ? way : way + 1);
+    return true;
+}
+
+/* Whether there is such a way to cut a step; what is the same for all slices is not cut. */
+static bool step_cut(const struct step *step, uint32_t way, struct slices *slices)
+{
+    static bool (*const functions[STEP_KINDS])(const struct step *, uint32_t, struct slices *) = {
+#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, ...) \
+    [STEP_##kind] = cut_##axes,
+#include "plan/steps.def"
+#undef STEP
+    };
+    *slices = (struct slices){.size = 0};
+    if (!step->out || step->kind == STEP_UPLOAD || !functions[step->kind](step, way, slices))
+        return false;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (slices->axis[i] < 0)
+            continue;
+        const struct layout *layout = &step_operand(step, i)->layout;
+        slices->size = layout->shape[slices->axis[i]];
+        if (!operand_storage(step, i) || layout->stride[slices->axis[i]] == 0)
+            slices->axis[i] = -1;
+    }
+    /* What is written slice by slice must not be read as a whole. */
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (slices->axis[i] < 0 && slices->axis[STEP_OUT] >= 0 &&
+            operand_storage(step, i) == step->out->storage)
+            return false;
+    return slices->size > 1;
+}
+
+/* Whether an operand is the first one that needs its storage as a whole. */
+static bool is_whole(const struct step *step, const struct slices *slices, int i)
+{
+    if (!operand_storage(step, i) || slices->axis[i] >= 0)
+        return false;
+    for (int j = 0; j < i; j++)
+        if (slices->axis[j] < 0 && operand_storage(step, j) == operand_storage(step, i))
+            return false;
+    return true;
+}
+
+/* Bytes of the storages that are needed as a whole. */
+static uint64_t whole_bytes(const struct step *step, const struct slices *slices)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (is_whole(step, slices, i))
+            bytes += storage_bytes(operand_storage(step, i));
+    return bytes;
+}
+
+/* Bytes of a slice of what is cut. Counts beyond 2^62 stand for that. */
+static uint64_t slice_bytes(const struct step *step, const struct slices *slices, int64_t size)
+{
+    enum { LOG2_MOST = 62 };
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (slices->axis[i] < 0)
+            continue;
+        const struct tensor *tensor = step_operand(step, i);
+        int64_t first, span = slice_span(tensor, (uint32_t)slices->axis[i], 0, size, &first);
+        bytes += (uint64_t)span * dtype_size(tensor->storage->dtype);
+        bytes = bytes >> LOG2_MOST ? UINT64_C(1) << LOG2_MOST : bytes;
+    }
+    return bytes;
+}
+
+/* The way to cut a step that takes the least memory, slices being of 1. Returns its bytes. */
+static uint64_t best_cut(const struct step *step, struct slices *best)
+{
+    static const struct slices whole = {.axis = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, .size = 0};
+    uint64_t least = whole_bytes(step, &whole);
+    *best = whole;
+    for (uint32_t way = 0; way < LAYOUT_RANK; way++) {
+        struct slices slices;
+        if (!step_cut(step, way, &slices))
+            continue;
+        uint64_t bytes = whole_bytes(step, &slices) + slice_bytes(step, &slices, 1);
+        if (bytes >= least)
+            continue;
+        least = bytes;
+        *best = slices;
+    }
+    return least;
+}
+
+/* A part of the limit, so that slices need little other memory to be moved, but no more slices than
+ * that takes. */
+static void size_slices(const struct step *step, struct slices *slices, uint64_t limit)
+{
+    enum { SPARE_SHIFT = 3, BYTES_MIN = 1 << 20 };
+    uint64_t whole = whole_bytes(step, slices), share = limit >> SPARE_SHIFT;
+    uint64_t room = whole + (share > BYTES_MIN ? share : BYTES_MIN);
+    room = room < limit - share ? room : limit - share;
+    int64_t low = 1, high = slices->size; /* a slice of high + 1 is too large */
+    while (low < high) {
+        int64_t middle = low + (high - low + 1) / 2;
+        if (whole + slice_bytes(step, slices, middle) <= room)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    slices->most = low;
+}
+
+bool slice_is_read(const struct step *step, const struct slices *slices, int i, int64_t size)
+{
+    int64_t first;
+    if (i != STEP_OUT || step_traits[step->kind].adds)
+        return true;
+    struct layout slice = layout_narrow(&step->out->layout, (uint32_t)slices->axis[i], 0, size);
+    return slice_span(step->out, (uint32_t)slices->axis[i], 0, size, &first) >
+           layout_elements(&slice);
+}
+
+/* Whether a step computes nothing. */
+static bool is_moved(const struct step *step)
+{
+    return step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD || step->kind == STEP_RELEASE;
+}
+
+uint64_t memory_least(const struct plan *plan, const struct step **step)
+{
+    uint64_t least = 0;
+    *step = NULL;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct slices slices;
+        uint64_t bytes = is_moved(&plan->steps[i]) ? 0 : best_cut(&plan->steps[i], &slices);
+        if (bytes <= least)
+            continue;
+        least = bytes;
+        *step = &plan->steps[i];
+    }
+    return least;
+}
+
+/* ---------------------------------------------------------------- uses */
+
+/* The list of each storage ends with a step that never comes. */
+MUST_CHECK static enum healcl_status list_uses(struct memory *memory, struct healcl_error *error)
+{
+    const struct plan *plan = memory->plan;
+    size_t total = 0;
+    for (size_t pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < plan->step_count; i++)
+            for (int j = 0; j < STEP_OPERANDS && plan->steps[i].kind != STEP_RELEASE; j++) {
+                const struct storage *storage = operand_storage(&plan->steps[i], j);
+                if (!storage || is_repeated(&plan->steps[i], j) ||
+                    plan->steps[i].kind == STEP_UPLOAD)
+                    continue;
+                size_t *next = &memory->states[storage->id].next_use;
+                if (pass == 1)
+                    memory->uses[*next] = (uint32_t)i;
+                ++*next;
+            }
+        for (size_t id = 0; id < plan->storage_count && pass == 0; id++) {
+            size_t count = memory->states[id].next_use;
+            memory->states[id].next_use = total;
+            total += count + 1;
+        }
+        if (pass == 0) {
+            memory->uses = malloc((total + 1) * sizeof *memory->uses);
+            if (!memory->uses)
+                NO_MEMORY(error);
+            memset(memory->uses, UINT8_MAX, total * sizeof *memory->uses);
+        }
+    }
+    return HEALCL_OK;
+}
+
+void memory_reset(struct memory *memory)
+{
+    size_t next = 0;
+    for (size_t id = 0; id < memory->plan->storage_count; id++) {
+        memory->states[id] = (struct memory_state){.next_use = next};
+        while (memory->uses[next++] != UINT32_MAX)
+            ;
+    }
+    memory->resident = memory->peak = 0;
+    memory->heap_count = 0;
+    memory->room = memory->limit;
+    memory->price = (struct memory_price){0};
+}
+
+enum healcl_status memory_init(struct memory *memory, const struct plan *plan, uint64_t limit,
+                               const struct memory_mover *mover, struct healcl_error *error)
+{
+    const struct step *largest;
+    *memory =
+        (struct memory){.plan = plan, .mover = mover, .limit = limit > 0 ? limit : UINT64_MAX};
+    uint64_t least = memory_least(plan, &largest);
+    if (least > memory->limit) {
+        const struct origin *origin = step_origin(largest, NO_INPUT);
+        REFUSE(error,
+               "entry %zu (%s): needs at least %" PRIu64
+               " bytes of device memory, above the limit of %" PRIu64,
+               origin->entry, origin->name, least, limit);
+    }
+    memory->states = calloc(plan->storage_count + 1, sizeof *memory->states);
+    if (!memory->states)
+        NO_MEMORY(error);
+    enum healcl_status status = list_uses(memory, error);
+    if (status == HEALCL_OK)
+        memory_reset(memory);
+    else
+        memory_release(memory);
+    return status;
+}
+
+void memory_release(struct memory *memory)
+{
+    free(memory->states);
+    free(memory->uses);
+    free(memory->heap);
+    memset(memory, 0, sizeof *memory);
+}
+
+/* ---------------------------------------------------------------- the farthest next use */
+
+static uint32_t next_use(const struct memory *memory, uint32_t id)
+{
+    return memory->uses[memory->states[id].next_use];
+}
+
+static bool is_farther(const struct memory_use *a, const struct memory_use *b)
+{
+    return a->step != b->step ? a->step > b->step : a->storage > b->storage;
+}
+
+static void swap(struct memory_use *a, struct memory_use *b)
+{
+    struct memory_use held = *a;
+    *a = *b;
+    *b = held;
+}
+
+MUST_CHECK static enum healcl_status push(struct memory *memory, uint32_t id,
+                                          struct healcl_error *error)
+{
+    struct memory_use *heap =
+        array_with_room(memory->heap, memory->heap_count, &memory->heap_capacity, sizeof *heap);
+    if (!heap)
+        NO_MEMORY(error);
+    memory->heap = heap;
+    size_t i = memory->heap_count++;
+    heap[i] = (struct memory_use){next_use(memory, id), id};
+    for (; i > 0 && is_farther(&heap[i], &heap[(i - 1) / 2]); i = (i - 1) / 2)
+        swap(&heap[i], &heap[(i - 1) / 2]);
+    return HEALCL_OK;
+}
+
+static void pop(struct memory *memory)
+{
+    struct memory_use *heap = memory->heap;
+    heap[0] = heap[--memory->heap_count];
+    for (size_t i = 0, child; (child = 2 * i + 1) < memory->heap_count; i = child) {
+        if (child + 1 < memory->heap_count && is_farther(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_farther(&heap[child], &heap[i]))
+            return;
+        swap(&heap[i], &heap[child]);
+    }
+}
+
+/* ---------------------------------------------------------------- moves */
+
+MUST_CHECK static enum healcl_status move(struct memory *memory, enum memory_move kind,
+                                          const struct storage *storage, struct healcl_error *error)
+{
+    return memory->mover ? memory->mover->move(memory->mover->context, kind, storage, error)
+                         : HEALCL_OK;
+}
+
+static void note_resident(struct memory *memory, uint64_t bytes)
+{
+    memory->resident += bytes;
+    if (memory->peak < memory->resident)
+        memory->peak = memory->resident;
+}
+
+/* The contents are somewhere else than on the device afterwards. */
+MUST_CHECK static enum healcl_status spill(struct memory *memory, const struct storage *storage,
+                                           struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    if (state->source != MEMORY_DEVICE)
+        return HEALCL_OK;
+    state->source = MEMORY_HOST;
+    memory->price.spilled += storage_bytes(storage);
+    return move(memory, MEMORY_MOVE_SPILL, storage, error);
+}
+
+MUST_CHECK static enum healcl_status drop(struct memory *memory, const struct storage *storage,
+                                          struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    if (!state->resident)
+        return HEALCL_OK;
+    state->resident = false;
+    memory->resident -= storage_bytes(storage);
+    return move(memory, MEMORY_MOVE_DROP, storage, error);
+}
+
+/* What is not used again need not be kept. */
+MUST_CHECK static enum healcl_status evict(struct memory *memory, const struct storage *storage,
+                                           struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    if (next_use(memory, storage->id) != UINT32_MAX)
+        TRY(spill(memory, storage, error));
+    else if (state->source == MEMORY_DEVICE)
+        state->source = MEMORY_NOWHERE;
+    return drop(memory, storage, error);
+}
+
+enum healcl_status memory_make_room(struct memory *memory, uint64_t bytes,
+                                    struct healcl_error *error)
+{
+    uint64_t wanted = memory->resident > bytes ? memory->resident - bytes : 0;
+    while (memory->resident > wanted && memory->heap_count > 0) {
+        struct memory_use farthest = memory->heap[0];
+        if (memory->states[farthest.storage].resident &&
+            next_use(memory, farthest.storage) == farthest.step) {
+            if (farthest.step <= memory->step)
+                break; /* those of the step in hand */
+            pop(memory);
+            TRY(evict(memory, memory->plan->storages[farthest.storage], error));
+        } else {
+            pop(memory); /* it is not there any more, or has been used since */
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* Makes sure that the room that is left, which slices need, is there beside what else is. */
+MUST_CHECK static enum healcl_status make_room_for(struct memory *memory, uint64_t bytes,
+                                                   struct healcl_error *error)
+{
+    uint64_t left = memory->room > memory->resident ? memory->room - memory->resident : 0;
+    return bytes > left ? memory_make_room(memory, bytes - left, error) : HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status upload(struct memory *memory, const struct storage *storage,
+                                            struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    state->streamed = state->uploaded;
+    if (state->streamed)
+        memory->price.streamed_again += storage_bytes(storage);
+    state->uploaded = true;
+    return move(memory, MEMORY_MOVE_UPLOAD, storage, error);
+}
+
+/* contents: whether what was in it is wanted. */
+MUST_CHECK static enum healcl_status bring(struct memory *memory, const struct storage *storage,
+                                           bool contents, struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    if (state->resident)
+        return HEALCL_OK;
+    state->resident = true;
+    note_resident(memory, storage_bytes(storage));
+    TRY(push(memory, storage->id, error));
+    if (contents && state->source == MEMORY_UPLOAD)
+        return upload(memory, storage, error);
+    if (!contents || state->source != MEMORY_HOST)
+        return HEALCL_OK;
+    memory->price.brought_back += storage_bytes(storage);
+    return move(memory, MEMORY_MOVE_BACK, storage, error);
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* Whether a step needs what is in the storage of one of its operands. */
+static bool needs_contents(const struct step *step, int operand)
+{
+    const struct storage *storage = operand_storage(step, operand);
+    if (operand != STEP_OUT || step_traits[step->kind].adds ||
+        layout_elements(&step->out->layout) < storage->elements)
+        return true;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (operand_storage(step, i) == storage)
+            return true;
+    return false;
+}
+
+/* Where there is no room for it now, it comes when it is needed. */
+MUST_CHECK static enum healcl_status begin_upload(struct memory *memory, const struct step *step,
+                                                  struct healcl_error *error)
+{
+    const struct storage *storage = step->out->storage;
+    struct memory_state *state = &memory->states[storage->id];
+    state->source = MEMORY_UPLOAD;
+    state->upload = step;
+    if (memory->resident > memory->room || storage_bytes(storage) > memory->room - memory->resident)
+        return move(memory, MEMORY_MOVE_CHECK, storage, error);
+    return bring(memory, storage, true, error);
+}
+
+/* Of what is not on the device, the host has the contents afterwards. */
+MUST_CHECK static enum healcl_status hold(struct memory *memory, const struct storage *storage,
+                                          struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    TRY(spill(memory, storage, error));
+    if (state->source == MEMORY_HOST)
+        return HEALCL_OK;
+    state->source = MEMORY_HOST;
+    return move(memory, MEMORY_MOVE_HOLD, storage, error);
+}
+
+MUST_CHECK static enum healcl_status begin_release(struct memory *memory,
+                                                   const struct storage *storage,
+                                                   struct healcl_error *error)
+{
+    struct memory_state *state = &memory->states[storage->id];
+    TRY(drop(memory, storage, error));
+    bool is_held = state->source == MEMORY_HOST;
+    state->source = MEMORY_NOWHERE;
+    return is_held ? move(memory, MEMORY_MOVE_FORGET, storage, error) : HEALCL_OK;
+}
+
+/* Of an operand of which a slice goes to the device at a time, or from it. */
+MUST_CHECK static enum healcl_status begin_cut(struct memory *memory, const struct step *step,
+                                               int i, struct healcl_error *error)
+{
+    const struct storage *storage = operand_storage(step, i);
+    const struct memory_state *state = &memory->states[storage->id];
+    TRY(spill(memory, storage, error));
+    TRY(drop(memory, storage, error));
+    bool writes = i == STEP_OUT || storage == step->out->storage;
+    return writes || state->source != MEMORY_UPLOAD || state->upload->payload->fortran_order
+               ? hold(memory, storage, error)
+               : HEALCL_OK;
+}
+
+static void count_slices(struct memory *memory, const struct step *step,
+                         const struct slices *slices)
+{
+    for (int64_t start = 0; start < slices->size; start += slices->most)
+        for (int i = 0; i < STEP_OPERANDS; i++) {
+            if (slices->axis[i] < 0)
+                continue;
+            const struct tensor *tensor = step_operand(step, i);
+            int64_t left = slices->size - start, first;
+            int64_t size = left < slices->most ? left : slices->most;
+            uint64_t bytes =
+                (uint64_t)slice_span(tensor, (uint32_t)slices->axis[i], start, size, &first) *
+                dtype_size(tensor->storage->dtype);
+            if (i == STEP_OUT)
+                memory->price.spilled += bytes;
+            if (memory->states[tensor->storage->id].source == MEMORY_UPLOAD)
+                memory->price.streamed_again += bytes;
+            else if (slice_is_read(step, slices, i, size))
+                memory->price.brought_back += bytes;
+        }
+}
+
+MUST_CHECK static enum healcl_status begin_slices(struct memory *memory, const struct step *step,
+                                                  struct slices *slices, uint64_t *cut_bytes,
+                                                  struct healcl_error *error)
+{
+    (void)best_cut(step, slices);
+    size_slices(step, slices, memory->limit);
+    *cut_bytes = slice_bytes(step, slices, slices->most);
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (slices->axis[i] >= 0)
+            TRY(begin_cut(memory, step, i, error));
+    count_slices(memory, step, slices);
+    return HEALCL_OK;
+}
+
+/* Bytes that a step needs on the device: of those of its operands that are not there, or all. */
+static uint64_t operand_bytes(const struct memory *memory, const struct step *step,
+                              const struct slices *slices, bool all)
+{
+    uint64_t bytes = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = operand_storage(step, i);
+        if (is_whole(step, slices, i) && (all || !memory->states[storage->id].resident))
+            bytes += storage_bytes(storage);
+    }
+    return bytes;
+}
+
+MUST_CHECK static enum healcl_status begin_work(struct memory *memory, const struct step *step,
+                                                struct slices *slices, struct healcl_error *error)
+{
+    uint64_t cut_bytes = 0;
+    if (operand_bytes(memory, step, slices, true) > memory->limit)
+        TRY(begin_slices(memory, step, slices, &cut_bytes, error));
+    TRY(make_room_for(memory, operand_bytes(memory, step, slices, false) + cut_bytes, error));
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = operand_storage(step, i);
+        if (storage && slices->axis[i] < 0)
+            TRY(bring(memory, storage, needs_contents(step, i), error));
+    }
+    if (memory->peak < memory->resident + cut_bytes)
+        memory->peak = memory->resident + cut_bytes;
+    return HEALCL_OK;
+}
+
+/* A result is handed out from where it is. */
+MUST_CHECK static enum healcl_status begin_download(struct memory *memory,
+                                                    const struct storage *storage,
+                                                    struct healcl_error *error)
+{
+    return memory->states[storage->id].resident ? HEALCL_OK : hold(memory, storage, error);
+}
+
+enum healcl_status memory_begin_step(struct memory *memory, size_t number, struct slices *slices,
+                                     struct healcl_error *error)
+{
+    const struct step *step = &memory->plan->steps[number];
+    memory->step = number;
+    *slices = (struct slices){.size = 0};
+    memset(slices->axis, -1, sizeof slices->axis);
+    switch (step->kind) {
+    case STEP_UPLOAD: return begin_upload(memory, step, error);
+    case STEP_RELEASE: return begin_release(memory, step->in[0]->storage, error);
+    case STEP_DOWNLOAD: return begin_download(memory, step->in[0]->storage, error);
+    default: return begin_work(memory, step, slices, error);
+    }
+}
+
+/* Uses that are over are passed by. */
+MUST_CHECK static enum healcl_status pass_uses(struct memory *memory, const struct step *step,
+                                               struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct storage *storage = operand_storage(step, i);
+        if (!storage || is_repeated(step, i))
+            continue;
+        while (next_use(memory, storage->id) <= memory->step)
+            memory->states[storage->id].next_use++;
+        if (memory->states[storage->id].resident)
+            TRY(push(memory, storage->id, error));
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status memory_skip_step(struct memory *memory, size_t number,
+                                    struct healcl_error *error)
+{
+    memory->step = number;
+    return pass_uses(memory, &memory->plan->steps[number], error);
+}
+
+enum healcl_status memory_end_step(struct memory *memory, const struct slices *slices,
+                                   struct healcl_error *error)
+{
+    const struct step *step = &memory->plan->steps[memory->step];
+    if (step->kind == STEP_UPLOAD || step->kind == STEP_RELEASE)
+        return HEALCL_OK;
+    if (step->out && slices->axis[STEP_OUT] < 0) {
+        struct memory_state *state = &memory->states[step->out->storage->id];
+        if (state->source == MEMORY_HOST)
+            TRY(move(memory, MEMORY_MOVE_FORGET, step->out->storage, error));
+        state->source = MEMORY_DEVICE;
+    }
+    return pass_uses(memory, step, error);
+}
+
+enum healcl_status memory_predict(const struct plan *plan, uint64_t limit,
+                                  struct memory_price *price, uint64_t *peak,
+                                  struct healcl_error *error)
+{
+    struct memory memory;
+    TRY(memory_init(&memory, plan, limit, NULL, error));
+    enum healcl_status status = HEALCL_OK;
+    for (size_t i = 0; i < plan->step_count && status == HEALCL_OK; i++) {
+        struct slices slices;
+        if (plan->steps[i].side == STEP_OF_KERNEL) {
+            status = memory_skip_step(&memory, i, error);
+            continue;
+        }
+        status = memory_begin_step(&memory, i, &slices, error);
+        if (status == HEALCL_OK)
+            status = memory_end_step(&memory, &slices, error);
+    }
+    *price = memory.price;
+    *peak = memory.peak;
+    memory_release(&memory);
+    return status;
+}
