@@ -22,10 +22,15 @@ static uint64_t elements(const struct tensor *tensor)
     return (uint64_t)layout_elements(&tensor->layout);
 }
 
+/* Of its own elements, however often each is repeated. */
 static uint64_t tensor_bytes(const struct tensor *tensor)
 {
-    struct layout own = layout_own_elements(&tensor->layout);
-    return (uint64_t)layout_elements(&own) * dtype_size(tensor->storage->dtype);
+    const struct layout *layout = &tensor->layout;
+    uint64_t bytes = dtype_size(tensor->storage->dtype);
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->stride[axis] != 0 || layout->shape[axis] == 0)
+            bytes *= (uint64_t)layout->shape[axis];
+    return bytes;
 }
 
 bool step_adds(const struct step *step)
