@@ -121,5 +121,5 @@ printf '#!/bin/sh\nexec chroot "%s" "%s" "$@"\n' "$root" "$PWD/build/aarch64/hea
 chmod +x "$folder/program"
 export TMPDIR=/tmp
 step "AArch64"
-check_cpu "$folder/program" || die "wrong on AArch64"
+check_cpu "$folder/program" check || die "wrong on AArch64"
 step "all right on AArch64"

@@ -650,15 +650,15 @@ def print_markdown(uses, codes, counts, tools, skipped, transcripts, file):
     print_table([row for row in rows if largest[row[1]] is not row], targets, file)
 
 
-def write_markdown(path, text):
+def write_markdown(path, text, marks=MARKS):
     """Between the marks of a file that has them; - prints it."""
     if path == "-":
         sys.stdout.write(text)
         return
-    before, mark, rest = pathlib.Path(path).read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
+    before, mark, rest = pathlib.Path(path).read_text().partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not mark or not end:
-        raise Failure("%s has no lines %s and %s" % (path, *MARKS))
+        raise Failure("%s has no lines %s and %s" % (path, *marks))
     pathlib.Path(path).write_text("%s%s\n\n%s\n%s%s" % (before, mark, text, end, after))
 
 

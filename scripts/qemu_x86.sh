@@ -5,8 +5,8 @@
 #   qemu_x86.sh [CPU...]    by default Nehalem (SSE4.2) and Haswell (AVX2); qemu-x86_64 -cpu help
 #                           lists them
 #
-# Each runs the conformance set, if it is beside the clone, the bundled transcripts, 100 random
-# programs and `healcl check --quick`, with general kernels and with each way to multiply in vectors.
+# Each runs the conformance set, if it is beside the clone, the bundled transcripts and 100 random
+# programs, with general kernels and with each way to multiply in vectors.
 # It takes qemu-x86_64 (package qemu-user), and an hour or two: PoCL compiles in emulation. What it
 # has compiled is kept in ~/.cache/healcl-cpus. Times mean nothing there.
 set -euo pipefail

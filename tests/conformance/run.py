@@ -12,8 +12,9 @@ kernel variants that each good transcript runs with. Exits 77 where no Python ha
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
 OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
-ways: good, where they are there, and bundled transcripts and 100 random programs, each with general
-kernels and with each way to multiply in vectors, for other CPUs (scripts/aarch64.sh, qemu_x86.sh).
+ways: good, where they are there, and bundled transcripts with general kernels and with each way to
+multiply in vectors, and 100 random programs, in turn with one of these (with HEALCL_TEST_ALL=1 with
+each), for other CPUs (scripts/aarch64.sh, qemu_x86.sh).
 
 Every kind prints how many files it has run, and fails below the number that is known to be there.
 """
@@ -270,16 +271,15 @@ def run_random(runner, source):
 def run_ways(runner, folders, source):
     maker = random_maker(source)
     with tempfile.TemporaryDirectory(prefix="healcl-ways-") as folder:
-        for seed in WAYS_SEEDS:
-            make_random(maker, folder, seed)
-        paths = [path for name in [*folders, folder] if os.path.isdir(name)
+        programs = [make_random(maker, folder, seed) for seed in WAYS_SEEDS]
+        paths = [path for name in folders if os.path.isdir(name)
                  for ending in (".json", ".gz") for path in transcripts(name, False, ending)]
-
-        def check(path):
-            for way in WAYS:
-                runner.expect_good(path, environment=way)
-        for_all(check, paths)
-    return len(paths)
+        for i, way in enumerate(WAYS):
+            mine = paths + (programs if IS_ALL else programs[i::len(WAYS)])
+            for_all(lambda path: runner.expect_good(path, environment=way), mine)
+            print("conformance: ways: %d transcripts with %s, %d failures until here" % (
+                len(mine), "=".join(*way.items()), len(runner.failures)), flush=True)
+    return len(paths) + len(programs)
 
 
 def simulator_says_nothing(runner, path, device, log):
