@@ -637,16 +637,16 @@ def print_markdown(uses, codes, counts, tools, skipped, transcripts, file):
         "%d of %d on %s" % (*private_share(uses, codes, target), target) for target in targets),
         file=file)
     if counts:
-        print("## Bytes of global memory\n", file=file)
+        print("### Bytes of global memory\n", file=file)
         print_counts(counts, file)
         print(file=file)
     rows = grouped(uses, codes, targets)
     largest = {}
     for row in rows:  # of a kernel, those with the most work-items come first
         largest.setdefault(row[1], row)
-    print("## The largest launches of each kernel\n", file=file)
+    print("### The largest launches of each kernel\n", file=file)
     print_table(largest.values(), targets, file)
-    print("\n## All others\n", file=file)
+    print("\n### All others\n", file=file)
     print_table([row for row in rows if largest[row[1]] is not row], targets, file)
 
 
