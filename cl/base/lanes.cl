@@ -37,7 +37,7 @@ struct lane_modulus {
 };
 
 #if defined __aarch64__ && defined __OPENCL_C_VERSION__
-/* The lower halves of four lanes. NEON multiplies those, and LLVM before 17 sees that it can only
+/* The lower halves of four lanes. NEON multiplies those, but LLVM (15 to 19) sees that it can only
  * where they are widened, which it takes for a mask if it sees where they come from. */
 static inline uint4 lower_halves(ulong4 a)
 {
