@@ -44,8 +44,8 @@ done
 if [ -z "${HEALCL_AARCH64_NAMESPACE-}" ]; then
     HEALCL_AARCH64_NAMESPACE=1 exec unshare --mount "$0" "${given[@]}"
 fi
-for command in debootstrap clang ld.lld llvm-objcopy cmake pkg-config; do
-    first_command "$command" "$command"{-15,-14} >/dev/null
+for command in debootstrap clang ld.lld cmake pkg-config; do
+    command -v "$command" >/dev/null || die "aarch64.sh: $command is missing (see --help)"
 done
 
 # Has the kernel run AArch64's programs, also those of the root, where the emulator is not (flag F).
@@ -55,11 +55,12 @@ register_emulator() {
     local magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
     local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     [ "$(uname -m)" != aarch64 ] || return 0
-    qemu=$(first_command "${QEMU_AARCH64:-qemu-aarch64-static}")
+    qemu=$(command -v "${QEMU_AARCH64:-qemu-aarch64-static}") ||
+        die "aarch64.sh: qemu-aarch64-static is missing (see --help)"
     [ -e "$registry/register" ] || mount -t binfmt_misc binfmt_misc "$registry"
     registered=$registry/healcl-aarch64-$$
     trap '[ -z "$registered" ] || echo -1 >"$registered"' EXIT
-    printf ':%s:M::%s:%s:%s:F' "${registered##*/}" "$magic" "$mask" "$(command -v "$qemu")" \
+    printf ':%s:M::%s:%s:%s:F' "${registered##*/}" "$magic" "$mask" "$qemu" \
         >"$registry/register"
 }
 
@@ -98,10 +99,10 @@ build() {
         PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$root/usr/share/pkgconfig \
             cmake -G Ninja -B build/aarch64 -D CMAKE_BUILD_TYPE=Release -D HEALCL_WERROR=ON \
             -D CMAKE_SYSTEM_NAME=Linux -D CMAKE_SYSTEM_PROCESSOR=aarch64 -D CMAKE_SYSROOT="$root" \
-            -D CMAKE_C_COMPILER="$(first_command clang{,-15,-14})" \
-            -D CMAKE_C_COMPILER_TARGET=aarch64-linux-gnu -D CMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld \
+            -D CMAKE_C_COMPILER=clang -D CMAKE_C_COMPILER_TARGET=aarch64-linux-gnu \
+            -D CMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld -D BUILD_TESTING=OFF \
             -D CMAKE_FIND_ROOT_PATH_MODE_PROGRAM=NEVER -D CMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY \
-            -D CMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY -D BUILD_TESTING=OFF
+            -D CMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY
         cmake --build build/aarch64 -j "$(jobs_count)" --target healcl
     } >"$folder/build.log" 2>&1 || { tail -n 50 "$folder/build.log"; die "it does not build"; }
 }
