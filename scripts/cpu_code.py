@@ -215,6 +215,7 @@ def measure(healcl, clang, folder):
         columns.append(("intel-avx2", "intel", "AVX2", "haswell",
                         {**intel, "CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}))
     paths = []
+    load = os.getloadavg()[0]
     for file, device, vectors, march, environment in columns:
         with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as temporary:
             bench = os.path.join(temporary, "bench.json")
@@ -222,7 +223,7 @@ def measure(healcl, clang, folder):
                            env={**os.environ, **environment})
             paths.append(os.path.join(folder, file + ".json"))
             pathlib.Path(paths[-1]).write_text(json.dumps({
-                "processor": name, "vectors": vectors, "load": os.getloadavg()[0],
+                "processor": name, "vectors": vectors, "load": load,
                 "loops": loop_times(clang, march, temporary),
                 "bench": json.loads(pathlib.Path(bench).read_text())}, indent=1))
     return paths
@@ -261,7 +262,8 @@ def print_measured(files, file):
         copy = next(row["ns_per_unit"] for row in results if row["op"] == "host_copy")
         columns.append("%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
                                    else device["platform"]))
-        print("- %s: %s; driver %s" % (columns[-1], told["processor"], device["driver"]), file=file)
+        print("- %s: %s; driver %s; load %.1f at the start" % (
+            columns[-1], told["processor"], device["driver"], told["load"]), file=file)
         for row in results:
             limit, what = limit_of(row, told["loops"], copy)
             rows.setdefault((case_of(row), row["unit"]), {})[path] = (

@@ -65,13 +65,13 @@ class CpuCode(unittest.TestCase):
                                   ("Intel", [row("host_copy", 0.02)])):
                 paths.append(os.path.join(folder, name))
                 with open(paths[-1], "w", encoding="utf-8") as file:
-                    json.dump({"processor": "P", "vectors": "AVX2", "loops": LOOPS, "bench": {
+                    json.dump({"processor": "P", "vectors": "AVX2", "load": 0.25, "loops": LOOPS, "bench": {
                         "device": {"name": name, "platform": "Intel(R) OpenCL", "driver": "1"},
                         "results": results}}, file)
             text = io.StringIO()
             cpu_code.print_measured(paths, text)
         lines = text.getvalue().splitlines()
-        self.assertEqual(lines[0], "- AVX2, PoCL: P; driver 1")
+        self.assertEqual(lines[0], "- AVX2, PoCL: P; driver 1; load 0.2 at the start")
         self.assertIn("| `modsum`, 64 x 4096 | element | 0.4 | 0.24 memory | 0.60 | | | |", lines)
         widths = {line.count("|") for line in lines if line.startswith("|")}
         self.assertEqual(len(widths), 1, text.getvalue())
