@@ -48,18 +48,20 @@ for command in debootstrap clang ld.lld cmake pkg-config; do
     command -v "$command" >/dev/null || die "aarch64.sh: $command is missing (see --help)"
 done
 
+# debootstrap's end may have unmounted it.
+show_registry() { [ -e "$registry/register" ] || mount -t binfmt_misc binfmt_misc "$registry"; }
+
 # Has the kernel run AArch64's programs, also those of the root, where the emulator is not (flag F).
-registered=
+registry=/proc/sys/fs/binfmt_misc
 register_emulator() {
-    local qemu registry=/proc/sys/fs/binfmt_misc
+    local qemu registered=$registry/healcl-aarch64-$$
     local magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
     local mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
     [ "$(uname -m)" != aarch64 ] || return 0
     qemu=$(command -v "${QEMU_AARCH64:-qemu-aarch64-static}") ||
         die "aarch64.sh: qemu-aarch64-static is missing (see --help)"
-    [ -e "$registry/register" ] || mount -t binfmt_misc binfmt_misc "$registry"
-    registered=$registry/healcl-aarch64-$$
-    trap '[ -z "$registered" ] || echo -1 >"$registered"' EXIT
+    show_registry
+    trap 'show_registry && echo -1 >"$registry/healcl-aarch64-$$"' EXIT
     printf ':%s:M::%s:%s:%s:F' "${registered##*/}" "$magic" "$mask" "$qemu" \
         >"$registry/register"
 }
@@ -80,6 +82,8 @@ make_root() {
     packages+=,libcjson-dev,libxxhash-dev,zlib1g-dev,libzstd-dev
     [ ! -e "$root/.healcl-ready" ] || return 0
     step "a Debian arm64 root in $root"
+    [ -z "$(ls -A "$root" 2>/dev/null)" ] || [ -d "$root/debootstrap" ] ||
+        die "aarch64.sh: $root is neither empty nor a root of this script's"
     rm -rf --one-file-system "$root"
     mkdir -p "$root"
     debootstrap --arch=arm64 --foreign --variant=minbase --include="$packages" bookworm "$root" \
@@ -87,7 +91,7 @@ make_root() {
     mount -t proc proc "$root/proc"
     mount --rbind /sys "$root/sys"
     chroot "$root" /debootstrap/debootstrap --second-stage | tail -n 1
-    umount -R "$root/sys" "$root/proc"
+    umount -R "$root/sys" "$root/proc" 2>/dev/null || true # debootstrap may have been first
     touch "$root/.healcl-ready"
 }
 
