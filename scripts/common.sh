@@ -49,3 +49,23 @@ build_preset() {
     rm "$log"
     die "build/$1 does not build"
 }
+
+# print_help SCRIPT: the comment on top of it.
+print_help() { sed -n '3,/^[^#]/s/^# \{0,1\}//p' "$1"; }
+
+# check_cpu PROGRAM [check]: what a CPU has to pass that is not the one healcl was made on, one that is
+# emulated for example, with general kernels and with each way to multiply in vectors: conformance set,
+# bundled transcripts and random programs (run.py), and where asked for `healcl check --quick`. PROGRAM
+# is called as healcl is. Fails where anything is wrong.
+check_cpu() {
+    local program=$1 way failed=0
+    "$program" devices
+    python3 -B tests/conformance/run.py ways --healcl "$program" || failed=1
+    [ "${2-}" = check ] || return "$failed"
+    for way in VARIANT=general TUNING=multiply={doubles,halves,mul_hi,int128}; do
+        printf 'check, %-24s ' "$way"
+        env "HEALCL_$way" "$program" check --quick >"$HEALCL_CACHE_DIR/check.txt" || failed=1
+        tail -n 1 "$HEALCL_CACHE_DIR/check.txt"
+    done
+    return "$failed"
+}

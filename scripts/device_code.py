@@ -653,28 +653,28 @@ def print_markdown(uses, codes, counts, tools, skipped, transcripts, file):
         "%d of %d on %s" % (*private_share(uses, codes, target), target) for target in targets),
         file=file)
     if counts:
-        print("## Bytes of global memory\n", file=file)
+        print("### Bytes of global memory\n", file=file)
         print_counts(counts, file)
         print(file=file)
     rows = grouped(uses, codes, targets)
     largest = {}
     for row in rows:  # of a kernel, those with the most work-items come first
         largest.setdefault(row[1], row)
-    print("## The largest launches of each kernel\n", file=file)
+    print("### The largest launches of each kernel\n", file=file)
     print_table(largest.values(), targets, file)
-    print("\n## All others\n", file=file)
+    print("\n### All others\n", file=file)
     print_table([row for row in rows if largest[row[1]] is not row], targets, file)
 
 
-def write_markdown(path, text):
+def write_markdown(path, text, marks=MARKS):
     """Between the marks of a file that has them; - prints it."""
     if path == "-":
         sys.stdout.write(text)
         return
-    before, mark, rest = pathlib.Path(path).read_text().partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
+    before, mark, rest = pathlib.Path(path).read_text().partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not mark or not end:
-        raise Failure("%s has no lines %s and %s" % (path, *MARKS))
+        raise Failure("%s has no lines %s and %s" % (path, *marks))
     pathlib.Path(path).write_text("%s%s\n\n%s\n%s%s" % (before, mark, text, end, after))
 
 

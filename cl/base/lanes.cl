@@ -36,11 +36,29 @@ struct lane_modulus {
     ulong8 q, twice;
 };
 
+#if defined __aarch64__ && defined __OPENCL_C_VERSION__
+/* The lower halves of four lanes. NEON multiplies those, but LLVM (15 to 19) sees that it can only
+ * where they are widened, which it takes for a mask if it sees where they come from. */
+static inline uint4 lower_halves(ulong4 a)
+{
+    uint4 low = as_uint8(a).even;
+    __asm__("" : "+w"(low));
+    return low;
+}
+
+/* The product of the lower halves of each lane. */
+static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
+{
+    return (ulong8)(convert_ulong4(lower_halves(a.lo)) * convert_ulong4(lower_halves(b.lo)),
+                    convert_ulong4(lower_halves(a.hi)) * convert_ulong4(lower_halves(b.hi)));
+}
+#else
 /* The product of the lower halves of each lane. */
 static inline ulong8 multiply_halves(ulong8 a, ulong8 b)
 {
     return (a & 0xffffffffUL) * (b & 0xffffffffUL);
 }
+#endif
 
 /*
  * x*w mod q in [0, 2q) for any x; w in [0, q) with its quotient, q < 2^62.

@@ -56,7 +56,7 @@ struct word_modulus {
 static inline words multiply_words(words x, words factor, words quotient, struct word_modulus m)
 {
     ulong8 even = multiply_halves(as_ulong8(x), as_ulong8(quotient));
-    ulong8 odd = (as_ulong8(x) >> 32) * (as_ulong8(quotient) >> 32);
+    ulong8 odd = multiply_halves(as_ulong8(x) >> 32, as_ulong8(quotient) >> 32);
     words high = as_uint16((even >> 32) | (odd & 0xffffffff00000000UL));
     words rest = x * factor - high * m.q; /* in [0, 2q) */
     return min(rest, rest - m.q);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs whole transcripts with the healcl program and checks how each of them ends.
 
-    run.py good|bad|bundled|bundled-bad|fallback|random|vendors --healcl PROGRAM [--source DIR]
+    run.py good|bad|bundled|bundled-bad|fallback|random|vendors|ways --healcl PROGRAM [--source DIR]
 
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
@@ -14,6 +14,9 @@ kernel variants that each good transcript runs with. Exits 77 where no Python ha
 vendors: good and bundled transcripts on every further device that can be seen (see
 scripts/setup-vendors.sh); on simulators small ones. Fails where one that is registered in the folder
 OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where there is none.
+ways: good, where they are there, and bundled transcripts with general kernels and with each way to
+multiply in vectors, and 100 random programs, in turn with one of these (with HEALCL_TEST_ALL=1 with
+each), for other CPUs (scripts/aarch64.sh, qemu_x86.sh).
 
 Every kind prints how many files it has run, and fails below the number that is known to be there.
 """
@@ -41,7 +44,7 @@ LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
 
 # How many files there are at least, in the whole.
 LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "fallback": 10,
-         "random": 40, "vendors": 10}
+         "random": 40, "vendors": 10, "ways": 110}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
 
@@ -98,6 +101,12 @@ ENVIRONMENTS = [
 ]
 
 PASSES = ["products", "zeros", "stores", "copies"]
+
+# How kernels for CPUs are forced to compute: one element at a time, or vectors of eight, multiplied
+# in each way (docs/PORTING.md); what a device lacks, it does in another one.
+WAYS = [{"HEALCL_VARIANT": "general"}] + [
+    {"HEALCL_TUNING": "multiply=" + way} for way in ("doubles", "halves", "mul_hi", "int128")]
+WAYS_SEEDS = range(201, 301)
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
 # says of the place.
@@ -289,6 +298,8 @@ def drawn_passes(seed):
 
 
 def run_random(runner, source):
+def random_maker(source):
+    """-> the command that makes a random program; exits where no Python here can."""
     sys.path.insert(0, os.path.join(source, "scripts"))
     from python_with_numpy import find
 
@@ -296,15 +307,24 @@ def run_random(runner, source):
     if not python:
         print("conformance: random: no Python with NumPy here (package python3-numpy): skipped")
         sys.exit(SKIPPED)
-    make = os.path.join(source, "scripts", "make_transcripts.py")
+    # No byte code is left behind in the source tree.
+    return [python, "-B", os.path.join(source, "scripts", "make_transcripts.py"), "--random"]
+
+
+def make_random(maker, folder, seed, elements=300):
+    path = os.path.join(folder, "random_%d.json" % seed)
+    subprocess.run([*maker, str(seed), "--operations", "60", "--elements", str(elements), path],
+                   check=True)
+    return path
+
+
+def run_random(runner, source):
+    maker = random_maker(source)
     with tempfile.TemporaryDirectory(prefix="healcl-random-") as folder:
         def check(seed):
-            path = os.path.join(folder, "random_%d.json" % seed)
             environment = ENVIRONMENTS[seed % len(ENVIRONMENTS)]
-            elements = 500 if "HEALCL_CHUNK_BYTES" in environment else 300
-            # No byte code is left behind in the source tree.
-            subprocess.run([python, "-B", make, "--random", str(seed), "--operations", "60",
-                            "--elements", str(elements), path], check=True)
+            path = make_random(maker, folder, seed,
+                               500 if "HEALCL_CHUNK_BYTES" in environment else 300)
             if environment:
                 runner.expect_good(path, environment={**environment, **COMPILE_FAST})
             runner.expect_good(path)
@@ -313,6 +333,20 @@ def run_random(runner, source):
         seeds = share("random programs", SEEDS, RANDOM_SHARE)
         for_all(check, seeds)
     return len(seeds)
+
+
+def run_ways(runner, folders, source):
+    maker = random_maker(source)
+    with tempfile.TemporaryDirectory(prefix="healcl-ways-") as folder:
+        programs = [make_random(maker, folder, seed) for seed in WAYS_SEEDS]
+        paths = [path for name in folders if os.path.isdir(name)
+                 for ending in (".json", ".gz") for path in transcripts(name, False, ending)]
+        for i, way in enumerate(WAYS):
+            mine = paths + (programs if IS_ALL else programs[i::len(WAYS)])
+            for_all(lambda path: runner.expect_good(path, environment=way), mine)
+            print("conformance: ways: %d transcripts with %s, %d failures until here" % (
+                len(mine), "=".join(*way.items()), len(runner.failures)), flush=True)
+    return len(paths) + len(programs)
 
 
 def simulator_says_nothing(runner, path, device, log):
@@ -405,6 +439,8 @@ def main():
         count = run_bad(runner, list(bundled_bad(source)))
     elif arguments.kind == "vendors":
         count = run_vendors(runner, [shared, os.path.join(source, "transcripts")])
+    elif arguments.kind == "ways":
+        count = run_ways(runner, [shared, os.path.join(source, "transcripts")], source)
     else:
         count = run_random(runner, source)
 
@@ -418,10 +454,12 @@ def main():
             "bundled-bad": "bundled bad transcripts ended as expected",
             "random": "random programs verified",
             "fallback": "transcripts verified without each operation",
-            "vendors": "transcripts verified on devices of other vendors"}[arguments.kind]
+            "vendors": "transcripts verified on devices of other vendors",
+            "ways": "transcripts verified with general kernels and each way to multiply"
+            }[arguments.kind]
     print("conformance: %d %s (at least %d are known)%s%s" % (
         count, kind, least,
-        "" if arguments.kind == "vendors" else ", on the device and on the reference",
+        "" if arguments.kind in ("vendors", "ways") else ", on the device and on the reference",
         "; %d FAILURES" % len(runner.failures) if runner.failures else ""))
     if count < least:
         print("conformance: too few")

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The tables of docs/DEVICES.md for CPUs.
+
+  cpu_code.py --measure FOLDER   times of operations on one core of this machine, as healcl bench has
+                                 them, and the core's limits, into FOLDER/*.json: on PoCL, and as on a
+                                 core with AVX2 alone under Intel's runtime, if it is registered
+                                 (scripts/setup-vendors.sh intel)
+  cpu_code.py FILE...            tables of such files, and what the kernels' inner loops
+                                 (scripts/cpu_loops.cl) cost on CPUs that need not be here, compiled by
+                                 clang and counted by llvm-mca, of one version
+  --markdown docs/DEVICES.md     writes them there; without files the inner loops alone
+
+A limit is the longer of two times: of the arithmetic, which is the fastest inner loop that the
+kernels have, compiled for this core and run in its first cache; and of the memory, which is what the
+host takes to copy as many bytes.
+"""
+import argparse
+import collections
+import io
+import json
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+
+from device_code import ROOT, Failure, first_path, healcl_program, run, write_markdown
+
+MARKS = "<!-- made by scripts/cpu_code.py --markdown -->", "<!-- end of what it made -->"
+MARKS_MEASURED = ("<!-- made by scripts/cpu_code.py FILE... --markdown -->",
+                  "<!-- end of what it measured -->")
+
+# How a CPU is called here, and by compilers.
+Cpu = collections.namedtuple("Cpu", "title target name")
+CPUS = [
+    Cpu("Nehalem (SSE4.2)", "x86_64-linux-gnu", "nehalem"),
+    Cpu("Haswell (AVX2)", "x86_64-linux-gnu", "haswell"),
+    Cpu("Zen 3 (AVX2)", "x86_64-linux-gnu", "znver3"),
+    Cpu("Skylake (AVX-512)", "x86_64-linux-gnu", "skylake-avx512"),
+    Cpu("Neoverse N1 (NEON)", "aarch64-linux-gnu", "neoverse-n1"),
+]
+LOOPS = {  # of scripts/cpu_loops.cl, and how many units a trip of each has
+    "ntt": 8, "intt": 8, "ntt_32": 16, "intt_32": 16, "modmul_doubles": 8, "modmul_halves": 8,
+    "modmul_int128": 8, "modsum": 8, "mod": 8}
+TRIPS = 100  # that llvm-mca follows
+MULTIPLY = {"doubles": 0, "halves": 1}  # cl/base/geometry.h: what else kernels compile differently for
+
+Cost = collections.namedtuple("Cost", "cycles instructions")  # of a unit
+
+
+# ------------------------------------------------------------------ inner loops
+
+
+def compile_loops(clang, options, words, multiply, out):
+    texts = "cl/base/base.h", "cl/base/arithmetic.h", "scripts/cpu_loops.cl"
+    pathlib.Path(out + ".cl").write_text("".join('#include "%s"\n' % (ROOT / text) for text in texts))
+    run([clang, "-x", "cl", "-cl-std=CL1.2", "-O3", "-w", "-Xclang", "-finclude-default-header",
+         "-Xclang", "-cl-ext=+cl_khr_fp64",
+         *options, "-D", "CHUNKS=1", "-D", "LOCAL_SIZE=1", "-D", "WORD_BITS=%d" % words, "-D",
+         "MULTIPLY=%d" % multiply, "-I", str(ROOT / "cl"),
+         out + ".cl", "-o", out])
+    return out
+
+
+def parse_mca(text):
+    """{loop: Cost} of what llvm-mca says of TRIPS trips"""
+    costs = {}
+    for part in re.split(r"^\[\d+\] Code Region - ", text, flags=re.M)[1:]:
+        name = part.split("\n")[0].strip()
+        cycles, instructions = (int(re.search(r"^%s: +(\d+)$" % what, part, re.M)[1])
+                                for what in ("Total Cycles", "Instructions"))
+        units = TRIPS * LOOPS[name]
+        costs[name] = Cost(cycles / units, instructions / units)
+    return costs
+
+
+def costs_on(cpu, clang, mca, folder):
+    """{loop: Cost}, each the least of what the kernels are compiled for"""
+    costs = {}
+    for words in (64, 32):
+        for multiply in MULTIPLY.values():
+            options = ["--target=" + cpu.target, "-mcpu=" + cpu.name
+                       if cpu.target.startswith("aarch64") else "-march=" + cpu.name, "-S"]
+            assembly = compile_loops(clang, options, words, multiply,
+                                     os.path.join(folder, "loops.s"))
+            text = pathlib.Path(assembly).read_text()  # llvm-mca knows one kind of comments
+            pathlib.Path(assembly).write_text(text.replace("// LLVM-MCA", "# LLVM-MCA"))
+            told = run([mca, "-mtriple=" + cpu.target, "-mcpu=" + cpu.name,
+                        "--iterations=%d" % TRIPS, assembly])
+            for name, cost in parse_mca(told).items():
+                costs[name] = min(cost, costs.get(name, cost))
+    return costs
+
+
+def find_tools():
+    """-> clang and llvm-mca of one version"""
+    for version in (15, 16, 17, 18, 19, 20, 21):
+        tools = [first_path("/usr/bin/%s-%d" % (tool, version)) for tool in ("clang", "llvm-mca")]
+        if all(tools):
+            return [paths[0] for paths in tools]
+    raise Failure("it takes clang and llvm-mca of one version (packages clang-15 and llvm-15)")
+
+
+def print_loops(clang, mca, folder, file):
+    costs = {cpu: costs_on(cpu, clang, mca, folder) for cpu in CPUS}
+    print("By %s and llvm-mca of its version.\n" % run([clang, "--version"]).splitlines()[0],
+          file=file)
+    print("| inner loop | %s |\n|---|%s" % (" | ".join(cpu.title for cpu in CPUS),
+                                           "---:|" * len(CPUS)), file=file)
+    for loop in LOOPS:
+        print("| `%s` | %s |" % (loop, " | ".join(
+            "%.2f / %.1f" % costs[cpu][loop] for cpu in CPUS)), file=file)
+
+
+# ------------------------------------------------------------------ measurements
+
+TIMER = """
+#include <stdio.h>
+#include <time.h>
+enum { COUNT = 128, ROUNDS = 200, SAMPLES = 15 };
+static unsigned long x[COUNT][8] __attribute__((aligned(64))), y[COUNT][8] __attribute__((aligned(64)));
+static unsigned long table[4][8] __attribute__((aligned(64)));
+typedef void loop(void *, void *, void *, unsigned long);
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
+}
+static void measure(const char *name, loop *run, int units)
+{
+    double best = 1e30;
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        double start = now();
+        for (int round = 0; round < ROUNDS; round++)
+            run(x, y, table, COUNT);
+        double spent = (now() - start) / (1.0 * ROUNDS * COUNT * units);
+        best = spent < best ? spent : best;
+    }
+    printf("%s %.5f\\n", name, best);
+}
+#define LOOP(name, units) extern loop name;
+#include "loops.h"
+#undef LOOP
+#define LOOP(name, units) measure(#name, name, units);
+int main(void)
+{
+    for (int i = 0; i < COUNT * 8; i++)
+        x[i / 8][i % 8] = y[i / 8][i % 8] = (unsigned long)i * 0x9e3779b97f4a7c15 >> 2;
+    for (int i = 0; i < 8; i++) { /* times do not depend on values, but shifts are less than 64 */
+        table[0][i] = 4611686018427322369;
+        table[1][i] = 0x3bf0000000000000;
+        table[2][i] = table[0][i] * 4;
+        table[3][i] = 2;
+    }
+#include "loops.h"
+}
+"""
+
+
+def loop_times(clang, march, folder):
+    """{loop: ns a unit} on the core that this runs on, each the least of what kernels are compiled for"""
+    times = {}
+    path = os.path.join(folder, "timer")
+    pathlib.Path(path + ".c").write_text(TIMER)
+    for words in (64, 32):
+        loops = {name: units for name, units in LOOPS.items() if name.endswith("_32") == (words == 32)}
+        pathlib.Path(folder, "loops.h").write_text(
+            "".join("LOOP(%s, %d)\n" % row for row in loops.items()))
+        for multiply in MULTIPLY.values():
+            part = compile_loops(clang, ["-march=" + march, "-c"], words, multiply,
+                                 os.path.join(folder, "loops.o"))
+            run([clang, "-O2", path + ".c", part, "-o", path])
+            for line in run([path]).splitlines():
+                name, time = line.split()
+                times[name] = min(float(time), times.get(name, float(time)))
+    return times
+
+
+def processor():
+    """This machine's processor, in words."""
+    told = dict(re.findall(r"^(.*?)\s*: (.*)$",
+                           pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0], re.M))
+    if "model name" not in told:
+        return platform.machine(), ""
+    name = re.sub(r"\(\w+\)|\bProcessor\b|\bCPU\b|@.*|\d+-Core", "", told["model name"])
+    flags = told["flags"].split()
+    vectors = next((title for flag, title in (("avx512f", "AVX-512"), ("avx2", "AVX2"))
+                    if flag in flags), "SSE")
+    place = " in a virtual machine" if "hypervisor" in flags else ""
+    return "%s (family %s, model %s, %s), %d cores%s" % (
+        " ".join(name.split()), told["cpu family"], told["model"], vectors, os.cpu_count(), place), vectors
+
+
+def intel_environment():
+    """-> that in which Intel's runtime is found alone, or None"""
+    folder = os.environ.get("HEALCL_VENDORS_DIR") or os.path.join(
+        os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"), "healcl/vendors")
+    path = os.path.join(folder, "icd/intel.icd")
+    return {"OCL_ICD_VENDORS": path} if os.path.exists(path) else None
+
+
+def measure(healcl, clang, folder):
+    """Writes FOLDER/*.json; -> their paths"""
+    os.makedirs(folder, exist_ok=True)
+    core = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    name, vectors = processor()
+    columns = [("pocl", "pocl", vectors, "native", {"POCL_MAX_PTHREAD_COUNT": "1"})]
+    intel = intel_environment()
+    if intel and vectors != "AVX2":
+        columns.append(("intel-avx2", "intel", "AVX2", "haswell",
+                        {**intel, "CL_CONFIG_CPU_TARGET_ARCH": "core-avx2"}))
+    paths = []
+    load = os.getloadavg()[0]
+    for file, device, vectors, march, environment in columns:
+        with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as temporary:
+            bench = os.path.join(temporary, "bench.json")
+            subprocess.run([healcl, "bench", "--device", device, "--json", bench], check=True,
+                           env={**os.environ, **environment})
+            paths.append(os.path.join(folder, file + ".json"))
+            pathlib.Path(paths[-1]).write_text(json.dumps({
+                "processor": name, "vectors": vectors, "load": load,
+                "loops": loop_times(clang, march, temporary),
+                "bench": json.loads(pathlib.Path(bench).read_text())}, indent=1))
+    return paths
+
+
+def case_of(row):
+    """An operation of healcl bench in a few words."""
+    words = ["`%s`" % row["op"], " x ".join(str(n) for n in row["shape"] if n != 1)]
+    for name, usual in (("dtype", "int64"), ("layout", "contiguous"), ("values", "reduced"),
+                        ("perm", "none")):
+        if row.get(name, usual) != usual:
+            words.append({"perm": "bits reversed", "any": "any values"}.get(
+                name if name == "perm" else row[name], row[name]))
+    return ", ".join(words)
+
+
+def limit_of(row, loops, copy):
+    """-> ns a unit, and whether of arithmetic or memory; copy: ns a byte that the host copies"""
+    names = [name for name in loops if name == row["op"] or name.startswith(row["op"] + "_")]
+    if row["op"] in ("ntt", "intt"):
+        names = [row["op"] + ("_32" if row["dtype"] == "int32" else "")]
+    elif row["op"] == "modneg":
+        names = ["mod"]
+    arithmetic = min((loops[name] for name in names), default=0)
+    memory = copy * row["bytes"] / row["units"]
+    return max((arithmetic, "arithmetic"), (memory, "memory"))
+
+
+def print_measured(files, file):
+    """A table with columns for each file."""
+    columns, rows = [], {}
+    for path in files:
+        told = json.loads(pathlib.Path(path).read_text())
+        device = told["bench"]["device"]
+        results = told["bench"]["results"]
+        copy = next(row["ns_per_unit"] for row in results if row["op"] == "host_copy")
+        columns.append("%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
+                                   else device["platform"]))
+        print("- %s: %s; driver %s; load %.1f at the start" % (
+            columns[-1], told["processor"], device["driver"], told["load"]), file=file)
+        for row in results:
+            limit, what = limit_of(row, told["loops"], copy)
+            rows.setdefault((case_of(row), row["unit"]), {})[path] = (
+                "%.3g | %.3g %s | %.2f" % (row["ns_per_unit"], limit, what, limit / row["ns_per_unit"]))
+    print("\n| operation | a | %s |\n|---|---|%s" % (" | ".join(
+        "%s: ns | limit | share" % column for column in columns), "---:|---|---:|" * len(files)),
+          file=file)
+    for (case, unit), cells in rows.items():
+        print("| %s | %s | %s |" % (case, unit, " | ".join(
+            cells.get(path, "| |") for path in files)), file=file)
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", help="measurements")
+    parser.add_argument("--measure", metavar="FOLDER")
+    parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
+    parser.add_argument("--markdown", metavar="FILE", default="-")
+    options = parser.parse_args(arguments)
+    try:
+        clang, mca = find_tools()
+        if options.measure:
+            options.files += measure(options.healcl or healcl_program(), clang, options.measure)
+        if options.files:
+            text = io.StringIO()
+            print_measured(options.files, text)
+            write_markdown(options.markdown, text.getvalue(), MARKS_MEASURED)
+        with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as folder:
+            text = io.StringIO()
+            print_loops(clang, mca, folder, text)
+            write_markdown(options.markdown, text.getvalue(), MARKS)
+    except (Failure, subprocess.CalledProcessError) as failure:
+        print("cpu_code.py: %s" % failure, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
