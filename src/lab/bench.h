@@ -140,7 +140,8 @@ struct bench_example {
 };
 
 /* Measures the kernel and the body of an example, example->operation and number, beside each other,
- * each compared first with the body on the host reference. Errors: as bench_run. */
+ * each compared first with the body on the host reference, if there is one. Errors: as bench_run.
+ */
 MUST_CHECK enum healcl_status bench_example(struct healcl_device *device,
                                             const struct bench_options *options,
                                             struct bench_example *example,

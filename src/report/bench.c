@@ -89,6 +89,12 @@ MUST_CHECK static enum healcl_status print_cases(const struct bench_result *resu
     return table_print(table, style->stream, width_of(style));
 }
 
+/* Without a body there is nothing to compare with. */
+static bool is_checked(const struct bench_example *example)
+{
+    return example_vendor(example->operation)->body_count > 0;
+}
+
 /* How many times as long the body takes; 0 where one of both is not measured. */
 static double ratio_of(const struct bench_example *example)
 {
@@ -114,7 +120,8 @@ MUST_CHECK static enum healcl_status print_examples(const struct bench_example *
                 continue;
             table_cell(table, "%s", example->operation->name);
             table_cell(table, "%" PRIu32, example->number + 1);
-            table_cell(table, "%s", example_side_name((enum example_side)side));
+            table_cell(table, "%s%s", example_side_name((enum example_side)side),
+                       is_checked(example) ? "" : ", not checked");
             table_cell(table, "%.2f", median / 1000);
             table_cell(table, "%+d..%+d%%", deviation(example->of[side].min_ns, median),
                        deviation(example->of[side].max_ns, median));
@@ -185,6 +192,7 @@ static void add_example(struct json *json, cJSON *object, const struct bench_exa
 {
     json_string(json, object, "op", example->operation->name);
     json_number(json, object, "example", example->number + 1);
+    json_bool(json, object, "checked", is_checked(example));
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
         if (!example->of[side].is_measured)
             continue;

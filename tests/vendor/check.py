@@ -206,9 +206,12 @@ def benchmarks(folder):
             assert example["op"] == name.strip("_"), made
             assert [side for side in ("kernel", "body") if side in example] == sides, made
             assert all(example[side]["median_ns"] > 0 for side in sides), made
+            assert example["checked"] == ("body" in sides), made
             assert ("ratio" in example) == (len(sides) == 2), made
     told = folder.run("bench", "--op", "both", "--repeat", "3")
-    assert told.count("\nboth ") == 4, told
+    assert told.count("\nboth ") == 4 and "not checked" not in told, told
+    told = folder.run("bench", "--op", "kernel_only", "--repeat", "3")
+    assert told.count("  kernel, not checked  ") == 2, told
     assert "--n means nothing to both" in folder.run("bench", "--op", "both", "--n", "8", code=2)
     assert "has no examples" in folder.run("bench", "--op", "no_examples", code=2)
     assert "no operation 'third' is measured" in folder.run("bench", "--op", "third", code=2)

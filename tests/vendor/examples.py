@@ -48,6 +48,10 @@ def key_switch(healcl, folder):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
         assert "\nntt " not in told, told
+    check = ("check", *ops, "--op", "key_switch")
+    assert "\nkey_switch  kernel 6/6  body 6/6\n" in run(healcl, *check)
+    told = run(healcl, "bench", *ops, "--op", "key_switch", "--repeat", "1")
+    assert told.count("\nkey_switch ") == 6, told
     # One residue is a single element, and one digit is all of a.
     for shape in ("1", "1", "1"), ("2", "2", "60"), ("512", "1", "2"), ("64", "5", "3"):
         run(healcl, "run", *ops, transcript(folder, *shape))
@@ -57,14 +61,16 @@ def key_switch(healcl, folder):
     made = transcript(folder, "256", "3", "4")
     run(healcl, "run", *ops, made, code=1)
     run(healcl, "run", *ops, "--reference", made)
+    assert "example 1, contiguous, its kernel: the memory of out" in run(healcl, *check, code=1)
     # Where no kernel is for the device its body runs there.
     change(manifest, '"local": 1,', '"local": 1, "device": "no such device",')
     told = run(healcl, "run", *ops, "-v", made)
     assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
+    assert "\nkey_switch  no kernel for this device  body 6/6\n" in run(healcl, *check)
     # Rules are those of the plan: nothing runs.
-    change(manifest, "base_bits >= 1 &&", "base_bits >= 16 &&")
+    change(manifest, "base_bits >= 1 &&", "size(a) != 256 &&")
     told = run(healcl, "run", *ops, made, code=3)
-    assert "(key_switch): rule 'base_bits >= 16 && base_bits <= 62' does not hold" in told, told
+    assert "(key_switch): rule 'size(a) != 256 && base_bits <= 62' does not hold" in told, told
 
 
 def device_name(healcl):
@@ -81,10 +87,13 @@ def ntt(healcl, folder):
         path = os.path.join(transcripts, name)
         assert "vendor_ntt" in run(healcl, "inspect", *ops, "--kernels", "--json", "-", path)
         run(healcl, "run", *ops, path)
+    check = ("check", *ops, "--op", "ntt", "--quick")
+    assert "had a part in 0 calls" not in run(healcl, *check)
     path = os.path.join(transcripts, "ntt.json")
     change(os.path.join(folder, "ntt.cl"), "(TYPE_out)x[u]", "0")
     run(healcl, "run", *ops, path, code=1)
     run(healcl, "run", *ops, "--reference", path)
+    run(healcl, *check, code=1)
     change(os.path.join(folder, "ntt.json"), '"device": "', '"device": "no such ')
     assert "vendor_ntt" not in run(healcl, "inspect", *ops, "--kernels", path)
     run(healcl, "run", *ops, path)
