@@ -549,6 +549,7 @@ MUST_CHECK static enum healcl_status move_results(struct device_executor *self,
     while (memory->result > 0) {
         struct download *download = &self->downloads[memory->result - 1];
         memory->result = download->next;
+        (void)trace_for_step(self->base.trace, download->step);
         TRY(snapshot(self, download, error));
     }
     return HEALCL_OK;
@@ -763,6 +764,7 @@ MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
     if (!lack && clears_new(self, step))
         return clear_new(self, step->out->storage, error);
     TRY(move_results(self, step->out->storage, error));
+    (void)trace_for_step(self->base.trace, step);
     if (lack)
         return run_on_host(self, step, lack, error);
     self->status_is_clear = false;

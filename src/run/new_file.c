@@ -106,8 +106,11 @@ enum healcl_status new_file_open(struct new_file *file, const char *path,
 enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *error)
 {
     int code = 0;
+    bool has_failed = ferror(file->stream);
     errno = 0;
-    if (fflush(file->stream) != 0 || ferror(file->stream))
+    if (has_failed)
+        putc('\n', file->stream); /* what went wrong before is said by doing so again */
+    if (fflush(file->stream) != 0 || has_failed)
         code = errno ? errno : EIO;
     if (fclose(file->stream) != 0 && code == 0)
         code = errno;

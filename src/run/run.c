@@ -19,14 +19,19 @@ void error_prefix_step(struct healcl_error *error, const struct step *step, int 
                  origin->name);
 }
 
-size_t trace_begin_step(struct trace *trace, const struct step *step)
+const char *trace_for_step(struct trace *trace, const struct step *step)
 {
     const struct origin *origin = step_origin(step, NO_INPUT);
     const char *name = step->kind == STEP_RELEASE  ? "free"
                        : step->origins->operations ? step->origins->operations
                                                    : origin_operation(origin)->name;
     trace_for_operation(trace, name, origin->entry);
-    return trace_begin(trace, "operation", name);
+    return name;
+}
+
+size_t trace_begin_step(struct trace *trace, const struct step *step)
+{
+    return trace_begin(trace, "operation", trace_for_step(trace, step));
 }
 
 enum healcl_status sink_take(const struct result_sink *sink, struct trace *trace,

@@ -173,6 +173,9 @@ MUST_CHECK enum healcl_status healcl_run_traced(const struct healcl_transcript *
                                                 struct trace *trace, struct healcl_report **report,
                                                 struct healcl_error *error);
 
+/* Says that what follows is done for a step. Returns its operations' names. */
+const char *trace_for_step(struct trace *trace, const struct step *step);
+
 /* Begins the host's span of a step, and says that what follows is done for it. */
 size_t trace_begin_step(struct trace *trace, const struct step *step);
 

@@ -104,7 +104,8 @@ def check_package(folder):
             (emitted / manifest["images"][program["image"]]["file"]).write_bytes(data)
     expect(run("compile", "--from", emitted, "-o", package), 0, "for ")
     for transcript, code in (("memory", 0), ("digits_full_q", 4)):
-        expect(run("run", "--package", package, f"transcripts/{transcript}.json", LD_PRELOAD=driver,
+        expect(run("run", "--no-fallback", "--package", package,
+                   f"transcripts/{transcript}.json", LD_PRELOAD=driver,
                    FAULTY_NO_COMPILER="1"), code)
     manifest["programs"][0]["image"] = 1000
     (emitted / "manifest.json").write_text(json.dumps(manifest))

@@ -26,7 +26,7 @@ NO_FAULT = ("", "")
 ADDITION = ("sum >= q ? sum - q : sum", "sum > q ? sum - q : sum")
 NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
 # In every 64-bit program, but only in element 37 of what one work-item does.
-ELEMENT = "AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute_##operation("
+ELEMENT = "x.element[j] = (ELEMENT)compute_##operation("
 ELEMENT_37 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 37) + ("))
 ROW_70 = (ELEMENT, ELEMENT.replace("= (", "= (ELEMENT)(span.linear + i == 70 * 65536) + ("))
 STRIDED = (ELEMENT, ELEMENT.replace(
@@ -39,8 +39,8 @@ LATER = ("make_modulus((ulong)max(value, 1L))", "make_modulus((ulong)max(value, 
 CRASH = (NEGATION[0], "*(volatile global long *)0 = 1; " + NEGATION[0])
 WARNING = (NEGATION[0], '\n#warning "told"\n' + NEGATION[0])
 LOOPS_END = ("rounds < ROUNDS", "rounds < 4100")
-FORWARD = "ntt_row(rows + row * n, n, q[j].value, twiddles + j * n);"
-SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) rows[row * n] ^= 1;")
+FORWARD = "ntt_row(x, n, modulus.value, twiddles + j * n);"
+SECOND_MODULUS = (FORWARD, FORWARD + " if (j == 1) x[0] ^= 1;")
 
 
 def run(fault, *arguments, cache="", **more):

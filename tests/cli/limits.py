@@ -226,7 +226,7 @@ def check_many_moduli(test):
     """What kernels keep for each modulus fits a thread's stack, or is refused."""
     run = test.run(full_q(1500), HEALCL_TUNING="general,local_size=1024")
     test.expect(run.code == 0, "1500 moduli", run)
-    run = test.run(full_q(40000), "--memory-limit", "1T")
+    run = test.run(full_q(40000), "--memory-limit", "1T", "--no-fallback")
     test.expect(run.code == 3 and run.err == "healcl: t.json: entry 5 "
                 "(apply_g_decomp_relative_to_full_q): argument 'q': 40000 moduli are more than the "
                 "32768 that a device combines\n", "40000 moduli", run)
