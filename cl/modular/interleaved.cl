@@ -227,7 +227,7 @@ NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *pack
 /*
  * As modmul_axis_sum in general.cl, without a permutation, where k is 1, 2 or 4 and the elements of
  * a group of k lie together. The space is [blocks of PRODUCT_COLUMNS vectors along n, reps]: reps
- * share b, packed. Operands: out, a, b, with strides for blocks of 0. n is a multiple of 8. lanes:
+ * may share b, packed. Operands: out, a, b, with strides for blocks of 0. n is a multiple of 8. lanes:
  * one vector of moduli.
  */
 KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
@@ -252,16 +252,17 @@ KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global con
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         long first = span.index[space.rank - 2] * PRODUCT_COLUMNS * step, packed_first = -1;
         block.columns = (ulong)min((long)PRODUCT_COLUMNS, (n - first) / step);
-        block.b = b + span.position[2] + first * b_group;
+        const bool shares = space.operand[2].stride[space.rank - 1] == 0;
         for (ulong r = 0; r < span.length; r++) {
             global ELEMENT *to = out + POSITION(space, span, 0, r) + first * out_group;
             ulong8 bits = 0;
             block.a = a + POSITION(space, span, 1, r) + first * a_group;
+            block.b = b + POSITION(space, span, 2, r) + first * b_group;
             for (ulong i = 0; i < block.columns; i++)
                 lane_products_clear(&sums[i]);
             for (long j = 0; j < count; j += PRODUCT_TERMS) {
                 long terms = min((long)PRODUCT_TERMS, count - j);
-                if (packed_first != j)
+                if (packed_first != j || !shares)
                     packed_bits = pack_groups(packed, block, j, terms);
                 packed_first = j;
                 bits |= packed_bits | add_groups(sums, packed, block, j, terms);

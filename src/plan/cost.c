@@ -1,4 +1,4 @@
-/* What a step costs: the bytes it reads and writes, the elements it visits, the memory it needs. */
+/* What a step reads and writes, and what it costs: bytes, elements that it visits, memory. */
 #include "core/numbers.h"
 #include "plan/plan.h"
 
@@ -11,6 +11,12 @@ static uint64_t tensor_bytes(const struct tensor *tensor)
 bool step_adds(const struct step *step)
 {
     return step_traits[step->kind].adds && step->value[0] == 0;
+}
+
+struct layout step_factor(const struct step *step)
+{
+    const struct layout *b = &step->in[1]->layout;
+    return b->rank == 4 ? *b : layout_insert_axis(b, 0, step->in[0]->layout.shape[0], 0);
 }
 
 uint64_t step_bytes(const struct step *step)

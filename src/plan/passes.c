@@ -64,7 +64,7 @@ bool pass_overlap(const struct tensor *a, const struct tensor *b)
 
 bool pass_can_join(const struct step *first, const struct step *second)
 {
-    enum { ORIGINS_MAX = 16 }; /* so that passes stay linear */
+    enum { ORIGINS_MAX = 32 }; /* so that passes stay linear */
     return first->origins->count + second->origins->count <= ORIGINS_MAX;
 }
 
@@ -295,7 +295,7 @@ MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
         run->end = run->first + segment->step_count;
         run->changes = 0;
         TRY(functions[pass](run, error));
-        segment->pass_changes[pass] = run->changes;
+        segment->pass_changes[pass] += run->changes;
         changes += run->changes;
     }
     plan->pass_changes += changes;
@@ -316,11 +316,15 @@ MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t s
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
         if (!segment->pass_changes)
             NO_MEMORY(error);
+        memset(segment->pass_changes, 0, PASS_COUNT * sizeof *segment->pass_changes);
         segment->before = cost_of(plan, segment);
     }
-    for (size_t pass = 0; pass < PASS_COUNT; pass++)
-        if (set >> pass & 1)
-            TRY(run_pass(run, pass, error));
+    for (uint64_t round = 0, changes = 0; round < 2 && changes == round; round++) {
+        for (size_t pass = 0; pass < PASS_COUNT; pass++)
+            if (set >> pass & 1)
+                TRY(run_pass(run, pass, error));
+        changes = plan->pass_changes > 0;
+    }
     if (plan->pass_changes == 0)
         return HEALCL_OK;
     find_uses(run);

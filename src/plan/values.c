@@ -242,6 +242,30 @@ void values_forget(struct values *values, struct storage *storage)
     storage->writes++; /* nor of what it is the moduli of */
 }
 
+/* Leaves of a known part what lies before a view along its first axis, or behind it if that is
+ * more. Returns whether anything is left. */
+static bool shrink(struct known *known, const struct layout *view)
+{
+    struct known_axis *axis = known->axes;
+    int64_t inner = 0, first = view->offset - known->offset,
+            last = layout_last(view) - known->offset;
+    for (uint32_t k = 1; k < known->rank; k++)
+        inner += (axis[k].size - 1) * axis[k].stride;
+    if (known->rank == 0 || inner >= axis->stride)
+        return false;
+    int64_t before = first > 0 ? first / axis->stride : 0, end = last / axis->stride + 1;
+    int64_t behind = end < axis->size ? axis->size - end : 0;
+    if (behind > before) {
+        known->offset += end * axis->stride;
+        known->moduli_offset += end * axis->moduli_stride;
+        before = behind;
+    }
+    axis->size = before;
+    if (before == 1)
+        memmove(axis, axis + 1, --known->rank * sizeof *axis);
+    return before > 0;
+}
+
 /* Keeps what is known of out's storage and stays true. Returns whether that tells what the range
  * does. */
 static bool keep(struct values *values, const struct tensor *out, const struct range *range)
@@ -249,10 +273,11 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
     bool told = false;
     uint32_t views = 0;
     for (struct known **at = &out->storage->known; *at;) {
-        const struct known *known = *at;
+        struct known *known = *at;
         bool stays = stays_true(known, &out->layout, range);
         struct layout view = view_of(known);
-        if (++views == KNOWN_VIEWS || (!stays && layouts_may_overlap(&view, &out->layout))) {
+        if (++views == KNOWN_VIEWS ||
+            (!stays && layouts_may_overlap(&view, &out->layout) && !shrink(known, &out->layout))) {
             forget(values, at);
             continue;
         }

@@ -89,7 +89,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
-PASSES = ["products", "zeros", "stores", "copies"]
+PASSES = ["products", "batches", "zeros", "stores", "copies"]
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
 # says of the place.
@@ -225,7 +225,7 @@ def bundled_bad(source):
 
 
 def drawn_passes(seed):
-    """One set of them for each seed, all of 16 by turns."""
+    """One set of them for each seed, all of them by turns."""
     return ",".join(name for bit, name in enumerate(PASSES) if seed >> bit & 1) or "none"
 
 

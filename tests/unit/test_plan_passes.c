@@ -53,6 +53,10 @@ static void declare(struct script *script, struct random *random)
     script_upload(script, "q", DTYPE_INT64, 1, (int64_t[]){K}, q);
     script_upload(script, "p", DTYPE_INT64, 1, (int64_t[]){K}, other);
     script_upload(script, "i", DTYPE_INT64, 3, shapes[2], index);
+    for (int i = 0; i < N; i++)
+        index[i] = (5 * i + 3) % N;
+    script_upload(script, "perm", DTYPE_INT64, 1, (int64_t[]){N}, index);
+    upload(script, "d", 3, (int64_t[]){1, N, K}, random, tame);
     upload(script, "w", 4, (int64_t[]){ROWS, TERMS, 1, K}, random, tame);
     for (int shape = 0; shape < 3; shape++)
         for (int i = 0; i < TENSORS; i++)
@@ -191,6 +195,79 @@ static void add_copy(struct script *script, struct random *random)
     script_free(script, "moved");
 }
 
+/* A part of a tensor, of several that lie side by side, under a name of its own. */
+static void slice(struct script *script, const char *name, const char *of, const char *format,
+                  int first)
+{
+    char index[32];
+    snprintf(index, sizeof index, format, first, first + 1);
+    call(script, name, "get_slice", "%s %s", of, index);
+}
+
+/* One operation on the slices of tensors, along an axis that is drawn, in any order. */
+static void add_slices(struct script *script, struct random *random)
+{
+    static const char *const formats[] = {"[%d]", "[:,%d]", "[%d:%d]", "[:,%d:%d]", "[...,%d]"};
+    static const int counts[] = {ROWS, N, ROWS, N, K};
+    const int way = (int)random_between(random, 0, 4), which = (int)random_between(random, 0, 5);
+    const char *x = any(2, random), *y = any(2, random), *z = any(2, random), *p = moduli(random);
+    const bool by_last = way == 4, is_backward = random_once_in(random, 5);
+    for (int i = 0; i < counts[way]; i++) {
+        int at = is_backward ? counts[way] - 1 - i : i;
+        slice(script, "part_x", x, formats[way], at);
+        slice(script, "part_y", y, formats[way], random_once_in(random, 8) ? 0 : at);
+        slice(script, "part_z", z, formats[way], at);
+        if (which == 0)
+            call(script, "part_z", "set_const_val", "part_z %d", i > 3);
+        else if (which == 1)
+            call(script, NULL, "pad_single_axis", "part_x 0 0 part_z");
+        else if (by_last)
+            call(script, NULL, "_modmul_ttc", "part_x part_y %d part_z", i < 6 ? 97 : 89);
+        else if (which == 2)
+            call(script, NULL, "mod", "part_x %s part_z", p);
+        else
+            call(script, NULL, which == 3 ? "modmul" : "modsum", "part_x part_y %s part_z", p);
+        if (random_once_in(random, 12))
+            add_anything(script, random);
+        for (const char *name = "xyz"; *name; name++)
+            script_free(script, (char[]){'p', 'a', 'r', 't', '_', *name, 0});
+    }
+}
+
+/* Sums of products, or along an axis, whose outputs are slices: of the same factors or of others;
+ * with what is only their sum's. */
+static void add_sums_of_slices(struct script *script, struct random *random)
+{
+    const bool permutes = random_once_in(random, 2), shares = random_once_in(random, 2);
+    const char *a = any(0, random), *b = any(0, random), *out = new_sum(script, random);
+    const bool is_sum = random_once_in(random, 3), then_adds = random_once_in(random, 2);
+    for (int i = 0; i < ROWS; i++) {
+        slice(script, "part_a", a, "[%d:%d]", shares ? 0 : i);
+        slice(script, "part_b", b, "[%d]", i);
+        slice(script, "part_out", out, "[%d:%d]", i);
+        call(script, "a_view", "moveaxis", "part_a 1 2"); /* [1,n,s,k] */
+        call(script, "b_view", "moveaxis", "part_b 0 1");
+        if (then_adds) {
+            call(script, "own", "zeros", "(1,%d,%d) :int64", N, K);
+        } else {
+            call(script, "own", "get_slice", "part_out [...]");
+        }
+        if (is_sum)
+            call(script, NULL, "axis_modsum", "part_a 1 q own");
+        else
+            call(script, NULL, "modmul_axis_sum", "a_view b_view q none none %s own %d -3",
+                 permutes ? "perm" : "none", permutes);
+        if (then_adds)
+            call(script, NULL, "modsum",
+                 random_once_in(random, 2) ? "own %s q part_out" : "%s own q part_out",
+                 random_once_in(random, 3) ? "part_out" : "d");
+        for (const char *names[] = {"part_a", "part_b", "part_out", "a_view", "b_view", "own"},
+                        **name = names;
+             name < names + 6; name++)
+            script_free(script, *name);
+    }
+}
+
 static void make_program(struct script *script, struct random *random)
 {
     declare(script, random);
@@ -201,10 +278,12 @@ static void make_program(struct script *script, struct random *random)
             add_copy(script, random);
             script_segment_end(script);
         }
-        switch (random_between(random, 0, 3)) {
+        switch (random_between(random, 0, 5)) {
         case 0: add_products(script, random); break;
         case 1: add_key_product(script, random); break;
         case 2: add_copy(script, random); break;
+        case 3: add_slices(script, random); break;
+        case 4: add_sums_of_slices(script, random); break;
         default: add_anything(script, random);
         }
     }
@@ -319,7 +398,7 @@ static void first_refusals(void **state)
             struct outcome outcome = run(&script, i ? device : NULL);
             assert_int_equal(outcome.error.status, HEALCL_REFUSED);
             assert_string_equal(outcome.error.message,
-                                "entry 15 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
+                                "entry 17 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
             release(&outcome);
         }
         script_release(&script);
@@ -383,7 +462,7 @@ static void lists(void **state)
     OK(passes_parse("none", &set, &error));
     assert_int_equal(set, 0);
     OK(passes_parse("stores,products", &set, &error));
-    assert_int_equal(set, 1 << 0 | 1 << 2);
+    assert_int_equal(set, 1 << 0 | 1 << 3);
     static const char *const wrong[] = {"", ",", "store", "storess", "none,stores", "stores,"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(passes_parse(wrong[i], &set, &error), HEALCL_USAGE);
