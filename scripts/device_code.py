@@ -532,7 +532,7 @@ def check_counts(counts, file=sys.stdout):
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
-    ("elementwise", r"(modmul|modsum|mod|modneg)(_table)?|absolute"),
+    ("elementwise", r"(modmul|modsum|mod|modneg|chain)(_table)?|absolute"),
     ("sums", r".*axis_.*sum.*|sum.*"),
     ("transforms", r"i?ntt_.*"),
     ("copies and fills", r"copy.*|fill.*"),

@@ -22,7 +22,7 @@ static const struct tensor *operand(const struct step *step, int i)
 static bool is_elementwise(enum step_kind kind)
 {
     return kind == STEP_FILL || kind == STEP_COPY || kind == STEP_MODMUL || kind == STEP_MODSUM ||
-           kind == STEP_MOD || kind == STEP_MODNEG || kind == STEP_ABS;
+           kind == STEP_MOD || kind == STEP_MODNEG || kind == STEP_ABS || kind == STEP_CHAIN;
 }
 
 static bool has_slices(const struct step *step)
@@ -99,8 +99,7 @@ static struct layout joined(const struct layout *view, const struct layout *othe
 /* Whether an input is the same for all slices: what data are refused for, and scalars. */
 static bool is_common(const struct step *step, int i)
 {
-    return (i != OUT && i >= (step->kind == STEP_AXIS_MODSUM ? 1 : 2)) ||
-           operand(step, i)->storage->scalars;
+    return i == (step->kind == STEP_AXIS_MODSUM ? 1 : 2) || operand(step, i)->storage->scalars;
 }
 
 /* The views of both steps' operands in one, along an axis of out; in_front: along a new one. */

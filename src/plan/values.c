@@ -16,10 +16,15 @@ static const struct {
     int input, from_end;
     uint8_t signs;
 } modulus_traits[STEP_KINDS] = {
-    [STEP_MODMUL] = {2, EACH, 3},     [STEP_MODSUM] = {2, EACH, 3},
-    [STEP_MOD] = {2, EACH, 1},        [STEP_MODNEG] = {2, EACH, 0},
-    [STEP_AXIS_MODSUM] = {1, 1, 0},   [STEP_MODMUL_AXIS_SUM] = {2, 2, 0},
-    [STEP_NTT] = {1, 2, 0},           [STEP_INTT] = {1, 2, 0},
+    [STEP_MODMUL] = {2, EACH, 3},
+    [STEP_MODSUM] = {2, EACH, 3},
+    [STEP_MOD] = {2, EACH, 1},
+    [STEP_MODNEG] = {2, EACH, 0},
+    [STEP_CHAIN] = {2, EACH, 11},
+    [STEP_AXIS_MODSUM] = {1, 1, 0},
+    [STEP_MODMUL_AXIS_SUM] = {2, 2, 0},
+    [STEP_NTT] = {1, 2, 0},
+    [STEP_INTT] = {1, 2, 0},
     [STEP_DIGITS_FULL_Q] = {1, 2, 0},
 };
 
@@ -145,9 +150,9 @@ static struct range residues_of(const struct values *values, const struct step *
     return range;
 }
 
-/* inputs: the ranges of the first two. What is not named here is unknown. */
+/* inputs: their ranges. What is not named here is unknown. */
 static struct range result_of(const struct values *values, const struct step *step,
-                              const struct range inputs[2])
+                              const struct range inputs[STEP_INPUTS])
 {
     enum step_kind kind = step->kind;
     struct range range = {.limit = 0};
@@ -164,8 +169,8 @@ static struct range result_of(const struct values *values, const struct step *st
         range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
     } else if (modulus_traits[kind].from_end != NO_MODULI) {
         range = residues_of(values, step);
-        for (int i = 0; i < 2; i++)
-            if (modulus_traits[kind].signs >> i & 1 && inputs[i].limit == 0)
+        for (int i = 0; i < STEP_INPUTS; i++)
+            if (modulus_traits[kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0)
                 range.limit = 0;
     }
     if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */

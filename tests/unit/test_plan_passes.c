@@ -268,6 +268,52 @@ static void add_sums_of_slices(struct script *script, struct random *random)
     }
 }
 
+/* An operation of one or two operands. */
+static void add_modular(struct script *script, struct random *random, const char *x, const char *y,
+                        const char *p, const char *out)
+{
+    static const char *const names[] = {"modmul", "modsum", "mod", "modneg"};
+    int64_t which = random_between(random, 0, 3);
+    if (which < 2 && random_once_in(random, 2)) {
+        const char *other = x;
+        x = y;
+        y = other;
+    }
+    if (which < 2)
+        call(script, NULL, names[which], "%s %s %s %s", x, y, p, out);
+    else
+        call(script, NULL, names[which], "%s %s %s", x, p, out);
+}
+
+/* Elementwise operations on what others have left, in place or in a tensor that is used again; of
+ * dense tensors, of slices and of what repeats. */
+static void add_chains(struct script *script, struct random *random)
+{
+    const char *p = moduli(random);
+    bool strided = random_once_in(random, 2);
+    for (const char *name = "xyz"; *name; name++) {
+        char names[] = {'l', '_', *name, 0};
+        if (strided)
+            slice(script, names, any(0, random), "[:,%d]", (int)random_between(random, 0, 2));
+        else
+            call(script, names, "get_slice", "%s [...]", any(2, random));
+    }
+    call(script, "t", "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+    for (int64_t left = random_between(random, 1, 4); left > 0; left--) {
+        bool in_place = random_once_in(random, 2);
+        const char *between = in_place ? "l_z" : "t";
+        add_modular(script, random, "l_x", random_once_in(random, 2) ? "l_y" : "d", p, between);
+        if (random_once_in(random, 8))
+            add_anything(script, random);
+        add_modular(script, random, between, random_once_in(random, 2) ? "l_y" : "l_z",
+                    random_once_in(random, 6) ? moduli(random) : p, "l_z");
+    }
+    if (random_once_in(random, 6))
+        script_download(script, "t");
+    for (const char *names[] = {"l_x", "l_y", "l_z", "t"}, **name = names; name < names + 4; name++)
+        script_free(script, *name);
+}
+
 static void make_program(struct script *script, struct random *random)
 {
     declare(script, random);
@@ -278,11 +324,12 @@ static void make_program(struct script *script, struct random *random)
             add_copy(script, random);
             script_segment_end(script);
         }
-        switch (random_between(random, 0, 5)) {
+        switch (random_between(random, 0, 6)) {
         case 0: add_products(script, random); break;
         case 1: add_key_product(script, random); break;
         case 2: add_copy(script, random); break;
         case 3: add_slices(script, random); break;
+        case 5: add_chains(script, random); break;
         case 4: add_sums_of_slices(script, random); break;
         default: add_anything(script, random);
         }
@@ -319,15 +366,15 @@ static struct outcome run(const struct script *script, struct healcl_device *on)
 }
 
 static void expect_same(const struct outcome *expected, struct outcome *found, uint32_t set,
-                        int program)
+                        int program, const char *on)
 {
     if (expected->error.status != found->error.status ||
         (expected->error.status && strcmp(expected->error.message, found->error.message) != 0))
-        fail_msg("program %d, passes %#x: '%s', not '%s'", program, set, found->error.message,
-                 expected->error.message);
+        fail_msg("program %d, passes %#x, %s: '%s', not '%s'", program, set, on,
+                 found->error.message, expected->error.message);
     if (!expected->error.status && (!script_same_results(&expected->results, &found->results) ||
                                     expected->dropped_digits != found->dropped_digits))
-        fail_msg("program %d, passes %#x", program, set);
+        fail_msg("program %d, passes %#x, %s: other results", program, set, on);
     release(found);
 }
 
@@ -362,9 +409,9 @@ static void random_programs(void **state)
                 changes[i] += script.plan->segments[s].pass_changes[i];
         refusals += expected.error.status != HEALCL_OK;
         found = run(&script, NULL);
-        expect_same(&expected, &found, set, program);
+        expect_same(&expected, &found, set, program, "reference");
         found = run(&script, device);
-        expect_same(&expected, &found, set, program);
+        expect_same(&expected, &found, set, program, "device");
         release(&expected);
         script_release(&script);
     }
@@ -374,6 +421,58 @@ static void random_programs(void **state)
     }
     print_message("%" PRIu64 " refusals\n", refusals);
     assert_true(refusals > 0 && refusals < (uint64_t)programs);
+}
+
+/* Chains of any two operations on dense rows and on groups of k, of any values: what is between
+ * wraps where the dtype does not hold it. */
+static void chains_of_any_layout(void **state)
+{
+    (void)state;
+    enum { LONG = 1040, MOST = 2 * LONG * 2 };
+    static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
+    static const char *const names[] = {"_modmul_tt", "_modsum_tt", "_mod_t", "_modneg_t"};
+    struct random random = {seed};
+    uint64_t chains = 0; /* mod of what it does not change is none */
+    int64_t values[MOST];
+    for (int way = 0; way < 2 * 2 * 16; way++) {
+        struct script script = {0};
+        enum dtype dtype = dtypes[way % 2];
+        const bool strided = way / 2 % 2;
+        const int first = way / 4 % 4, second = way / 16;
+        for (const char *name = "xyqo"; *name; name++) {
+            for (int i = 0; i < MOST; i++)
+                values[i] = *name == 'q'                 ? random_modulus(&random, dtype)
+                            : random_once_in(&random, 2) ? random_value(&random, dtype)
+                                                         : random_between(&random, 0, 96);
+            script_upload(&script, (char[]){*name, '0', 0}, dtype, *name == 'q' ? 1 : 3,
+                          *name == 'q' ? (int64_t[]){2} : (int64_t[]){LONG, 2, 2}, values);
+            call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name,
+                 strided && *name != 'q' ? "[:,1]" : "[...]");
+        }
+        call(&script, "t", "empty", strided ? "(%d,2) :int%d" : "(%d,2,2) :int%d", LONG,
+             8 * (int)dtype_size(dtype));
+        for (int i = 0; i < 2; i++) {
+            const int which = i ? second : first;
+            const char *p = way % 3 ? "q" : "1099511627776";
+            char name[16];
+            snprintf(name, sizeof name, "%s%c", names[which], *p == 'q' ? 't' : 'c');
+            call(&script, NULL, name, which < 2 ? "%s %s %s %s" : "%s %.0s%s %s", i ? "t" : "x",
+                 i ? "o" : "y", p, i ? "o" : "t");
+        }
+        script_free(&script, "t");
+        script_download(&script, "o0");
+        script_plan(&script);
+        struct outcome expected = run(&script, NULL), found;
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        chains += script.plan->segments[0].pass_changes[PASS_COUNT - 1];
+        found = run(&script, NULL);
+        expect_same(&expected, &found, PASSES_ALL, way, "reference");
+        found = run(&script, device);
+        expect_same(&expected, &found, PASSES_ALL, way, "device");
+        release(&expected);
+        script_release(&script);
+    }
+    assert_true(chains > 48);
 }
 
 /* The first refusal is that of the products, whether or not they become a sum. */
@@ -523,7 +622,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest all[] = {
         cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
         cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
-        cmocka_unit_test(linear_time),
+        cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
     };
     const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
     return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)
