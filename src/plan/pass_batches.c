@@ -5,8 +5,8 @@
  */
 #include "plan/pass.h"
 
-/* Steps apart that slices are looked for in. */
-enum { WINDOW = 16 };
+/* Steps apart that slices are looked for in, and how many others of a kind are. */
+enum { WINDOW = 16, TRIES = 2 };
 
 enum { OUT = STEP_INPUTS, OPERANDS };
 
@@ -102,42 +102,49 @@ static bool is_common(const struct step *step, int i)
     return i == (step->kind == STEP_AXIS_MODSUM ? 1 : 2) || operand(step, i)->storage->scalars;
 }
 
-/* The views of both steps' operands in one, along an axis of out; in_front: along a new one. */
-static bool join_views(const struct step *one, const struct step *other, uint32_t axis,
-                       bool in_front, struct layout views[OPERANDS])
+/* Views of the operands of two steps of a kind. */
+struct pair {
+    struct layout views[OPERANDS], others[OPERANDS];
+};
+
+/* Makes the views those of both steps in one, along an axis of out, if there are such. */
+static bool join_views(const struct step *step, uint32_t axis, struct pair *pair)
 {
     uint32_t axes[OPERANDS];
-    struct layout others[OPERANDS];
     int how = BEHIND | BY_TURNS;
-    if (!find_axes(one, axis, axes))
+    if (!find_axes(step, axis, axes))
         return false;
+    for (int i = 0; i < OPERANDS && how; i++)
+        if (operand(step, i))
+            how &= lie(&pair->views[i], &pair->others[i], axes[i]);
+    for (int i = 0; i < OPERANDS && how; i++)
+        if (operand(step, i))
+            pair->views[i] = joined(&pair->views[i], &pair->others[i], axes[i], !(how & BEHIND));
+    return how;
+}
+
+static bool find_views(const struct step *one, const struct step *other, struct pair *pair)
+{
+    uint32_t rank = one->out->layout.rank;
     for (int i = 0; i < OPERANDS; i++) {
         if (!operand(one, i))
             continue;
-        views[i] = view_of(one, i);
-        others[i] = view_of(other, i);
-        if (in_front) {
-            views[i] = layout_insert_axis(&views[i], 0, 1, 0);
-            others[i] = layout_insert_axis(&others[i], 0, 1, 0);
-        }
-        how &= lie(&views[i], &others[i], axes[i]);
-        if (!how || (is_common(one, i) && views[i].offset != others[i].offset))
+        pair->views[i] = view_of(one, i);
+        pair->others[i] = view_of(other, i);
+        if (is_common(one, i) && pair->views[i].offset != pair->others[i].offset)
             return false;
     }
-    for (int i = 0; i < OPERANDS; i++)
-        if (operand(one, i))
-            views[i] = joined(&views[i], &others[i], axes[i], !(how & BEHIND));
-    return true;
-}
-
-static bool find_views(const struct step *one, const struct step *other,
-                       struct layout views[OPERANDS])
-{
-    uint32_t rank = one->out->layout.rank;
     for (uint32_t axis = 0; axis < rank; axis++)
-        if (join_views(one, other, axis, false, views))
+        if (join_views(one, axis, pair))
             return true;
-    return is_elementwise(one->kind) && rank < MAX_RANK && join_views(one, other, 0, true, views);
+    if (!is_elementwise(one->kind) || rank == MAX_RANK)
+        return false;
+    for (int i = 0; i < OPERANDS; i++)
+        if (operand(one, i)) {
+            pair->views[i] = layout_insert_axis(&pair->views[i], 0, 1, 0);
+            pair->others[i] = layout_insert_axis(&pair->others[i], 0, 1, 0);
+        }
+    return join_views(one, 0, pair);
 }
 
 /* Whether both do the same to the same tensors, in any order. */
@@ -164,7 +171,7 @@ static bool waits_for(const struct step *step, const struct step *before)
 }
 
 MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one,
-                                          struct step *other, const struct layout views[OPERANDS],
+                                          struct step *other, const struct layout *views,
                                           struct healcl_error *error)
 {
     struct step both = *one;
@@ -189,15 +196,18 @@ MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one
 enum healcl_status pass_batches(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *step = run->first; step < run->end; step++) {
-        struct layout views[OPERANDS];
+        struct pair pair;
+        int tries = 0;
         if (!has_slices(step))
             continue;
-        for (struct step *one = step; one > run->first && step - one < WINDOW;) {
+        for (struct step *one = step; one > run->first && step - one < WINDOW && tries < TRIES;) {
             one--;
-            if (has_slices(one) && are_alike(one, step) && pass_can_join(one, step) &&
-                find_views(one, step, views)) {
-                TRY(join(run, one, step, views, error));
-                break;
+            if (has_slices(one) && are_alike(one, step) && pass_can_join(one, step)) {
+                tries++;
+                if (find_views(one, step, &pair)) {
+                    TRY(join(run, one, step, pair.views, error));
+                    break;
+                }
             }
             if (waits_for(step, one))
                 break;
