@@ -1,6 +1,7 @@
 /*
  * Two elementwise operations of the same moduli, of which the second one alone reads what the first
- * makes: one step, which stands where the second one did and never writes what is between.
+ * makes: one step, which stands where the second one did and never writes what is between. The
+ * first may be an inverse transform, too, that is multiplied by a factor of each modulus.
  */
 #include "plan/pass.h"
 
@@ -14,6 +15,11 @@ static bool is_modular(const struct step *step)
     return !pass_has_removed(step) && !step->vendor &&
            (step->kind == STEP_MODMUL || step->kind == STEP_MODSUM || step->kind == STEP_MOD ||
             step->kind == STEP_MODNEG);
+}
+
+static bool is_inverse(const struct step *step)
+{
+    return step->kind == STEP_INTT && !step->vendor && !step->in[5];
 }
 
 static bool is_out(const struct step *step, const struct tensor *tensor)
@@ -62,8 +68,8 @@ static struct step *find_first(const struct pass_run *run, struct step *second, 
         if (pass_has_removed(step) || step->kind == STEP_RELEASE ||
             !pass_touches(step, step + 1, view, false))
             continue;
-        return is_modular(step) && step->out->storage == view->storage &&
-                       pass_can_wait(step, second, i) && is_dead_behind(run, second, view)
+        return (is_modular(step) || is_inverse(step)) && step->out->storage == view->storage &&
+                       pass_can_wait(step, second) && is_dead_behind(run, second, view)
                    ? step
                    : NULL;
     }
@@ -76,7 +82,8 @@ MUST_CHECK static enum healcl_status chain(struct pass_run *run, struct step *fi
 {
     const struct tensor *p = second->in[2];
     const struct layout own = layout_own_elements(&p->layout);
-    if (first->out->storage->dtype != second->out->storage->dtype ||
+    if (!layout_same_elements(&first->out->layout, &second->in[i]->layout) ||
+        first->out->storage->dtype != second->out->storage->dtype ||
         first->in[2]->storage != p->storage ||
         !layout_same_elements(&first->in[2]->layout, &p->layout) || has_scalars(first) ||
         has_scalars(second) || layout_elements(&own) > MODULI_MAX ||
@@ -103,13 +110,72 @@ MUST_CHECK static enum healcl_status chain(struct pass_run *run, struct step *fi
     return HEALCL_OK;
 }
 
+/* Finds the factors of a product, of which input i is an inverse transform's output, one for each
+ * modulus, and where the transform would write. Returns whether it could. */
+static bool find_factors(const struct step *inverse, const struct step *product, int i,
+                         struct tensor *factors, struct tensor *out)
+{
+    enum { AXIS_K = 2 };
+    const struct layout *rows = &inverse->out->layout, *view = &product->in[i]->layout;
+    const struct tensor *by = product->in[1 - i], *p = product->in[2], *q = inverse->in[1];
+    if (by->storage->scalars || p->storage != q->storage || p->layout.offset != q->layout.offset ||
+        inverse->out->storage->dtype != product->out->storage->dtype ||
+        layout_elements(rows) != layout_elements(view) ||
+        !pass_move_view(inverse->out, product->in[i], product->out, out))
+        return false;
+    *factors = (struct tensor){
+        by->storage, {.rank = 1, .shape = {rows->shape[AXIS_K]}, .offset = by->layout.offset}};
+    for (uint32_t axis = 0; axis < view->rank; axis++) {
+        uint32_t of = 0;
+        if (view->shape[axis] == 1)
+            continue;
+        while (of < 4 && (rows->shape[of] == 1 || rows->stride[of] != view->stride[axis]))
+            of++;
+        if (of == AXIS_K)
+            factors->layout.stride[0] = by->layout.stride[axis];
+        if (of == 4 || p->layout.stride[axis] != (of == AXIS_K ? q->layout.stride[0] : 0) ||
+            (of != AXIS_K && by->layout.stride[axis] != 0))
+            return false;
+    }
+    for (int axis = 0; axis < 4; axis++)
+        if (rows->shape[axis] > 1 && rows->stride[axis] != out->layout.stride[axis])
+            return false;
+    for (int j = 0; j < 5; j++)
+        if (pass_overlap(inverse->in[j], out) &&
+            (j > 0 || !layout_same_elements(&inverse->in[0]->layout, &out->layout)))
+            return false;
+    return true;
+}
+
+MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *inverse,
+                                           struct step *product, int i, struct healcl_error *error)
+{
+    struct tensor factors, out;
+    struct step both = *inverse;
+    if (!find_factors(inverse, product, i, &factors, &out))
+        return HEALCL_OK;
+    TRY(step_join_origins(run->plan, &both, inverse, product, error));
+    TRY(pass_tensor(run, &factors, &both.in[5], error));
+    TRY(pass_tensor(run, &out, &both.out, error));
+    both.arguments[5] = product->arguments[1 - i];
+    both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
+    pass_moves(run, inverse, product);
+    pass_remove(run, inverse);
+    *product = both;
+    return HEALCL_OK;
+}
+
 enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *second = run->first; second < run->end; second++) {
         for (int i = 0; i < 2 && is_modular(second); i++) {
             struct step *first = find_first(run, second, i);
-            if (first && pass_can_join(first, second))
+            if (!first || !pass_can_join(first, second))
+                continue;
+            if (first->kind != STEP_INTT)
                 TRY(chain(run, first, second, i, error));
+            else if (second->kind == STEP_MODMUL)
+                TRY(scale(run, first, second, i, error));
         }
     }
     return HEALCL_OK;

@@ -72,8 +72,9 @@ MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *pro
     struct step fused = *sum;
     struct roles roles;
     if (product->in[0]->storage->scalars || product->in[1]->storage->scalars ||
-        !pass_can_wait(product, sum, 0) || pass_reads(product, sum->out) ||
-        !same_moduli(product->in[2], sum->in[1]) ||
+        !pass_can_wait(product, sum) ||
+        !layout_same_elements(&product->out->layout, &sum->in[0]->layout) ||
+        pass_reads(product, sum->out) || !same_moduli(product->in[2], sum->in[1]) ||
         !find_roles(product, (uint32_t)sum->value[0], &roles))
         return HEALCL_OK;
     uint32_t summed = roles.axes[1], last = sum->in[1]->layout.rank - 1, left[3];

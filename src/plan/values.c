@@ -16,16 +16,11 @@ static const struct {
     int input, from_end;
     uint8_t signs;
 } modulus_traits[STEP_KINDS] = {
-    [STEP_MODMUL] = {2, EACH, 3},
-    [STEP_MODSUM] = {2, EACH, 3},
-    [STEP_MOD] = {2, EACH, 1},
-    [STEP_MODNEG] = {2, EACH, 0},
-    [STEP_CHAIN] = {2, EACH, 11},
-    [STEP_AXIS_MODSUM] = {1, 1, 0},
-    [STEP_MODMUL_AXIS_SUM] = {2, 2, 0},
-    [STEP_NTT] = {1, 2, 0},
-    [STEP_INTT] = {1, 2, 0},
-    [STEP_DIGITS_FULL_Q] = {1, 2, 0},
+    [STEP_MODMUL] = {2, EACH, 3},       [STEP_MODSUM] = {2, EACH, 3},
+    [STEP_MOD] = {2, EACH, 1},          [STEP_MODNEG] = {2, EACH, 0},
+    [STEP_CHAIN] = {2, EACH, 11},       [STEP_AXIS_MODSUM] = {1, 1, 0},
+    [STEP_MODMUL_AXIS_SUM] = {2, 2, 0}, [STEP_NTT] = {1, 2, 0},
+    [STEP_INTT] = {1, 2, 32},           [STEP_DIGITS_FULL_Q] = {1, 2, 0},
 };
 
 /* The modulus of each element of an operand of a step, as a view of the operand's shape. Returns

@@ -56,6 +56,8 @@ static void declare(struct script *script, struct random *random)
     for (int i = 0; i < N; i++)
         index[i] = (5 * i + 3) % N;
     script_upload(script, "perm", DTYPE_INT64, 1, (int64_t[]){N}, index);
+    upload(script, "f", 1, (int64_t[]){K}, random, tame && random_once_in(random, 2));
+    upload(script, "ipsi", 2, (int64_t[]){K, N}, random, tame);
     upload(script, "d", 3, (int64_t[]){1, N, K}, random, tame);
     upload(script, "w", 4, (int64_t[]){ROWS, TERMS, 1, K}, random, tame);
     for (int shape = 0; shape < 3; shape++)
@@ -105,7 +107,7 @@ static const char *new_sum(struct script *script, struct random *random)
 static void add_anything(struct script *script, struct random *random)
 {
     const char *out = any(2, random), *a = any(2, random);
-    switch (random_between(random, 0, 6)) {
+    switch (random_between(random, 0, 7)) {
     case 0:
         call(script, NULL, "modsum", "%s %s %s %s", a, any(2, random), moduli(random), out);
         break;
@@ -314,6 +316,28 @@ static void add_chains(struct script *script, struct random *random)
         script_free(script, *name);
 }
 
+/* Inverse transforms, and products by a factor for each modulus, of any sign. */
+static void add_transform(struct script *script, struct random *random)
+{
+    bool in_place = random_once_in(random, 2);
+    const char *p = random_once_in(random, 6) ? moduli(random) : "q";
+    call(script, "l_x", "reshape", "%s [%d,%d,1,%d]", any(2, random), ROWS, N, K);
+    call(script, "t", "empty", "(%d,%d,1,%d) :int64", ROWS, N, K);
+    call(script, NULL, "intt", "l_x perm none q none none ipsi f t 0");
+    call(script, "l_y", "squeeze", "t 2");
+    if (random_once_in(random, 8))
+        add_anything(script, random);
+    const char *factors = random_once_in(random, 5) ? any(2, random) : "f", *out = any(2, random);
+    if (random_once_in(random, 2))
+        call(script, NULL, "modmul", "l_y %s %s %s", factors, p, in_place ? "l_y" : out);
+    else
+        call(script, NULL, "modsum", "l_y l_y %s l_y", p);
+    if (in_place || random_once_in(random, 6))
+        script_download(script, "l_y");
+    for (const char *names[] = {"l_x", "l_y", "t"}, **name = names; name < names + 3; name++)
+        script_free(script, *name);
+}
+
 static void make_program(struct script *script, struct random *random)
 {
     declare(script, random);
@@ -330,6 +354,7 @@ static void make_program(struct script *script, struct random *random)
         case 2: add_copy(script, random); break;
         case 3: add_slices(script, random); break;
         case 5: add_chains(script, random); break;
+        case 6: add_transform(script, random); break;
         case 4: add_sums_of_slices(script, random); break;
         default: add_anything(script, random);
         }
@@ -497,7 +522,7 @@ static void first_refusals(void **state)
             struct outcome outcome = run(&script, i ? device : NULL);
             assert_int_equal(outcome.error.status, HEALCL_REFUSED);
             assert_string_equal(outcome.error.message,
-                                "entry 17 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
+                                "entry 19 (_modmul_ttt): argument 'p': -7 at [1] is below 1");
             release(&outcome);
         }
         script_release(&script);
