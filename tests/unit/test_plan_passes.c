@@ -500,6 +500,61 @@ static void chains_of_any_layout(void **state)
     assert_true(chains > 48);
 }
 
+/* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
+ * rows that fit local memory and longer ones. */
+static void scaled_transforms(void **state)
+{
+    (void)state;
+    enum { LONGEST = 1 << 14 };
+    static const struct {
+        enum dtype dtype;
+        int bits, n;
+    } cases[] = {{DTYPE_INT32, 30, 256}, {DTYPE_INT64, 61, 512},     {DTYPE_INT64, 63, 256},
+                 {DTYPE_INT64, 40, 64},  {DTYPE_INT64, 61, LONGEST}, {DTYPE_INT32, 31, 1024}};
+    struct random random = {seed};
+    int64_t *values = malloc(3 * (size_t)K * LONGEST * sizeof *values);
+    for (int way = 0; way < 4 * (int)(sizeof cases / sizeof *cases); way++) {
+        struct script script = {0};
+        const int n = cases[way / 4].n;
+        const enum dtype dtype = cases[way / 4].dtype;
+        const bool together = way % 2, permutes = way / 2 % 2;
+        int64_t q[K];
+        for (int i = 0; i < K; i++)
+            q[i] = (int64_t)(UINT64_MAX >> (65 - cases[way / 4].bits)) - 2 * i -
+                   random_between(&random, 0, 9);
+        script_upload(&script, "q", dtype, 1, (int64_t[]){K}, q);
+        for (int i = 0; i < 3 * K * n; i++)
+            values[i] = random_between(&random, -5, INT32_MAX);
+        script_upload(&script, "x", dtype, 4,
+                      together ? (int64_t[]){3, n, 1, K} : (int64_t[]){3, 1, K, n}, values);
+        script_upload(&script, "ipsi", dtype, 2, (int64_t[]){K, n}, values + n);
+        script_upload(&script, "n_inv", dtype, 1, (int64_t[]){K}, values + 3);
+        for (int i = 0; i < 3 * K; i++)
+            values[i] = way % 3 == 0 ? -1 - i : random_value(&random, dtype);
+        script_upload(&script, "f", dtype, 1, (int64_t[]){K}, values);
+        for (int i = 0; i < n; i++)
+            values[i] = permutes ? n - 1 - i : i;
+        script_upload(&script, "perm", DTYPE_INT64, 1, (int64_t[]){n}, values);
+        call(&script, NULL, "intt", "x %d perm none q none none ipsi n_inv x 0",
+             together ? -3 : -1);
+        call(&script, "f_view", "unsqueeze", "f %d", together ? 0 : 1);
+        call(&script, "q_view", "unsqueeze", "q %d", together ? 0 : 1);
+        call(&script, NULL, "modmul", "x f_view q_view x");
+        script_download(&script, "x");
+        script_plan(&script);
+        struct outcome expected = run(&script, NULL), found;
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        assert_int_equal(script.plan->pass_changes, 1);
+        found = run(&script, NULL);
+        expect_same(&expected, &found, PASSES_ALL, way, "reference");
+        found = run(&script, device);
+        expect_same(&expected, &found, PASSES_ALL, way, "device");
+        release(&expected);
+        script_release(&script);
+    }
+    free(values);
+}
+
 /* The first refusal is that of the products, whether or not they become a sum. */
 static void first_refusals(void **state)
 {
@@ -648,6 +703,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
         cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
         cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
+        cmocka_unit_test(scaled_transforms),
     };
     const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
     return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)
