@@ -137,14 +137,22 @@ static bool find_factors(const struct step *inverse, const struct step *product,
             (of != AXIS_K && by->layout.stride[axis] != 0))
             return false;
     }
+    return true;
+}
+
+/* Whether an inverse transform may write there instead: rows as they were, and not over what it
+ * reads, but in its place. */
+static bool may_write(const struct step *inverse, const struct tensor *out)
+{
+    const struct layout *rows = &inverse->out->layout;
     for (int axis = 0; axis < 4; axis++)
         if (rows->shape[axis] > 1 && rows->stride[axis] != out->layout.stride[axis])
             return false;
-    for (int j = 0; j < 5; j++)
-        if (pass_overlap(inverse->in[j], out) &&
-            (j > 0 || !layout_same_elements(&inverse->in[0]->layout, &out->layout)))
+    for (int j = 1; j < 5; j++)
+        if (pass_overlap(inverse->in[j], out))
             return false;
-    return true;
+    return !pass_overlap(inverse->in[0], out) ||
+           layout_same_elements(&inverse->in[0]->layout, &out->layout);
 }
 
 MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *inverse,
@@ -152,7 +160,7 @@ MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *in
 {
     struct tensor factors, out;
     struct step both = *inverse;
-    if (!find_factors(inverse, product, i, &factors, &out))
+    if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
         return HEALCL_OK;
     TRY(step_join_origins(run->plan, &both, inverse, product, error));
     TRY(pass_tensor(run, &factors, &both.in[5], error));
