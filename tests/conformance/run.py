@@ -89,7 +89,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
-PASSES = ["products", "batches", "zeros", "stores", "copies"]
+PASSES = ["products", "batches", "zeros", "stores", "copies", "chains"]
 
 # A bad transcript: its path, what `run` exits with, and what its message or its first difference
 # says of the place.
