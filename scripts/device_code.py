@@ -546,7 +546,7 @@ def check_counts(counts, file=sys.stdout):
 # ------------------------------------------------------------------ tables
 
 FAMILIES = [
-    ("elementwise", r"(modmul|modsum|mod|modneg)(_(table|residues|repeated|repeated_residues|constant))?|absolute"),
+    ("elementwise", r"(modmul|modsum|mod|modneg|chain)(_(table|residues|repeated|repeated_residues|constant))?|absolute"),
     ("sums", r".*axis_.*sum.*|sum.*"),
     ("transforms", r"i?ntt_.*"),
     ("copies and fills", r"copy.*|fill.*"),

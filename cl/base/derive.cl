@@ -64,6 +64,24 @@ KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct mod
         }
 }
 
+/* table[j] = twiddle j times the magnitude of element j, marked TWIDDLE_NEGATIVE where that is below
+ * 0. */
+KERNEL scaled_twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q,
+                       global const struct twiddle *twiddles, global struct twiddle *table)
+{
+    TAKE_SPACE(space);
+    EACH_SPAN(space, span)
+        for (count_t i = 0; i < span.length; i++) {
+            ulong j = span.linear + i;
+            long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
+            ulong size = reduce(magnitude(value), q[j]);
+            struct twiddle w =
+                make_twiddle(multiply_mod(size, twiddles[j].factor, q[j]), q[j]);
+            w.factor |= value < 0 ? TWIDDLE_NEGATIVE : 0;
+            table[j] = w;
+        }
+}
+
 /* Of each modulus of a table [k,n] of twiddles every 2^log2_low-th one, and behind them one whose
  * factor remains other than 0, which it begins as, only if each twiddle i from 2^log2_low on is the
  * product of that before it and of twiddle i mod 2^log2_low, as those of roots of unity are. The

@@ -11,6 +11,9 @@ enum { CACHE_LINE = 64 };
 /* Elements of a vector, in all kernels with explicit vectors. */
 enum { LANES = 8 };
 
+/* Elementwise operations, in the order of their kinds of steps. */
+enum elementwise { MODMUL, MODSUM, MOD, MODNEG };
+
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
  * numbers as in src/device/tuning.h. */
 #define MULTIPLY_DOUBLES 0

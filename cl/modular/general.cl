@@ -41,6 +41,39 @@ MODULAR(modsum)
 MODULAR(mod)
 MODULAR(modneg)
 
+#ifndef MODULI_TENSOR
+/* a and b by an operation that only the run knows. */
+static inline long compute(long operation, long a, long b, struct modulus p)
+{
+    switch (operation) {
+    case MODMUL: return compute_modmul(a, b, p);
+    case MODSUM: return compute_modsum(a, b, p);
+    case MOD: return compute_mod(a, b, p);
+    }
+    return compute_modneg(a, b, p);
+}
+
+/* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
+ * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
+KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
+                   BUFFER(const ELEMENT, y), TABLE_PARAMETER, uint sources, long first, long second)
+{
+    TAKE_SPACE(space);
+    uint a = sources & 3, b = sources >> 2 & 3, c = sources >> 4;
+    EACH_SPAN(space, span)
+        for (count_t i = 0; i < span.length; i++) {
+            struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));
+            long own = WIDEN(AT(out, POSITION(space, span, 0, i)));
+            long x_value = WIDEN(AT(x, POSITION(space, span, 1, i)));
+            long y_value = WIDEN(AT(y, POSITION(space, span, 2, i)));
+            long between = compute(first, a == 0 ? own : a == 1 ? x_value : y_value,
+                                   b == 0 ? own : b == 1 ? x_value : y_value, modulus);
+            AT(out, POSITION(space, span, 0, i)) = (ELEMENT)compute(
+                second, (ELEMENT)between, c == 0 ? own : c == 1 ? x_value : y_value, modulus);
+        }
+}
+#endif
+
 #if defined AXES && !defined SINGLE
 /* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
 static inline long residues_modmul(long a, long b, struct modulus p)

@@ -97,7 +97,7 @@ static inline struct lane_divisor group_divisor(global const struct modulus *q, 
 }
 
 /* What the kernels do whose arguments these are. */
-INLINE void operate_on_groups(const enum operation operation, const struct space *space,
+INLINE void operate_on_groups(const enum elementwise operation, const struct space *space,
                               global ELEMENT *out, global const ELEMENT *a, global const ELEMENT *b,
                               global const struct modulus *q, ulong k, long m, long q_stride,
                               uint scalars, long a_scalar, long b_scalar)
@@ -153,6 +153,46 @@ INTERLEAVED(modmul, MODMUL)
 INTERLEAVED(modsum, MODSUM)
 INTERLEAVED(mod, MOD)
 INTERLEAVED(modneg, MODNEG)
+
+/* A chain of two: see chain_table in general.cl. Space, operands and q: as above. */
+KERNEL chain_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                         global const ELEMENT *b, global const struct modulus *q, ulong k, long m,
+                         long q_stride, uint sources, long first, long second)
+{
+    TAKE_SPACE(space);
+    uint blocks = space.rank - 1, groups = space.rank; /* axes */
+    long step = LANES / (long)k, out_stride = space.operand[0].stride[groups];
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span))
+        for (ulong block = 0; block < span.length; block++) {
+            long begin = (span.index[blocks] + (long)block) * INTERLEAVED_GROUPS;
+            long count = min((long)INTERLEAVED_GROUPS, m - begin);
+            global ELEMENT *to = out + POSITION(space, span, 0, block);
+            struct group_operand own = group_operand(to, out_stride, k, false, 0);
+            struct group_operand x = group_operand(a + POSITION(space, span, 1, block),
+                                                   space.operand[1].stride[groups], k, false, 0);
+            struct group_operand y = group_operand(b + POSITION(space, span, 2, block),
+                                                   space.operand[2].stride[groups], k, false, 0);
+            struct lane_divisor p = group_divisor(q + POSITION(space, span, 3, block), q_stride, k);
+            for (long i = 0; i < count; i += step) {
+                ulong left = (ulong)(count - i);
+                bool whole = i + step <= count;
+                long values[LANES];
+                long8 result = lanes_chain(
+                    whole ? groups_at(own, i, k) : last_groups_at(own, i, k, left),
+                    whole ? groups_at(x, i, k) : last_groups_at(x, i, k, left),
+                    whole ? groups_at(y, i, k) : last_groups_at(y, i, k, left), sources, first,
+                    second, &p);
+                if (whole) {
+                    store_groups(result, to + i * out_stride, out_stride, k);
+                    continue;
+                }
+                vstore8(result, 0, values);
+                for (ulong lane = 0; lane < left * k; lane++)
+                    to[(i + (long)(lane / k)) * out_stride + (long)(lane % k)] =
+                        (ELEMENT)values[lane];
+            }
+        }
+}
 
 /* As axis_modsum_vectors, where out has stride 0 along the space's last axis: element i of it lies
  * at i / k * out_stride + i % k. k: 1, 2 or 4. table: one vector of moduli. */
@@ -227,7 +267,7 @@ NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *pack
 /*
  * As modmul_axis_sum in general.cl, without a permutation, where k is 1, 2 or 4 and the elements of
  * a group of k lie together. The space is [blocks of PRODUCT_COLUMNS vectors along n, reps]: reps
- * share b, packed. Operands: out, a, b, with strides for blocks of 0. n is a multiple of 8. lanes:
+ * may share b, packed. Operands: out, a, b, with strides for blocks of 0. n is a multiple of 8. lanes:
  * one vector of moduli.
  */
 KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
@@ -252,16 +292,17 @@ KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global con
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         long first = span.index[space.rank - 2] * PRODUCT_COLUMNS * step, packed_first = -1;
         block.columns = (ulong)min((long)PRODUCT_COLUMNS, (n - first) / step);
-        block.b = b + span.position[2] + first * b_group;
+        const bool shares = space.operand[2].stride[space.rank - 1] == 0;
         for (ulong r = 0; r < span.length; r++) {
             global ELEMENT *to = out + POSITION(space, span, 0, r) + first * out_group;
             ulong8 bits = 0;
             block.a = a + POSITION(space, span, 1, r) + first * a_group;
+            block.b = b + POSITION(space, span, 2, r) + first * b_group;
             for (ulong i = 0; i < block.columns; i++)
                 lane_products_clear(&sums[i]);
             for (long j = 0; j < count; j += PRODUCT_TERMS) {
                 long terms = min((long)PRODUCT_TERMS, count - j);
-                if (packed_first != j)
+                if (packed_first != j || !shares)
                     packed_bits = pack_groups(packed, block, j, terms);
                 packed_first = j;
                 bits |= packed_bits | add_groups(sums, packed, block, j, terms);

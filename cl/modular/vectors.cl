@@ -70,10 +70,8 @@ static inline long8 lanes_modneg(long8 a, struct lane_divisor p)
     return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
 }
 
-enum operation { MODMUL, MODSUM, MOD, MODNEG };
-
 /* a and b by that operation, in each lane; b is ignored by those of one operand. */
-static inline long8 lanes_apply(const enum operation operation, long8 a, long8 b,
+static inline long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
                                 struct lane_divisor p)
 {
     switch (operation) {
@@ -85,9 +83,34 @@ static inline long8 lanes_apply(const enum operation operation, long8 a, long8 b
     return lanes_modneg(a, p);
 }
 
-static inline bool has_two_operands(const enum operation operation)
+static inline bool has_two_operands(const enum elementwise operation)
 {
     return operation == MODMUL || operation == MODSUM;
+}
+
+/* As lanes_apply, of an operation that only the run knows. */
+NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
+                                      const struct lane_divisor *p)
+{
+    switch (operation) {
+    case MODMUL: return lanes_modmul(a, b, *p);
+    case MODSUM: return lanes_modsum(a, b, *p);
+    case MOD: return lanes_mod(a, *p);
+    }
+    return lanes_modneg(a, *p);
+}
+
+/* A chain of two: see chain_table in general.cl. own: what out holds. */
+static inline long8 lanes_chain(long8 own, long8 x, long8 y, uint sources, long first, long second,
+                                const struct lane_divisor *p)
+{
+    long8 values[4];
+    values[0] = own;
+    values[1] = x;
+    values[2] = y;
+    long8 between = lanes_apply_any(first, values[sources & 3], values[sources >> 2 & 3], p);
+    between = convert_long8(JOIN(convert_, JOIN(ELEMENT, 8))(between));
+    return lanes_apply_any(second, between, values[sources >> 4], p);
 }
 
 /* Eight elements side by side. */
@@ -135,7 +158,7 @@ static inline long8 operand_vector(struct vector_operand x, ulong i)
 enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 
 /* What the kernels do whose arguments these are. */
-INLINE void operate_on_vectors(const enum operation operation, const struct space *space,
+INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,
                                global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct lane_divisor *table,
                                ulong period, uint scalars, long a_scalar, long b_scalar)
@@ -189,3 +212,33 @@ VECTORS(modmul, MODMUL)
 VECTORS(modsum, MODSUM)
 VECTORS(mod, MOD)
 VECTORS(modneg, MODNEG)
+
+/* A chain of two: see chain_table in general.cl. Operands and table: as above. */
+KERNEL chain_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                     global const ELEMENT *b, global const struct lane_divisor *table, ulong period,
+                     uint sources, long first, long second)
+{
+    TAKE_SPACE(space);
+    uint last = space.rank - 1;
+    table += space.operand[3].offset;
+    for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
+        global ELEMENT *to = out + span.position[0];
+        struct vector_operand x =
+            vector_operand(a + span.position[1], space.operand[1].stride[last], false, 0);
+        struct vector_operand y =
+            vector_operand(b + span.position[2], space.operand[2].stride[last], false, 0);
+        ulong place = (ulong)span.index[last] / LANES % period;
+        struct lane_divisor p = table[place];
+        for (ulong i = 0; i < span.length; i += LANES) {
+            PREFETCH(x.from + i + AHEAD);
+            PREFETCH(y.from + i + AHEAD);
+            PREFETCH(to + i + AHEAD);
+            store_vector(lanes_chain(load_vector(to + i), operand_vector(x, i),
+                                     operand_vector(y, i), sources, first, second, &p),
+                         to + i);
+            place = place + 1 == period ? 0 : place + 1;
+            if (period > 1)
+                p = table[place];
+        }
+    }
+}

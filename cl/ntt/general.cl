@@ -39,7 +39,7 @@ KERNEL ntt_store(SPACE(space), BUFFER(ELEMENT, out), global const ulong *rows,
             ulong u = (ulong)span.index[3] + i;
             ulong value = rows[row + (use_perm ? perm[u] : u)];
             if (scale)
-                value = multiply_twiddle(value, n_inv[span.index[2]], modulus);
+                value = (ulong)multiply_scale(value, n_inv[span.index[2]], modulus);
             AT(out, POSITION(space, span, 0, i)) = (ELEMENT)value;
         }
     }
@@ -107,7 +107,7 @@ KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER
         intt_row(x, n, modulus.value, twiddles + j * n);
         for (ulong u = 0; u < n; u++)
             AT(out, to.position + u * to.stride) =
-                (ELEMENT)multiply_twiddle(x[u], n_inv[j], modulus.value);
+                (ELEMENT)multiply_scale(x[u], n_inv[j], modulus.value);
     }
 }
 #endif

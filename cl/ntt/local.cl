@@ -295,7 +295,7 @@ static inline ulong finished(ulong x, ulong q)
 
 static inline ulong inverse_finished(ulong x, struct twiddle n_inv, uint scale, ulong q)
 {
-    return scale ? multiply_twiddle(x, n_inv, q) : subtract_once(x, q);
+    return scale ? (ulong)multiply_scale(x, n_inv, q) : subtract_once(x, q);
 }
 
 /*

@@ -81,8 +81,14 @@ NOINLINE static void transform_exactly(global ulong *x, struct tensor_row out, s
         ntt_row(x, n, modulus.value, twiddles);
     for (ulong u = 0; u < n; u++) {
         ulong value = x[!n_inv && perm ? perm[u] : u];
-        store_element(out, u, n_inv ? multiply_twiddle(value, *n_inv, modulus.value) : value);
+        store_element(out, u, n_inv ? (ulong)multiply_scale(value, *n_inv, modulus.value) : value);
     }
+}
+
+NOINLINE static void negate_row(struct tensor_row row, ulong n)
+{
+    for (ulong u = 0; u < n; u++)
+        store_element(row, u, (ulong)-load_element(row, u));
 }
 
 /* A power of two above q that inputs of passes are to be below. Forward and for words of 64 bits it
@@ -147,8 +153,10 @@ INLINE void transform_rows(const bool inverse, const struct space *space, global
             transform.next =
                 (global const word *)tensor_row(space, 1, later, in_memory, in_size).memory;
             if (inverse) {
-                ulong scaled = multiply_mod(n_inv[j].factor, row_twiddles[1].factor, modulus);
                 transform.scale.n_inv = n_inv[j];
+                transform.scale.n_inv.factor &= ~TWIDDLE_NEGATIVE;
+                ulong scaled = multiply_mod(transform.scale.n_inv.factor, row_twiddles[1].factor,
+                                            modulus);
                 transform.scale.first = make_twiddle(scaled, modulus);
             }
             bool directly = is_direct(out) && out_order == ORDER_NATURAL;
@@ -167,6 +175,10 @@ INLINE void transform_rows(const bool inverse, const struct space *space, global
         if (out_together)
             store_rows(tensor_row(space, 0, first, out_memory, out_size), rows, pitch, count, n,
                        out_order, perm);
+        for (ulong g = 0; inverse && g < count; g++)
+            if (n_inv[(first + g) % k].factor & TWIDDLE_NEGATIVE &&
+                q[(first + g) % k].value >> MODULUS_BITS == 0)
+                negate_row(tensor_row(space, 0, first + g, out_memory, out_size), n);
     }
     if (LARGE && !inverse)
         FENCE_PAST();

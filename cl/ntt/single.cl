@@ -103,6 +103,6 @@ KERNEL intt_single(SPACE(space), uint rows, BUFFER(OUT, out), BUFFER(const IN, i
         INDEPENDENT(UNROLL_FACTOR)
         for (uint u = 0; u < N; u++)
             AT(out, to.position + (long)u * to.stride) =
-                (OUT)multiply_twiddle(x[u], scale, modulus.value);
+                (OUT)multiply_scale(x[u], scale, modulus.value);
     }
 }

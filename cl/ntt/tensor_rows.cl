@@ -18,3 +18,12 @@ static inline struct row row_of(const struct space *space, uint operand, uint nu
     row.stride = view->stride[3];
     return row;
 }
+
+/* x times a factor, in [0, q), or in (-q, 0] where that is marked TWIDDLE_NEGATIVE. Any x. */
+static inline long multiply_scale(ulong x, struct twiddle w, ulong q)
+{
+    bool is_negative = w.factor & TWIDDLE_NEGATIVE;
+    w.factor &= ~TWIDDLE_NEGATIVE;
+    ulong rest = multiply_twiddle(x, w, q);
+    return is_negative ? -(long)rest : (long)rest;
+}

@@ -325,7 +325,7 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 
 /*
  * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, reps]: one after the other,
- * reps share b in cache. Behind its three axes stand two that each work-item walks along by itself:
+ * reps may share b in cache. Behind its three axes stand two that each work-item walks along by itself:
  * n, a multiple of 8, and the terms. Operands: out, a, b; their strides for blocks are 0, and a has
  * stride 1 along n.
  */
@@ -334,7 +334,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
                                global const uint *perm, uint flags)
 {
     TAKE_SPACE(space);
-    enum { AXIS_N = 3, AXIS_TERMS = 4 };
+    enum { AXIS_REPS = 2, AXIS_N = 3, AXIS_TERMS = 4 };
     struct lane_products sums[SUM_COLUMNS];
     ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
     struct product_block block;
@@ -350,12 +350,13 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
         struct lane_divisor p = make_divisor(modulus);
         block.first = span.index[1] * SUM_COLUMNS * LANES;
         block.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - block.first) / LANES);
-        block.b = b + span.position[2];
         long packed_first = -1; /* the first of the rows of b that are packed */
-        bool packs = span.length >= REPS_MIN || block.b_axis.stride != 1 || block.b_axis.perm;
+        bool shares = space.operand[2].stride[AXIS_REPS] == 0;
+        bool packs = (shares && span.length >= REPS_MIN) || block.b_axis.stride != 1 || block.b_axis.perm;
         for (ulong r = 0; r < span.length; r++) {
             block.out = out + POSITION(space, span, 0, r);
             block.a = a + POSITION(space, span, 1, r);
+            block.b = b + POSITION(space, span, 2, r);
             ulong8 bits = load_out(held, block);
             for (ulong i = 0; i < block.columns; i++)
                 lane_products_clear(&sums[i]);
@@ -363,7 +364,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
                 bits |= add_block(sums, block, 0, 0, block.count);
             for (long j = 0; packs && j < block.count; j += PACKED) {
                 long rows = min((long)PACKED, block.count - j);
-                if (packed_first != j)
+                if (packed_first != j || !shares)
                     packed_bits = pack_rows(packed, block, j, rows);
                 packed_first = j;
                 bits |= packed_bits | add_block(sums, block, j, packed, rows);

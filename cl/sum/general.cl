@@ -19,7 +19,7 @@ KERNEL axis_modsum(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
 }
 
 /*
- * out[r,j,m] += sum over i of a[r,i,j,l]*b[i,j,m], mod q[j], with m = perm[l], or l where flags
+ * out[r,j,m] += sum over i of a[r,i,j,l]*b[r,i,j,m], mod q[j], with m = perm[l], or l where flags
  * lack PRODUCTS_PERMUTED; where they lack PRODUCTS_ADDED, out counts as 0. The space is [reps,k,n]
  * with l last; operands: out, a, b, q. The strides of out and b along n are given apart, since
  * there they go by m.

@@ -44,8 +44,15 @@ MUST_CHECK enum healcl_status derive_twiddles(struct launcher *self, const struc
                                               int q_input, const struct buffer **table,
                                               struct healcl_error *error);
 
-/* The same twiddles in the order in which cl/ntt/rows.cl, made for words of that many bits, wants
- * them; n >= 256. */
+/* struct twiddle [k] for input i, [k], each times that of input `factors`, [k], modulo q_input [k];
+ * marked TWIDDLE_NEGATIVE where the latter is below 0. */
+MUST_CHECK enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step,
+                                                     int i, int factors, int q_input,
+                                                     const struct buffer **table,
+                                                     struct healcl_error *error);
+
+/* The twiddles of derive_twiddles in the order in which cl/ntt/rows.cl, made for words of that many
+ * bits, wants them; n >= 256. */
 MUST_CHECK enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step,
                                                    int i, int q_input, uint32_t word_bits,
                                                    const struct buffer **table,

@@ -229,6 +229,32 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     return job_launch(&job, error);
 }
 
+/* The key's layout tells of q, too: where it begins, and its stride, stand for an axis. */
+enum healcl_status derive_scaled_twiddles(struct launcher *self, const struct step *step, int i,
+                                          int factors, int q_input, const struct buffer **table,
+                                          struct healcl_error *error)
+{
+    const struct tensor *q = step->in[q_input];
+    struct derived_key key =
+        twiddle_key(self, DERIVED_SCALED_TWIDDLES, step->in[factors], step->in[i]);
+    key.layout = layout_insert_axis(&key.layout, 0, q->layout.offset, q->layout.stride[0]);
+    key.first = (int64_t)self->storages[q->storage->id].generation;
+    key.size = q->storage->id;
+    if (derived_find(self, step->in[factors], &key, table))
+        return HEALCL_OK;
+    const struct buffer *moduli, *twiddles;
+    struct job job;
+    TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
+    TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
+    TRY(begin(&job, self, step, factors, "scaled_twiddles", &step->in[factors]->layout, error));
+    TRY(derived_add(self, step->in[factors], &key, step->in[factors]->layout.shape[0],
+                    sizeof(struct twiddle), table, error));
+    job_add_table(&job, moduli);
+    job_add_table(&job, twiddles);
+    job_add_written_table(&job, *table);
+    return job_launch(&job, error);
+}
+
 enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step *step, int i,
                                         int q_input, uint32_t word_bits,
                                         const struct buffer **table, struct healcl_error *error)

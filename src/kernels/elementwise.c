@@ -29,11 +29,41 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
 /* Bit i: input i, a or b, is a scalar. */
 static uint32_t scalar_mask(const struct step *step)
 {
-    return (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
+    return step->kind == STEP_CHAIN
+               ? 0
+               : (uint32_t)is_scalar(step, 0) | (uint32_t)is_scalar(step, 1) << 1;
+}
+
+/* Of a chain: two bits for each of a, b and the second operation's b tell where they are, in out,
+ * or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is. */
+static uint32_t arrange(const struct step *step, struct step *arranged)
+{
+    static const int operands[] = {0, 1, 3};
+    uint32_t sources = 0, used = 0;
+    *arranged = *step;
+    if (step->kind != STEP_CHAIN)
+        return 0;
+    arranged->in[0] = arranged->in[1] = step->out;
+    for (int i = 0; i < 3; i++) {
+        const struct tensor *tensor = step->in[operands[i]];
+        if (!tensor || (tensor->storage == step->out->storage &&
+                        layout_same_elements(&tensor->layout, &step->out->layout)))
+            continue;
+        arranged->in[used++] = tensor;
+        sources |= used << 2 * i;
+    }
+    return sources;
 }
 
 static void add_scalars(struct job *job, const struct step *step)
 {
+    struct step arranged;
+    if (step->kind == STEP_CHAIN) {
+        job_add_uint(job, arrange(step, &arranged));
+        job_add_long(job, step->value[0] - STEP_MODMUL);
+        job_add_long(job, step->value[1] - STEP_MODMUL);
+        return;
+    }
     job_add_uint(job, scalar_mask(step));
     for (int i = 0; i < 2; i++)
         job_add_long(job, is_scalar(step, i) ? scalar_value(step, i) : 0);
@@ -46,7 +76,9 @@ enum { OPERAND_Q = 3 };
  * not NULL: then that is where a table has them. */
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
-    struct space space = step_space(step, 2);
+    struct step arranged;
+    (void)arrange(step, &arranged);
+    struct space space = step_space(&arranged, 2);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
     space_simplify(&space);
@@ -58,7 +90,9 @@ MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *sel
                                            int inputs, const char *kernel,
                                            struct healcl_error *error)
 {
-    TRY(job_begin(job, self, step, variant, inputs, error));
+    struct step arranged;
+    (void)arrange(step, &arranged);
+    TRY(job_begin(job, self, &arranged, variant, inputs, error));
     job->launch.kernel = kernel;
     return HEALCL_OK;
 }
@@ -214,7 +248,7 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
  * products of four, and of sums, which have branches, of two. */
 static uint32_t width_of_any(const struct step *step)
 {
-    return step->kind == STEP_MODSUM ? 1 : step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
+    return step->kind == STEP_MODSUM || step->kind == STEP_CHAIN ? 1 : step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
 }
 
 /* With moduli in a table, or where there are too many as they are. */
@@ -417,6 +451,8 @@ static struct space residue_space(const struct step *step, const struct layout *
 static const char *lacks_residues(const struct step *step, const struct healcl_device *device)
 {
     uint32_t wanted = step->in[1] ? 3 : 1;
+    if (step->kind == STEP_CHAIN)
+        return "it is a chain";
     if ((step->residues & wanted) != wanted)
         return "operands may be no residues";
     if (is_scalar(step, 0) || (step->in[1] && is_scalar(step, 1)))

@@ -155,7 +155,9 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
     /* Some buffer must stand for one that is not used. */
     transform->n_inv = transform->twiddles;
     transform->perm = transform->q;
-    if (step->in[4])
+    if (step->in[5])
+        TRY(derive_scaled_twiddles(self, step, 4, 5, 1, &transform->n_inv, error));
+    else if (step->in[4])
         TRY(derive_twiddles(self, step, 4, 1, &transform->n_inv, error));
     if (step->in[3])
         TRY(derive_permutation(self, step, 3, &transform->perm, error));

@@ -478,7 +478,7 @@ MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
@@ -493,20 +493,20 @@ MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *sel
     job.space.operand[1] = (struct operand){
         .offset = a->offset, .stride = {a->stride[2], 0, a->stride[0], a->stride[3], a->stride[1]}};
     job.space.operand[2] = (struct operand){
-        .offset = b->offset, .stride = {b->stride[1], 0, 0, b->stride[2], b->stride[0]}};
+        .offset = b.offset, .stride = {b.stride[2], 0, b.stride[0], b.stride[3], b.stride[1]}};
     return job_launch_alone(&job, error);
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
 static const char *lacks_product_rows(const struct step *step, const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     int64_t k = step->out->layout.shape[1], count = a->shape[1], period;
     const char *lack = lacks_sum_vectors(step, device, count, step->out->layout.shape[2]);
     if (lack)
         return lack;
-    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[1] != 1 || a->stride[1] != k ||
-        b->stride[0] != k || count * k < LANES)
+    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b.stride[2] != 1 || a->stride[1] != k ||
+        b.stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
@@ -516,7 +516,7 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
                                                          const struct variant *variant,
                                                          struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
@@ -527,13 +527,13 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b->offset};
+    job.space.operand[2] = (struct operand){.offset = b.offset, .stride = {0, b.stride[0]}};
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, out->shape[1]);
     job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, b.stride[3]);
     job_add_long(&job, out->stride[2]);
     job_add_long(&job, out->stride[1]);
     return job_launch_alone(&job, error);
@@ -552,12 +552,13 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
     bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
     uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
-    int64_t blocks = (all_reps + REPS_MAX - 1) / REPS_MAX;
+    int64_t most = b.stride[0] == 0 ? REPS_MAX : 1; /* that share b */
+    int64_t blocks = (all_reps + most - 1) / most;
     int64_t reps = (all_reps + blocks - 1) / blocks;
     int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
     struct sharing sharing =
@@ -571,18 +572,18 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     struct operand *operand = job.space.operand;
     operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0] * reps}};
     operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0] * reps}};
-    operand[2].offset = b->offset;
+    operand[2] = (struct operand){.offset = b.offset, .stride = {b.stride[0]}};
     operand[0].stride[k_axis] = out->stride[1];
     operand[1].stride[k_axis] = a->stride[2];
-    operand[2].stride[k_axis] = b->stride[1];
+    operand[2].stride[k_axis] = b.stride[2];
     operand[3].stride[k_axis] = 1;
     operand[1].stride[n_axis] = a->stride[3];
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
     job_add_long(&job, terms);
     job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, b.stride[1]);
     job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, b.stride[3]);
     job_add_long(&job, out->stride[0]);
     job_add_long(&job, a->stride[0]);
     job_add_uint(&job, (uint32_t)all_reps);
@@ -597,7 +598,7 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
  * modmul_axis_sum_interleaved. */
 static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     int64_t k = out->shape[1], period;
     const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
@@ -606,7 +607,7 @@ static const char *lacks_product_groups(const struct step *step, const struct he
     if (step->in[3])
         return "there is a permutation";
     if ((k != 1 && k != 2 && k != 4) ||
-        (k > 1 && (a->stride[2] != 1 || b->stride[1] != 1 || out->stride[1] != 1)))
+        (k > 1 && (a->stride[2] != 1 || b.stride[2] != 1 || out->stride[1] != 1)))
         return "moduli do not lie together by ones, twos or fours";
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
@@ -616,7 +617,7 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
                                                            const struct variant *variant,
                                                            struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / k;
@@ -628,15 +629,15 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b->offset};
+    job.space.operand[2] = (struct operand){.offset = b.offset, .stride = {0, b.stride[0]}};
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, k);
     job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b->stride[0]);
+    job_add_long(&job, b.stride[1]);
     job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b->stride[2]);
+    job_add_long(&job, b.stride[3]);
     job_add_long(&job, out->stride[2]);
     return job_launch_alone(&job, error);
 }
@@ -647,10 +648,10 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, *b = &step->in[1]->layout;
+    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
-    struct layout b_rows = layout_drop_axis(b, 0), b_view = layout_insert_axis(&b_rows, 0, 1, 0);
+    struct layout b_view = layout_drop_axis(&b, 1);
     const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
     out_view.stride[2] = 0;
     b_view.stride[2] = 0;
@@ -666,12 +667,12 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
         space_set_operand(&job.space, 2, &b_view);
         space_set_operand(&job.space, 3, &q_view);
         job.space.operand[1].offset += first * a->stride[1];
-        job.space.operand[2].offset += first * b->stride[0];
+        job.space.operand[2].offset += first * b.stride[1];
         job_add_long(&job, count);
         job_add_long(&job, a->stride[1]);
-        job_add_long(&job, b->stride[0]);
+        job_add_long(&job, b.stride[1]);
         job_add_long(&job, out->stride[2]);
-        job_add_long(&job, b->stride[2]);
+        job_add_long(&job, b.stride[3]);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

@@ -195,7 +195,8 @@ static bool has_chunks(const struct tensor *tensor, const struct healcl_device *
 bool step_has_chunks(const struct step *step, const struct healcl_device *device)
 {
     return has_chunks(step->out, device) || has_chunks(step->in[0], device) ||
-           has_chunks(step->in[1], device);
+           has_chunks(step->in[1], device) ||
+           (step->kind == STEP_CHAIN && has_chunks(step->in[3], device));
 }
 
 const char *lacks_vectors(const struct step *step, const struct healcl_device *device)

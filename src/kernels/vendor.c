@@ -202,6 +202,13 @@ static void set_values(const struct step *step, struct expression_values *values
     }
 }
 
+/* Whether passes have made a step of a form that docs/VENDORS.md does not tell of. */
+static bool is_of_passes(const struct step *step)
+{
+    return (step->kind == STEP_INTT && step->in[5]) ||
+           (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
+}
+
 /* A kernel of a manifest for a step; NULL where there is none. */
 static const struct vendor_kernel *replacement_for(const struct plan *plan, const struct step *step,
                                                    const struct healcl_device *device,
@@ -210,7 +217,7 @@ static const struct vendor_kernel *replacement_for(const struct plan *plan, cons
     const struct vendor_operations *all = vendor_of_table(plan->table);
     const struct vendor_replacement *next = all ? all->replacements[step->kind] : NULL;
     struct expression_values values;
-    if (!next || has_chunks(step, device))
+    if (!next || is_of_passes(step) || has_chunks(step, device))
         return NULL;
     set_values(step, &values);
     for (; next; next = next->next)

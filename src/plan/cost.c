@@ -38,6 +38,12 @@ bool step_adds(const struct step *step)
     return step_traits[step->kind].adds && step->value[0] == 0;
 }
 
+struct layout step_factor(const struct step *step)
+{
+    const struct layout *b = &step->in[1]->layout;
+    return b->rank == 4 ? *b : layout_insert_axis(b, 0, step->in[0]->layout.shape[0], 0);
+}
+
 /* Whether an input is one before it once more, as in squares. */
 static bool is_read_already(const struct step *step, int i)
 {
@@ -166,6 +172,10 @@ static void add_work(const struct step *step, uint64_t work[WORKS])
     case STEP_INTT:
         add(&work[WORK_BUTTERFLIES],
             times(elements(step->out) / 2, log2_of((uint64_t)step->out->layout.shape[3])));
+        break;
+    case STEP_CHAIN:
+        for (int i = 0; i < 2; i++)
+            add(&work[WORK_PRODUCTS], step->value[i] == STEP_MODMUL ? elements(step->out) : 0);
         break;
     case STEP_DIGITS: add(&work[WORK_DIGITS], elements(step->out)); break;
     case STEP_DIGITS_FULL_Q: add(&work[WORK_CRT_DIGITS], elements(step->out)); break;

@@ -44,8 +44,15 @@ bool pass_touches(const struct step *step, const struct step *end, const struct 
 /* Whether a step may read elements of a view. */
 bool pass_reads(const struct step *step, const struct tensor *view);
 
+/* Whether a step writes all elements of a view and reads none of them. */
+bool pass_overwrites(const struct step *step, const struct tensor *view);
+
 /* Whether a step writes only, or releases, and no data can make it refuse. */
 bool pass_never_refuses(const struct step *step);
+
+/* Whether a writer's inputs stay as they are until a reader, and nothing in between could refuse
+ * before the writer would. */
+bool pass_can_wait(const struct step *writer, const struct step *reader);
 
 /* What a step uses, but for what both do, is used by another one in its place. */
 void pass_moves(struct pass_run *run, const struct step *from, const struct step *to);

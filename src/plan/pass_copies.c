@@ -1,9 +1,19 @@
 /*
  * Copies whose source or target is only theirs. What makes the source writes it where the copy
  * would; or what reads the target reads the source, where kernels look up element by element anyway
- * (others are made for rows in order, which a copy may have given them).
+ * (others are made for rows in order, which a copy may have given them). What only an elementwise
+ * operation reads is written in the place of its output, which it then works on in place.
  */
 #include "plan/pass.h"
+
+/* Whether a view has elements side by side where the step's output has. */
+static bool keeps_rows(const struct step *step, const struct layout *out)
+{
+    for (uint32_t axis = 0; axis < out->rank; axis++)
+        if (out->shape[axis] > 1 && step->out->layout.stride[axis] == 1)
+            return out->stride[axis] == 1;
+    return true;
+}
 
 /* Whether a kind of step may write anywhere. Transforms and elementwise operations want rows. */
 static bool writes_anywhere(const struct step *step, const struct layout *out)
@@ -19,12 +29,8 @@ static bool writes_anywhere(const struct step *step, const struct layout *out)
     case STEP_UPLOAD:
     case STEP_DOWNLOAD:
     case STEP_RELEASE: return false;
-    default: break;
+    default: return keeps_rows(step, out);
     }
-    for (uint32_t axis = 0; axis < out->rank; axis++)
-        if (out->shape[axis] > 1 && step->out->layout.stride[axis] == 1)
-            return out->stride[axis] == 1;
-    return true;
 }
 
 static bool reads_anywhere(const struct step *step)
@@ -52,6 +58,42 @@ MUST_CHECK static enum healcl_status write_through(struct pass_run *run, struct 
     return HEALCL_OK;
 }
 
+/* Whether what a storage takes may be taken from `first` on already, without more memory than
+ * before: it and another one's are taken at once by then. */
+static bool may_live_from(const struct pass_run *run, const struct step *first,
+                          const struct storage *storage)
+{
+    const struct step *then = run->plan->steps + run->uses[storage->id].first;
+    for (const struct step *step = first; step < then; step++)
+        if (!pass_has_removed(step) && step->kind == STEP_RELEASE)
+            return false;
+    return true;
+}
+
+/* The writer of what an elementwise operation reads writes it in the place of that one's output. */
+MUST_CHECK static enum healcl_status write_in_place(struct pass_run *run, struct step *writer,
+                                                    struct step *reader, int input,
+                                                    struct healcl_error *error)
+{
+    const struct tensor *in = reader->in[input];
+    struct tensor out;
+    if (in->storage->dtype != reader->out->storage->dtype ||
+        !pass_move_view(writer->out, in, reader->out, &out) ||
+        layout_elements(&writer->out->layout) != layout_elements(&in->layout) ||
+        !writes_anywhere(writer, &out.layout) || !keeps_rows(writer, &out.layout) ||
+        pass_reads(writer, reader->out) || pass_reads(reader, reader->out) ||
+        pass_touches(writer + 1, reader, reader->out, false) ||
+        !may_live_from(run, writer, reader->out->storage))
+        return HEALCL_OK;
+    TRY(pass_tensor(run, &out, &writer->out, error));
+    reader->in[input] = reader->out;
+    run->uses[reader->out->storage->id].count++;
+    if (run->uses[reader->out->storage->id].first > writer - run->plan->steps)
+        run->uses[reader->out->storage->id].first = (uint32_t)(writer - run->plan->steps);
+    run->changes++;
+    return HEALCL_OK;
+}
+
 /* The reader of a copy's target reads its source. */
 MUST_CHECK static enum healcl_status read_through(struct pass_run *run, struct step *copy,
                                                   struct step *reader, struct healcl_error *error)
@@ -72,18 +114,34 @@ MUST_CHECK static enum healcl_status read_through(struct pass_run *run, struct s
     return HEALCL_OK;
 }
 
+MUST_CHECK static enum healcl_status try_in_place(struct pass_run *run, struct step *reader,
+                                                  struct healcl_error *error)
+{
+    for (int i = 0; i < 2; i++) {
+        struct step *writer;
+        if (reader->in[i] && !reader->in[i]->storage->scalars &&
+            pass_only_reader(run, reader, reader->in[i]->storage, &writer))
+            return write_in_place(run, writer, reader, i, error);
+    }
+    return HEALCL_OK;
+}
+
 enum healcl_status pass_copies(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *step = run->first; step < run->end; step++) {
         struct step *writer;
-        if (pass_has_removed(step) || !step->in[0] || step->in[0]->storage->scalars ||
-            (step->kind != STEP_COPY && !reads_anywhere(step)) ||
+        if (pass_has_removed(step))
+            continue;
+        if (step->kind == STEP_MODMUL || step->kind == STEP_MODSUM || step->kind == STEP_MOD ||
+            step->kind == STEP_MODNEG)
+            TRY(try_in_place(run, step, error));
+        if (!reads_anywhere(step) || step->in[0]->storage->scalars ||
             !pass_only_reader(run, step, step->in[0]->storage, &writer) ||
             !pass_can_join(writer, step))
             continue;
         if (step->kind == STEP_COPY)
             TRY(write_through(run, writer, step, error));
-        if (!pass_has_removed(step) && reads_anywhere(step) && writer->kind == STEP_COPY)
+        if (!pass_has_removed(step) && writer->kind == STEP_COPY)
             TRY(read_through(run, writer, step, error));
     }
     return HEALCL_OK;

@@ -66,29 +66,15 @@ static struct tensor arranged(const struct tensor *tensor, uint32_t rank, const 
     return view;
 }
 
-/* Whether the products are read by the sum as they were written, and their inputs stay as they are
- * until then; and nothing in between could refuse before the products' moduli would. */
-static bool can_wait(const struct step *product, const struct step *sum)
-{
-    for (const struct step *step = product + 1; step < sum; step++)
-        if (!pass_has_removed(step) && !pass_never_refuses(step))
-            return false;
-    for (int i = 0; i < 3; i++)
-        if (pass_touches(product + 1, sum, product->in[i], true))
-            return false;
-    return product->out->layout.rank == sum->in[0]->layout.rank &&
-           layout_same_shape(&product->out->layout, &sum->in[0]->layout) &&
-           layout_same_elements(&product->out->layout, &sum->in[0]->layout);
-}
-
 MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *product,
                                           struct step *sum, struct healcl_error *error)
 {
     struct step fused = *sum;
     struct roles roles;
     if (product->in[0]->storage->scalars || product->in[1]->storage->scalars ||
-        !can_wait(product, sum) || pass_reads(product, sum->out) ||
-        !same_moduli(product->in[2], sum->in[1]) ||
+        !pass_can_wait(product, sum) ||
+        !layout_same_elements(&product->out->layout, &sum->in[0]->layout) ||
+        pass_reads(product, sum->out) || !same_moduli(product->in[2], sum->in[1]) ||
         !find_roles(product, (uint32_t)sum->value[0], &roles))
         return HEALCL_OK;
     uint32_t summed = roles.axes[1], last = sum->in[1]->layout.rank - 1, left[3];

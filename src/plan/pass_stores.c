@@ -1,15 +1,6 @@
 /* Values that nobody reads, of tensors of the segment, before they are overwritten or released. */
 #include "plan/pass.h"
 
-/* Whether a later step writes all that step does, and reads none of it. */
-static bool overwrites(const struct step *later, const struct step *step)
-{
-    struct tensor part;
-    return later->out && later->out->storage == step->out->storage && !later->vendor &&
-           !step_adds(later) && !pass_reads(later, step->out) &&
-           pass_move_view(step->out, later->out, later->out, &part);
-}
-
 static bool is_dead(const struct pass_run *run, const struct step *step)
 {
     const struct storage *storage = step->out->storage;
@@ -19,7 +10,7 @@ static bool is_dead(const struct pass_run *run, const struct step *step)
     if (next == PASS_NO_STEP)
         return true;
     const struct step *later = run->plan->steps + next;
-    return later < run->end && overwrites(later, step);
+    return later < run->end && pass_overwrites(later, step->out);
 }
 
 enum healcl_status pass_stores(struct pass_run *run, struct healcl_error *error)

@@ -64,7 +64,7 @@ bool pass_overlap(const struct tensor *a, const struct tensor *b)
 
 bool pass_can_join(const struct step *first, const struct step *second)
 {
-    enum { ORIGINS_MAX = 16 }; /* so that passes stay linear */
+    enum { ORIGINS_MAX = 32 }; /* so that passes stay linear */
     return first->origins->count + second->origins->count <= ORIGINS_MAX;
 }
 
@@ -90,6 +90,13 @@ bool pass_touches(const struct step *step, const struct step *end, const struct 
     return false;
 }
 
+bool pass_overwrites(const struct step *step, const struct tensor *view)
+{
+    struct tensor part;
+    return step->out && step->out->storage == view->storage && !step->vendor && !step_adds(step) &&
+           !pass_reads(step, view) && pass_move_view(view, step->out, step->out, &part);
+}
+
 bool pass_never_refuses(const struct step *step)
 {
     switch (step->kind) {
@@ -100,9 +107,21 @@ bool pass_never_refuses(const struct step *step)
     case STEP_MODMUL:
     case STEP_MODSUM:
     case STEP_MOD:
-    case STEP_MODNEG: return step->in[2]->storage->scalars; /* the plan has checked those */
+    case STEP_MODNEG:
+    case STEP_CHAIN: return step->in[2]->storage->scalars; /* the plan has checked those */
     default: return false;
     }
+}
+
+bool pass_can_wait(const struct step *writer, const struct step *reader)
+{
+    for (const struct step *step = writer + 1; step < reader; step++)
+        if (!pass_has_removed(step) && !pass_never_refuses(step))
+            return false;
+    for (int j = 0; j < STEP_INPUTS; j++)
+        if (writer->in[j] && pass_touches(writer + 1, reader, writer->in[j], true))
+            return false;
+    return true;
 }
 
 void pass_moves(struct pass_run *run, const struct step *from, const struct step *to)
@@ -291,7 +310,6 @@ MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
     };
     struct plan *plan = run->plan;
     uint64_t changes = 0;
-    find_uses(run);
     memset(run->next, 0xff, plan->storage_count * sizeof *run->next);
     for (size_t s = plan->segment_count; s-- > 0;) { /* so that later readers are known */
         struct segment *segment = &plan->segments[s];
@@ -300,12 +318,14 @@ MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
         run->end = run->first + segment->step_count;
         run->changes = 0;
         TRY(functions[pass](run, error));
-        segment->pass_changes[pass] = run->changes;
+        segment->pass_changes[pass] += run->changes;
         changes += run->changes;
     }
     plan->pass_changes += changes;
-    if (changes > 0)
+    if (changes > 0) {
         close_gaps(run);
+        find_uses(run);
+    }
     return HEALCL_OK;
 }
 
@@ -321,18 +341,22 @@ MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t s
             arena_alloc(plan->arena, PASS_COUNT * sizeof *segment->pass_changes);
         if (!segment->pass_changes)
             NO_MEMORY(error);
+        memset(segment->pass_changes, 0, PASS_COUNT * sizeof *segment->pass_changes);
     }
     find_uses(run);
     (void)find_costs(run, false);
-    for (size_t pass = 0; pass < PASS_COUNT; pass++)
-        if (set >> pass & 1)
-            TRY(run_pass(run, pass, error));
+    find_uses(run);
+    for (uint64_t round = 0, changes = 0; round < 2 && changes == round; round++) {
+        for (size_t pass = 0; pass < PASS_COUNT; pass++)
+            if (set >> pass & 1)
+                TRY(run_pass(run, pass, error));
+        changes = plan->pass_changes > 0;
+    }
     if (plan->pass_changes == 0) {
         for (size_t s = 0; s < plan->segment_count; s++)
             plan->segments[s].after = plan->segments[s].before;
         return HEALCL_OK;
     }
-    find_uses(run);
     remove_idle_releases(run);
     close_gaps(run);
     uint64_t peak = find_costs(run, true);

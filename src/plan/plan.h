@@ -196,6 +196,9 @@ MUST_CHECK enum healcl_status plan_create(const struct source *source,
                                           struct healcl_error *error);
 void plan_free(struct plan *plan);
 
+/* b of a STEP_MODMUL_AXIS_SUM as [reps,s,k,n], whether or not all reps share it. */
+struct layout step_factor(const struct step *step);
+
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);
 

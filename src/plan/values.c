@@ -16,11 +16,11 @@ static const struct {
     int input, from_end;
     uint8_t signs;
 } modulus_traits[STEP_KINDS] = {
-    [STEP_MODMUL] = {2, EACH, 3},     [STEP_MODSUM] = {2, EACH, 3},
-    [STEP_MOD] = {2, EACH, 1},        [STEP_MODNEG] = {2, EACH, 0},
-    [STEP_AXIS_MODSUM] = {1, 1, 0},   [STEP_MODMUL_AXIS_SUM] = {2, 2, 0},
-    [STEP_NTT] = {1, 2, 0},           [STEP_INTT] = {1, 2, 0},
-    [STEP_DIGITS_FULL_Q] = {1, 2, 0},
+    [STEP_MODMUL] = {2, EACH, 3},       [STEP_MODSUM] = {2, EACH, 3},
+    [STEP_MOD] = {2, EACH, 1},          [STEP_MODNEG] = {2, EACH, 0},
+    [STEP_CHAIN] = {2, EACH, 11},       [STEP_AXIS_MODSUM] = {1, 1, 0},
+    [STEP_MODMUL_AXIS_SUM] = {2, 2, 0}, [STEP_NTT] = {1, 2, 0},
+    [STEP_INTT] = {1, 2, 32},           [STEP_DIGITS_FULL_Q] = {1, 2, 0},
 };
 
 /* The modulus of each element of an operand of a step, as a view of the operand's shape. Returns
@@ -145,9 +145,9 @@ static struct range residues_of(const struct values *values, const struct step *
     return range;
 }
 
-/* inputs: the ranges of the first two. What is not named here is unknown. */
+/* inputs: their ranges. What is not named here is unknown. */
 static struct range result_of(const struct values *values, const struct step *step,
-                              const struct range inputs[2])
+                              const struct range inputs[STEP_INPUTS])
 {
     enum step_kind kind = step->kind;
     struct range range = {.limit = 0};
@@ -164,8 +164,8 @@ static struct range result_of(const struct values *values, const struct step *st
         range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
     } else if (modulus_traits[kind].from_end != NO_MODULI) {
         range = residues_of(values, step);
-        for (int i = 0; i < 2; i++)
-            if (modulus_traits[kind].signs >> i & 1 && inputs[i].limit == 0)
+        for (int i = 0; i < STEP_INPUTS; i++)
+            if (modulus_traits[kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0)
                 range.limit = 0;
     }
     if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
@@ -242,6 +242,30 @@ void values_forget(struct values *values, struct storage *storage)
     storage->writes++; /* nor of what it is the moduli of */
 }
 
+/* Leaves of a known part what lies before a view along its first axis, or behind it if that is
+ * more. Returns whether anything is left. */
+static bool shrink(struct known *known, const struct layout *view)
+{
+    struct known_axis *axis = known->axes;
+    int64_t inner = 0, first = view->offset - known->offset,
+            last = layout_last(view) - known->offset;
+    for (uint32_t k = 1; k < known->rank; k++)
+        inner += (axis[k].size - 1) * axis[k].stride;
+    if (known->rank == 0 || inner >= axis->stride)
+        return false;
+    int64_t before = first > 0 ? first / axis->stride : 0, end = last / axis->stride + 1;
+    int64_t behind = end < axis->size ? axis->size - end : 0;
+    if (behind > before) {
+        known->offset += end * axis->stride;
+        known->moduli_offset += end * axis->moduli_stride;
+        before = behind;
+    }
+    axis->size = before;
+    if (before == 1)
+        memmove(axis, axis + 1, --known->rank * sizeof *axis);
+    return before > 0;
+}
+
 /* Keeps what is known of out's storage and stays true. Returns whether that tells what the range
  * does. */
 static bool keep(struct values *values, const struct tensor *out, const struct range *range)
@@ -249,10 +273,11 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
     bool told = false;
     uint32_t views = 0;
     for (struct known **at = &out->storage->known; *at;) {
-        const struct known *known = *at;
+        struct known *known = *at;
         bool stays = stays_true(known, &out->layout, range);
         struct layout view = view_of(known);
-        if (++views == KNOWN_VIEWS || (!stays && layouts_may_overlap(&view, &out->layout))) {
+        if (++views == KNOWN_VIEWS ||
+            (!stays && layouts_may_overlap(&view, &out->layout) && !shrink(known, &out->layout))) {
             forget(values, at);
             continue;
         }

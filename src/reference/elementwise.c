@@ -48,3 +48,38 @@ ELEMENTWISE(mod, c_remainder(a, p))
 ELEMENTWISE(modneg, (int64_t)floor_remainder(-(int128)a, p))
 /* 2^63 wraps, like every store that does not fit */
 ELEMENTWISE(abs, a < 0 ? (int64_t)(0 - (uint64_t)a) : a)
+
+/* A value by one operation of a chain: x has out's dtype, as if it had been stored. */
+static int64_t compute(int64_t kind, int64_t x, int64_t y, int64_t p)
+{
+    switch (kind) {
+    case STEP_MODMUL: return compute_modmul(x, y, p);
+    case STEP_MODSUM: return compute_modsum(x, y, p);
+    case STEP_MOD: return compute_mod(x, y, p);
+    default: return compute_modneg(x, y, p);
+    }
+}
+
+enum healcl_status reference_chain(struct reference *reference, const struct step *step,
+                                   struct healcl_error *error)
+{
+    struct operand out, in[4];
+    TRY(reference_operand(&out, reference, step->out, error));
+    for (int i = 0; i < 4; i++)
+        TRY(reference_operand(&in[i], reference, step->in[i] ? step->in[i] : step->in[0], error));
+    TRY(reference_moduli(&in[2], reference, step, 2, error));
+    const struct layout *layouts[] = {&in[0].layout, &in[1].layout, &in[2].layout, &in[3].layout};
+    struct walk walk, to;
+    const struct layout *out_layout = &out.layout;
+    walk_init(&to, 1, &out_layout);
+    for (walk_init(&walk, 4, layouts); walk.left > 0; walk_next(&walk), walk_next(&to)) {
+        int64_t a = operand_load(&in[0], walk.position[0]);
+        int64_t b = operand_load(&in[1], walk.position[1]);
+        int64_t p = operand_load(&in[2], walk.position[2]);
+        int64_t c = operand_load(&in[3], walk.position[3]);
+        operand_store(&out, to.position[0], compute(step->value[0], a, b, p));
+        a = operand_load(&out, to.position[0]);
+        operand_store(&out, to.position[0], compute(step->value[1], a, c, p));
+    }
+    return HEALCL_OK;
+}

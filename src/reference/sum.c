@@ -28,7 +28,7 @@ enum healcl_status reference_axis_modsum(struct reference *reference, const stru
     return HEALCL_OK;
 }
 
-/* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod q[j], in [0, q), with
+/* out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[r,i,j,m]) mod q[j], in [0, q), with
  * m = perm[l], or l where perm is NULL; adds: whether out counts. All data have been checked. */
 static void accumulate(const struct operand *out, const struct operand *a, const struct operand *b,
                        const int64_t *q, const int64_t *perm, bool adds)
@@ -43,12 +43,13 @@ static void accumulate(const struct operand *out, const struct operand *a, const
                              m * at_out->stride[2];
                 int64_t from_a =
                     at_a->offset + r * at_a->stride[0] + j * at_a->stride[2] + l * at_a->stride[3];
-                int64_t from_b = at_b->offset + j * at_b->stride[1] + m * at_b->stride[2];
+                int64_t from_b =
+                    at_b->offset + r * at_b->stride[0] + j * at_b->stride[2] + m * at_b->stride[3];
                 /* Fewer than 2^63 residues below 2^63: sum < 2^126. */
                 int128 sum = adds ? operand_load(out, to) : 0;
                 for (int64_t i = 0; i < s; i++) {
                     int64_t x = operand_load(a, from_a + i * at_a->stride[1]);
-                    int64_t y = operand_load(b, from_b + i * at_b->stride[0]);
+                    int64_t y = operand_load(b, from_b + i * at_b->stride[1]);
                     sum += floor_remainder((int128)x * y, q[j]);
                 }
                 operand_store(out, to, (int64_t)floor_remainder(sum, q[j]));
@@ -62,6 +63,7 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     TRY(reference_operand(&out, reference, step->out, error));
     TRY(reference_operand(&a, reference, step->in[0], error));
     TRY(reference_operand(&b, reference, step->in[1], error));
+    b.layout = step_factor(step);
     TRY(reference_moduli(&q, reference, step, 2, error));
 
     int64_t *moduli = NULL, *perm = NULL;

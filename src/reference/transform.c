@@ -45,6 +45,7 @@ struct tables {
     int64_t *q;               /* [k], each at least 1 */
     int64_t *perm;            /* [n], or NULL */
     int64_t *n_inv;           /* [k], or NULL: forward */
+    int64_t *factors;         /* [k], or NULL */
     struct operand psi;       /* psi or ipsi, [k,n] */
     struct twiddle *twiddles; /* [n], of one modulus */
     uint64_t *x;              /* [n], the polynomial in work */
@@ -63,6 +64,10 @@ static enum healcl_status tables_init(struct tables *tables, struct reference *r
         TRY(reference_operand(&operand, reference, step->in[4], error));
         TRY(reference_read_vector(&operand, &tables->n_inv, error));
     }
+    if (step->in[5]) {
+        TRY(reference_operand(&operand, reference, step->in[5], error));
+        TRY(reference_read_vector(&operand, &tables->factors, error));
+    }
     tables->n = step->out->layout.shape[3];
     tables->twiddles = reference_allocate((uint64_t)tables->n, sizeof *tables->twiddles);
     tables->x = reference_allocate((uint64_t)tables->n, sizeof *tables->x);
@@ -76,6 +81,7 @@ static void tables_release(struct tables *tables)
     free(tables->q);
     free(tables->perm);
     free(tables->n_inv);
+    free(tables->factors);
     free(tables->twiddles);
     free(tables->x);
 }
@@ -113,8 +119,11 @@ static void transform_one(const struct tables *tables, int64_t j, const struct o
             x[perm ? perm[u] : u] =
                 floor_remainder(operand_load(a, from + u * a->layout.stride[3]), q);
         inverse(x, n, tables->twiddles, (uint64_t)q);
-        for (int64_t u = 0; u < n; u++)
-            operand_store(out, to + u * stride, (int64_t)mod_multiply(x[u], n_inv, (uint64_t)q));
+        int64_t factor = tables->factors ? tables->factors[j] : 1;
+        for (int64_t u = 0; u < n; u++) {
+            int128 value = (int128)mod_multiply(x[u], n_inv, (uint64_t)q);
+            operand_store(out, to + u * stride, c_remainder(value * factor, q));
+        }
     }
 }
 

@@ -58,7 +58,9 @@ static const struct {
      "    out [s0 s1]......[s2 s3]....    interleaved: sums as for vectors, stored by groups of "
      "k\n"},
     {"modmul_axis_sum",
-     "    a [reps,s,k,n]  b [s,k,n]: blocks of 64 vectors of n; b is packed once for all reps\n"
+     "    a [reps,s,k,n]  b [s,k,n]: blocks of 64 vectors of n; b is packed once for all reps "
+     "that\n"
+     "            share it\n"
      "    rows: eight rows of HEAL's [reps,n,s,k] at a time, folded into vectors of results\n"},
     {"transform",
      "    rows    row -> tiles of 4096 in the first cache -> 16 blocks in lanes -> row   (one "

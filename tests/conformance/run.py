@@ -100,7 +100,7 @@ ENVIRONMENTS = [
     {"HEALCL_TUNING": "past_caches_bytes=1"},
 ]
 
-PASSES = ["products", "zeros", "stores", "copies"]
+PASSES = ["products", "batches", "zeros", "stores", "copies", "chains"]
 
 # How kernels for CPUs are forced to compute: one element at a time, or vectors of eight, multiplied
 # in each way (docs/PORTING.md); what a device lacks, it does in another one.
@@ -293,7 +293,7 @@ def bundled_bad(source):
 
 
 def drawn_passes(seed):
-    """One set of them for each seed, all of 16 by turns."""
+    """One set of them for each seed, all of them by turns."""
     return ",".join(name for bit, name in enumerate(PASSES) if seed >> bit & 1) or "none"
 
 

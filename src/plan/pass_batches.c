@@ -1,0 +1,217 @@
+/*
+ * Steps of one kind on slices of the same tensors that lie evenly, one behind the other or by
+ * turns: one step on all of them. It stands where the first did. What data make a step refuse,
+ * moduli and the like, is the same for both, so that the first would have been refused first.
+ */
+#include "plan/pass.h"
+
+/* Steps apart that slices are looked for in, and how many others of a kind are. */
+enum { WINDOW = 16, TRIES = 2 };
+
+enum { OUT = STEP_INPUTS, OPERANDS };
+
+/* The axis of each operand that goes with one of out's, or NO_AXIS for operands that all slices
+ * share. */
+enum { NO_AXIS = LAYOUT_RANK };
+
+static const struct tensor *operand(const struct step *step, int i)
+{
+    return i == OUT ? step->out : step->in[i];
+}
+
+static bool is_elementwise(enum step_kind kind)
+{
+    return kind == STEP_FILL || kind == STEP_COPY || kind == STEP_MODMUL || kind == STEP_MODSUM ||
+           kind == STEP_MOD || kind == STEP_MODNEG || kind == STEP_ABS || kind == STEP_CHAIN;
+}
+
+static bool has_slices(const struct step *step)
+{
+    return !pass_has_removed(step) && !step->vendor &&
+           (is_elementwise(step->kind) || step->kind == STEP_MODMUL_AXIS_SUM ||
+            step->kind == STEP_AXIS_MODSUM || step->kind == STEP_NTT || step->kind == STEP_INTT);
+}
+
+/* Which axes of the operands go with out's. Returns whether slices may lie along it. */
+static bool find_axes(const struct step *step, uint32_t axis, uint32_t axes[OPERANDS])
+{
+    for (int i = 0; i < OPERANDS; i++)
+        axes[i] = is_elementwise(step->kind) || i == OUT ? axis : NO_AXIS;
+    switch (step->kind) {
+    case STEP_MODMUL_AXIS_SUM: /* out [reps,k,n], a and b [reps,s,k,n] */
+        axes[0] = axes[1] = axis + (axis > 0);
+        axes[2] = axis == 1 ? 0 : NO_AXIS;
+        return axis < 2 || !step->in[3];
+    case STEP_AXIS_MODSUM:
+        axes[0] = axis + (axis >= step->value[0]);
+        axes[1] = axis;
+        return axis + 1 < step->out->layout.rank;
+    case STEP_NTT:
+    case STEP_INTT: axes[0] = axis; return axis < 2;
+    default: return true;
+    }
+}
+
+/* A step's operand; factors that all reps share have an axis for them. */
+static struct layout view_of(const struct step *step, int i)
+{
+    return step->kind == STEP_MODMUL_AXIS_SUM && i == 1 ? step_factor(step)
+                                                        : operand(step, i)->layout;
+}
+
+/* How slices lie: one behind the other, or by turns. */
+enum { BEHIND = 1, BY_TURNS = 2 };
+
+/* How one operand of two steps may lie along an axis, as bits; *view is that of `one`. */
+static int lie(const struct layout *view, const struct layout *other, uint32_t axis)
+{
+    int64_t apart = other->offset - view->offset;
+    if (view->rank != other->rank || apart < 0)
+        return 0;
+    for (uint32_t i = 0; i < view->rank; i++)
+        if (i != axis && (view->shape[i] != other->shape[i] ||
+                          (view->shape[i] > 1 && view->stride[i] != other->stride[i])))
+            return 0;
+    if (axis >= view->rank)
+        return apart == 0 ? BEHIND | BY_TURNS : 0;
+    if (view->shape[axis] == 0 || other->shape[axis] == 0)
+        return 0;
+    int64_t size = view->shape[axis], stride = size > 1 ? view->stride[axis] : apart;
+    if (other->shape[axis] > 1 && other->stride[axis] != stride)
+        return 0;
+    return (apart % size == 0 && apart / size == stride ? BEHIND : 0) |
+           (size == other->shape[axis] && stride % 2 == 0 && stride / 2 == apart ? BY_TURNS : 0);
+}
+
+/* Both views in one along an axis. */
+static struct layout joined(const struct layout *view, const struct layout *other, uint32_t axis,
+                            bool by_turns)
+{
+    struct layout both = *view;
+    if (axis >= view->rank)
+        return both;
+    both.shape[axis] += other->shape[axis];
+    if (by_turns || view->shape[axis] == 1)
+        both.stride[axis] = other->offset - view->offset;
+    return both;
+}
+
+/* Whether an input is the same for all slices: what data are refused for, and scalars. */
+static bool is_common(const struct step *step, int i)
+{
+    return i == (step->kind == STEP_AXIS_MODSUM ? 1 : 2) || operand(step, i)->storage->scalars;
+}
+
+/* Views of the operands of two steps of a kind. */
+struct pair {
+    struct layout views[OPERANDS], others[OPERANDS];
+};
+
+/* Makes the views those of both steps in one, along an axis of out, if there are such. */
+static bool join_views(const struct step *step, uint32_t axis, struct pair *pair)
+{
+    uint32_t axes[OPERANDS];
+    int how = BEHIND | BY_TURNS;
+    if (!find_axes(step, axis, axes))
+        return false;
+    for (int i = 0; i < OPERANDS && how; i++)
+        if (operand(step, i))
+            how &= lie(&pair->views[i], &pair->others[i], axes[i]);
+    for (int i = 0; i < OPERANDS && how; i++)
+        if (operand(step, i))
+            pair->views[i] = joined(&pair->views[i], &pair->others[i], axes[i], !(how & BEHIND));
+    return how;
+}
+
+static bool find_views(const struct step *one, const struct step *other, struct pair *pair)
+{
+    uint32_t rank = one->out->layout.rank;
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!operand(one, i))
+            continue;
+        pair->views[i] = view_of(one, i);
+        pair->others[i] = view_of(other, i);
+        if (is_common(one, i) && pair->views[i].offset != pair->others[i].offset)
+            return false;
+    }
+    for (uint32_t axis = 0; axis < rank; axis++)
+        if (join_views(one, axis, pair))
+            return true;
+    if (!is_elementwise(one->kind) || rank == MAX_RANK)
+        return false;
+    for (int i = 0; i < OPERANDS; i++)
+        if (operand(one, i)) {
+            pair->views[i] = layout_insert_axis(&pair->views[i], 0, 1, 0);
+            pair->others[i] = layout_insert_axis(&pair->others[i], 0, 1, 0);
+        }
+    return join_views(one, 0, pair);
+}
+
+/* Whether both do the same to the same tensors, in any order. */
+static bool are_alike(const struct step *one, const struct step *other)
+{
+    if (one->kind != other->kind || one->value[0] != other->value[0] ||
+        one->value[1] != other->value[1])
+        return false;
+    for (int i = 0; i < OPERANDS; i++) {
+        const struct tensor *a = operand(one, i), *b = operand(other, i);
+        if (!a != !b || (a && a->storage != b->storage))
+            return false;
+    }
+    return !pass_overlap(one->out, other->out) && !pass_reads(one, other->out) &&
+           !pass_reads(other, one->out);
+}
+
+/* Whether a step cannot be done before `before`. */
+static bool waits_for(const struct step *step, const struct step *before)
+{
+    return !pass_has_removed(before) && before->kind != STEP_RELEASE &&
+           (pass_overlap(before->out, step->out) || pass_reads(before, step->out) ||
+            (before->out && pass_reads(step, before->out)));
+}
+
+MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one,
+                                          struct step *other, const struct layout *views,
+                                          struct healcl_error *error)
+{
+    struct step both = *one;
+    TRY(step_join_origins(run->plan, &both, one, other, error));
+    for (int i = 0; i < OPERANDS; i++) {
+        if (!operand(one, i))
+            continue;
+        struct tensor view = {operand(one, i)->storage, views[i]};
+        if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.stride[0] == 0)
+            view.layout = layout_drop_axis(&view.layout, 0);
+        TRY(pass_tensor(run, &view, i == OUT ? &both.out : &both.in[i], error));
+    }
+    both.nonnegative &= other->nonnegative;
+    both.residues &= other->residues;
+    both.zeros &= other->zeros;
+    pass_moves(run, other, one);
+    pass_remove(run, other);
+    *one = both;
+    return HEALCL_OK;
+}
+
+enum healcl_status pass_batches(struct pass_run *run, struct healcl_error *error)
+{
+    for (struct step *step = run->first; step < run->end; step++) {
+        struct pair pair;
+        int tries = 0;
+        if (!has_slices(step))
+            continue;
+        for (struct step *one = step; one > run->first && step - one < WINDOW && tries < TRIES;) {
+            one--;
+            if (has_slices(one) && are_alike(one, step) && pass_can_join(one, step)) {
+                tries++;
+                if (find_views(one, step, &pair)) {
+                    TRY(join(run, one, step, pair.views, error));
+                    break;
+                }
+            }
+            if (waits_for(step, one))
+                break;
+        }
+    }
+    return HEALCL_OK;
+}

@@ -1,0 +1,190 @@
+/*
+ * Two elementwise operations of the same moduli, of which the second one alone reads what the first
+ * makes: one step, which stands where the second one did and never writes what is between. The
+ * first may be an inverse transform, too, that is multiplied by a factor of each modulus.
+ */
+#include "plan/pass.h"
+
+enum {
+    WINDOW = 16,         /* steps apart that are looked at */
+    MODULI_MAX = 1 << 16 /* as many as kernels have tables for */
+};
+
+static bool is_modular(const struct step *step)
+{
+    return !pass_has_removed(step) && !step->vendor &&
+           (step->kind == STEP_MODMUL || step->kind == STEP_MODSUM || step->kind == STEP_MOD ||
+            step->kind == STEP_MODNEG);
+}
+
+static bool is_inverse(const struct step *step)
+{
+    return step->kind == STEP_INTT && !step->vendor && !step->in[5];
+}
+
+static bool is_out(const struct step *step, const struct tensor *tensor)
+{
+    return !tensor || (tensor->storage == step->out->storage &&
+                       layout_same_elements(&tensor->layout, &step->out->layout));
+}
+
+static bool has_scalars(const struct step *step)
+{
+    return step->in[0]->storage->scalars || (step->in[1] && step->in[1]->storage->scalars);
+}
+
+/* Whether nobody reads what a step before `second` has written to a view, but that one. */
+static bool is_dead_behind(const struct pass_run *run, const struct step *second,
+                           const struct tensor *view)
+{
+    const struct storage *storage = view->storage;
+    if (is_out(second, view))
+        return true;
+    if (storage->id < run->segment->first_storage)
+        return false;
+    if (run->plan->steps + run->uses[storage->id].last == second)
+        return true;
+    for (const struct step *step = second + 1; step < run->end && step - second < WINDOW; step++) {
+        if (pass_has_removed(step))
+            continue;
+        if (pass_overwrites(step, view) ||
+            (step->kind == STEP_RELEASE && step->in[0]->storage == storage))
+            return true;
+        if (pass_touches(step, step + 1, view, false))
+            return false;
+    }
+    return false;
+}
+
+/* The step that has written what input i of another one reads, and that nobody else reads; NULL if
+ * there is none. */
+static struct step *find_first(const struct pass_run *run, struct step *second, int i)
+{
+    const struct tensor *view = second->in[i];
+    if (!view || view->storage->scalars || pass_overlap(second->in[1 - i], view))
+        return NULL;
+    for (struct step *step = second; step > run->first && second - step < WINDOW;) {
+        step--;
+        if (pass_has_removed(step) || step->kind == STEP_RELEASE ||
+            !pass_touches(step, step + 1, view, false))
+            continue;
+        return (is_modular(step) || is_inverse(step)) && step->out->storage == view->storage &&
+                       pass_can_wait(step, second) && is_dead_behind(run, second, view)
+                   ? step
+                   : NULL;
+    }
+    return NULL;
+}
+
+/* Input i of the second step is the first one's. */
+MUST_CHECK static enum healcl_status chain(struct pass_run *run, struct step *first,
+                                           struct step *second, int i, struct healcl_error *error)
+{
+    const struct tensor *p = second->in[2];
+    const struct layout own = layout_own_elements(&p->layout);
+    if (!layout_same_elements(&first->out->layout, &second->in[i]->layout) ||
+        first->out->storage->dtype != second->out->storage->dtype ||
+        first->in[2]->storage != p->storage ||
+        !layout_same_elements(&first->in[2]->layout, &p->layout) || has_scalars(first) ||
+        has_scalars(second) || layout_elements(&own) > MODULI_MAX ||
+        !(is_out(second, first->in[0]) || is_out(second, first->in[1]) ||
+          is_out(second, second->in[1 - i])))
+        return HEALCL_OK;
+    struct step both = *first;
+    for (int j = 0; j < 2; j++) /* what is not out itself may not be overwritten beside it */
+        if (!is_out(second, first->in[j]) && pass_overlap(first->in[j], second->out))
+            return HEALCL_OK;
+    TRY(step_join_origins(run->plan, &both, first, second, error));
+    both.kind = STEP_CHAIN;
+    both.value[0] = (int64_t)first->kind;
+    both.value[1] = (int64_t)second->kind;
+    both.out = second->out;
+    both.in[3] = second->in[1 - i];
+    both.arguments[3] = second->arguments[1 - i];
+    both.arguments[3].origin = (uint8_t)(both.arguments[3].origin + first->origins->count);
+    both.residues = both.nonnegative = 0;
+    both.zeros = 0;
+    pass_moves(run, first, second);
+    pass_remove(run, first);
+    *second = both;
+    return HEALCL_OK;
+}
+
+/* Finds the factors of a product, of which input i is an inverse transform's output, one for each
+ * modulus, and where the transform would write. Returns whether it could. */
+static bool find_factors(const struct step *inverse, const struct step *product, int i,
+                         struct tensor *factors, struct tensor *out)
+{
+    enum { AXIS_K = 2 };
+    const struct layout *rows = &inverse->out->layout, *view = &product->in[i]->layout;
+    const struct tensor *by = product->in[1 - i], *p = product->in[2], *q = inverse->in[1];
+    if (by->storage->scalars || p->storage != q->storage || p->layout.offset != q->layout.offset ||
+        inverse->out->storage->dtype != product->out->storage->dtype ||
+        layout_elements(rows) != layout_elements(view) ||
+        !pass_move_view(inverse->out, product->in[i], product->out, out))
+        return false;
+    *factors = (struct tensor){
+        by->storage, {.rank = 1, .shape = {rows->shape[AXIS_K]}, .offset = by->layout.offset}};
+    for (uint32_t axis = 0; axis < view->rank; axis++) {
+        uint32_t of = 0;
+        if (view->shape[axis] == 1)
+            continue;
+        while (of < 4 && (rows->shape[of] == 1 || rows->stride[of] != view->stride[axis]))
+            of++;
+        if (of == AXIS_K)
+            factors->layout.stride[0] = by->layout.stride[axis];
+        if (of == 4 || p->layout.stride[axis] != (of == AXIS_K ? q->layout.stride[0] : 0) ||
+            (of != AXIS_K && by->layout.stride[axis] != 0))
+            return false;
+    }
+    return true;
+}
+
+/* Whether an inverse transform may write there instead: rows as they were, and not over what it
+ * reads, but in its place. */
+static bool may_write(const struct step *inverse, const struct tensor *out)
+{
+    const struct layout *rows = &inverse->out->layout;
+    for (int axis = 0; axis < 4; axis++)
+        if (rows->shape[axis] > 1 && rows->stride[axis] != out->layout.stride[axis])
+            return false;
+    for (int j = 1; j < 5; j++)
+        if (pass_overlap(inverse->in[j], out))
+            return false;
+    return !pass_overlap(inverse->in[0], out) ||
+           layout_same_elements(&inverse->in[0]->layout, &out->layout);
+}
+
+MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *inverse,
+                                           struct step *product, int i, struct healcl_error *error)
+{
+    struct tensor factors, out;
+    struct step both = *inverse;
+    if (!find_factors(inverse, product, i, &factors, &out) || !may_write(inverse, &out))
+        return HEALCL_OK;
+    TRY(step_join_origins(run->plan, &both, inverse, product, error));
+    TRY(pass_tensor(run, &factors, &both.in[5], error));
+    TRY(pass_tensor(run, &out, &both.out, error));
+    both.arguments[5] = product->arguments[1 - i];
+    both.arguments[5].origin = (uint8_t)(both.arguments[5].origin + inverse->origins->count);
+    pass_moves(run, inverse, product);
+    pass_remove(run, inverse);
+    *product = both;
+    return HEALCL_OK;
+}
+
+enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)
+{
+    for (struct step *second = run->first; second < run->end; second++) {
+        for (int i = 0; i < 2 && is_modular(second); i++) {
+            struct step *first = find_first(run, second, i);
+            if (!first || !pass_can_join(first, second))
+                continue;
+            if (first->kind != STEP_INTT)
+                TRY(chain(run, first, second, i, error));
+            else if (second->kind == STEP_MODMUL)
+                TRY(scale(run, first, second, i, error));
+        }
+    }
+    return HEALCL_OK;
+}
