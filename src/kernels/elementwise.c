@@ -248,7 +248,9 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
  * products of four, and of sums, which have branches, of two. */
 static uint32_t width_of_any(const struct step *step)
 {
-    return step->kind == STEP_MODSUM || step->kind == STEP_CHAIN ? 1 : step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
+    if (step->kind == STEP_MODSUM || step->kind == STEP_CHAIN)
+        return 1;
+    return step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
 }
 
 /* With moduli in a table, or where there are too many as they are. */
