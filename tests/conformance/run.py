@@ -297,7 +297,6 @@ def drawn_passes(seed):
     return ",".join(name for bit, name in enumerate(PASSES) if seed >> bit & 1) or "none"
 
 
-def run_random(runner, source):
 def random_maker(source):
     """-> the command that makes a random program; exits where no Python here can."""
     sys.path.insert(0, os.path.join(source, "scripts"))
