@@ -72,9 +72,10 @@ static bool cut_transform(const struct step *step, uint32_t way, struct slices *
 /* Terms are added to out slice by slice. */
 static bool cut_modmul_axis_sum(const struct step *step, uint32_t way, struct slices *slices)
 {
-    (void)step;
-    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"rs", "s", [STEP_OUT] = "r"},
-                                  "rs"[way], slices);
+    const char *factor = step->in[1]->layout.rank == 4 ? "rs" : "s";
+    return way < 2 &&
+           cut_letters((const char *const[STEP_OPERANDS]){"rs", factor, [STEP_OUT] = "r"},
+                       "rs"[way], slices);
 }
 
 static bool cut_digits(const struct step *step, uint32_t way, struct slices *slices)

@@ -230,9 +230,13 @@ static void note_fallback_time(struct device_executor *self, const struct step *
                                uint64_t nanoseconds)
 {
     const struct origins *origins = step->origins;
-    struct fallback *fallback =
-        &self->base.fallbacks[origin_operation(&origins->of[origins->count - 1])->number];
-    fallback->nanoseconds += nanoseconds;
+    size_t count = operation_count(self->launcher.plan->table);
+    uint64_t *shares = calloc(count, sizeof *shares);
+    if (shares) /* else the time is told with the device's */
+        origins_share(origins, nanoseconds, shares);
+    for (size_t i = 0; shares && i < count; i++)
+        self->base.fallbacks[i].nanoseconds += shares[i];
+    free(shares);
     device_note_host_work(self->launcher.device);
     if (self->result->operation_nanoseconds)
         origins_share(origins, nanoseconds, self->result->operation_nanoseconds);

@@ -290,10 +290,28 @@ MUST_CHECK static enum healcl_status upload_slice(struct spill *spill, const str
     return status;
 }
 
+/* The operand of a chain that is in out's place is there in a slice too. */
+MUST_CHECK static enum healcl_status set_in_place(struct spill *spill, const struct step *step,
+                                                  struct slice *slice, struct healcl_error *error)
+{
+    for (int i = 0; i < STEP_INPUTS && step->kind == STEP_CHAIN; i++) {
+        const struct tensor *input = step->in[i];
+        if (!input || input->storage != step->out->storage ||
+            !layout_same_elements(&input->layout, &step->out->layout))
+            continue;
+        slice->step.in[i] = slice->step.out;
+        if (!slice_is_read(step, &spill->slices, STEP_OUT, slice->size))
+            TRY(upload_slice(spill, step, slice, STEP_OUT, error));
+    }
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status begin_slice(struct spill *spill, const struct step *step,
                                                  struct slice *slice, struct healcl_error *error)
 {
     slice->step = *step;
+    if (step->kind == STEP_MODMUL_AXIS_SUM && spill->slices.axis[STEP_OUT] < 0 && spill->start > 0)
+        slice->step.value[0] = 0; /* more terms are added to those before */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (spill->slices.axis[i] < 0)
             continue;
@@ -316,7 +334,7 @@ MUST_CHECK static enum healcl_status begin_slice(struct spill *spill, const stru
         if (slice_is_read(step, &spill->slices, i, slice->size))
             TRY(upload_slice(spill, step, slice, i, error));
     }
-    return HEALCL_OK;
+    return set_in_place(spill, step, slice, error);
 }
 
 MUST_CHECK static enum healcl_status end_slice(struct spill *spill, const struct step *step,

@@ -217,9 +217,9 @@ def run_good(runner, paths):
     return len(paths)
 
 
-def fallbacks(runner, path, lacking):
+def fallbacks(runner, path, lacking, passes="none"):
     """Runs where an operation, or all, are lacking. -> steps on the host by operation."""
-    code, out, err = runner.healcl("run", "--no-warmup", "--json", "-", path,
+    code, out, err = runner.healcl("run", "--no-warmup", "--json", "-", "--passes", passes, path,
                                    environment={"HEALCL_LACKS": lacking})
     if code != VERIFIED:
         runner.fail(path, "without %s: exit code %s" % (lacking, code), out + err)
@@ -238,10 +238,13 @@ def fallbacks(runner, path, lacking):
 
 
 def run_fallback(runner, paths):
-    """Each operation alone falls back as often as it does where all do, and no other one does."""
+    """Each operation alone falls back as often as it does where all do, and no other one does. Steps
+    that passes have fused count for each of theirs."""
     def check(path):
         together = fallbacks(runner, path, "all")
-        for name, steps in together.items():
+        fallbacks(runner, path, "all", "all")
+        for name, steps in share("fallbacks", sorted(together.items()), 4):
+            fallbacks(runner, path, name, "all")
             alone = fallbacks(runner, path, name)
             # Results are packed on the host where a kernel would do it: how many wait is not fixed.
             if alone != {name: steps} and name != "device_to_host":
