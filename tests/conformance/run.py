@@ -243,7 +243,7 @@ def run_fallback(runner, paths):
     def check(path):
         together = fallbacks(runner, path, "all")
         fallbacks(runner, path, "all", "all")
-        for name, steps in share("fallbacks", sorted(together.items()), 4):
+        for name, steps in share("fallbacks", sorted(together.items()), 8):
             fallbacks(runner, path, name, "all")
             alone = fallbacks(runner, path, name)
             # Results are packed on the host where a kernel would do it: how many wait is not fixed.
