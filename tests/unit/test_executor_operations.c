@@ -44,7 +44,7 @@ static const struct form negsquare_forms[] = {
     {.name = "negative_square", .parameter_count = 3, .parameters = parameters}};
 static const struct operation negsquare = {.name = "negsquare",
                                            .family = "elementwise",
-                                           .dtypes = {1u << DTYPE_INT64, NULL, 0},
+                                           .dtypes = {.values = 1u << DTYPE_INT64},
                                            .result = RESULT_ALIAS,
                                            .meaning = "the negative of a square",
                                            .infer = infer_negsquare};
