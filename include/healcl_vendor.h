@@ -14,6 +14,8 @@ extern "C" {
 
 enum { HEALCL_VENDOR_VERSION = 1, HEALCL_VENDOR_MESSAGE_SIZE = 256 };
 
+/* Handles of OpenCL, by the names that its headers give them.
+ * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 struct healcl_vendor_tensor {
     struct _cl_mem *memory;
     uint32_t element_bytes; /* 1, 4 or 8: signed integers in the host's byte order */
@@ -35,6 +37,7 @@ struct healcl_vendor_call {
     uint32_t argument_count;
     const struct healcl_vendor_argument *arguments; /* as the manifest lists them */
 };
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 /*
  * Enqueues what a call does on its queue, all of it before it returns: what was enqueued before

@@ -387,7 +387,8 @@ MUST_CHECK static enum healcl_status launch_repeated(struct launcher *self, cons
     const struct buffer *table;
     struct repeated found;
     struct job job;
-    (void)find_repeated(step, &moduli, &found);
+    if (!find_repeated(step, &moduli, &found))
+        FAIL(error, HEALCL_DEVICE, "no operand is the same along an axis");
     const int b = 1 - found.a;
     const bool are_residues = step->kind == STEP_MODSUM && (step->residues & 3) == 3;
     TRY(derive_moduli(self, step, 2, &table, error));

@@ -411,7 +411,7 @@ static enum healcl_status deliver_group(void *context, uint64_t offset, uint64_t
     struct device_executor *self = group->self;
     const char *slab = memory;
     (void)offset, (void)bytes; /* all at once */
-    if (group->has_status) {
+    if (group->has_status && slab) {
         struct status found;
         memcpy(&found, slab + (group->status_place - group->first), sizeof found);
         TRY(take_status(self, &found, error));
