@@ -1020,7 +1020,7 @@ MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const
         NO_MEMORY(reader->error);
     TRY(check_members(reader, object, members));
     TRY(read_word(reader, object, "name", true, &operation->name));
-    TRY(read_text(reader, object, "meaning", false, TEXT_MAX * 2, &meaning));
+    TRY(read_text(reader, object, "meaning", false, (size_t)TEXT_MAX * 2, &meaning));
     TRY(read_parameters(reader, object, operation));
     TRY(read_result(reader, object, operation));
     TRY(read_rules(reader, object, operation));
@@ -1075,7 +1075,7 @@ MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, con
         NO_MEMORY(reader->error);
     TRY(read_word(reader, object, "step", true, &name));
     while (kind < sizeof replaceable / sizeof *replaceable &&
-           strcmp(replaceable[kind].name, name) != 0)
+           (!name || strcmp(replaceable[kind].name, name) != 0))
         kind++;
     if (kind == sizeof replaceable / sizeof *replaceable)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
