@@ -6,23 +6,9 @@
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined ... fuzz_entry_reader.c OBJECTS -lcjson
  * With -DFUZZ_REPLAY and without -fsanitize=fuzzer it has a main that runs the files it is given.
  */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "transcript/entry.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
-#define EXPECT(condition)                                                   \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 /* A refusal says why, in one line. Nothing else may fail: there is enough memory. */
 static void check_error(enum healcl_status status, const struct healcl_error *error)

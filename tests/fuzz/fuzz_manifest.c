@@ -7,22 +7,9 @@
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined ... fuzz_manifest.c OBJECTS -lcjson -lxxhash
  *         -lz -lzstd
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "vendor/vendor.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
-#define EXPECT(condition)                                                   \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,22 +6,9 @@
  *     clang -g -O1 -fsanitize=fuzzer,address,undefined ... fuzz_package.c OBJECTS -lcjson -lzip
  * -lxxhash
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "fuzz.h"
 
 #include "package/package.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
-#define EXPECT(condition)                                                   \
-    do {                                                                    \
-        if (!(condition)) {                                                 \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                        \
-        }                                                                   \
-    } while (0)
 
 static void check(enum healcl_status status, struct package *package, struct healcl_error *error)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "device/internal.h"
+#include "helper_folder.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "kernels/variant.h"
@@ -515,16 +516,6 @@ static const char manifest[] =
 static const char twice[] =
     "KERNEL twice(global long *out, long out_at, global const long *a, long a_at)\n"
     "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 97; }\n";
-
-static void write_file(const char *folder, const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* Of a kernel that is there, does not build, or is not wanted. */
 static void bodies_stand_for_kernels(void **state)

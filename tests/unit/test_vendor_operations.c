@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "helper_folder.h"
+
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
     "{\"name\": \"packed_add\", \"parameters\": [\n"
@@ -41,22 +43,12 @@ static const char kernels[] =
 static char folder[] = "/tmp/healcl_vendor_XXXXXX";
 static struct healcl_operations *loaded;
 
-static void write_file(const char *name, const char *text)
-{
-    char path[128];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-}
-
 static int load(void **state)
 {
     if (open_device(state) != 0 || !mkdtemp(folder))
         return -1;
-    write_file("m.json", manifest);
-    write_file("add.cl", kernels);
+    write_file(folder, "m.json", manifest);
+    write_file(folder, "add.cl", kernels);
     return healcl_operations_load(folder, &loaded, &error) == HEALCL_OK ? 0 : -1;
 }
 
