@@ -79,7 +79,7 @@ mount_in_root() {
 
 make_root() {
     local packages=libc6-dev,libgcc-12-dev,ocl-icd-opencl-dev,opencl-headers,pocl-opencl-icd
-    packages+=,libcjson-dev,libxxhash-dev,zlib1g-dev,libzstd-dev
+    packages+=,libcjson-dev,libxxhash-dev,zlib1g-dev,libzstd-dev,libzip-dev
     [ ! -e "$root/.healcl-ready" ] || return 0
     step "a Debian arm64 root in $root"
     [ -z "$(ls -A "$root" 2>/dev/null)" ] || [ -d "$root/debootstrap" ] ||
