@@ -314,6 +314,10 @@ struct healcl_report {
     uint64_t
         fallbacks; /* steps that the device could not run, and the host did, in one repetition */
     uint64_t device_bytes_peak; /* most bytes allocated on the device at one time */
+    /* Of those, what is allocated for tensors, scratch memory and derived tables aside; and the
+     * most bytes of tensors that are live at one time. Both 0 on the reference, and where device
+     * memory is limited. */
+    uint64_t tensor_bytes_allocated, tensor_bytes_live;
     uint64_t
         compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
     uint64_t programs_built;  /* of kernels, from their source */

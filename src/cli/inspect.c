@@ -1,6 +1,8 @@
 /* healcl inspect */
 #include "cli/cli.h"
 #include "cli/report_file.h"
+#include "device/device.h"
+#include "plan/places.h"
 #include "plan/transcript.h"
 #include "run/run.h"
 
@@ -27,6 +29,19 @@ MUST_CHECK static enum healcl_status find_rates(struct session *session, struct 
     return roofline_measure(session->device, 0, &session->rates, error);
 }
 
+/* On any device: it may have smaller buffers. */
+MUST_CHECK static enum healcl_status find_places(struct session *session,
+                                                 struct healcl_error *error)
+{
+    const struct places_rule rule = {.least = PLACE_BYTES, .most = UINT64_MAX};
+    struct places places;
+    TRY(places_init(&places, session->transcript->plan, &rule, error));
+    session->memory.allocated = places.place_bytes + places.other_bytes;
+    session->memory.live = places.live_bytes;
+    places_release(&places);
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
 {
     TRY(report_file_open(&session->json, error));
@@ -35,6 +50,8 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
     if (session->memory.limit > 0)
         TRY(memory_predict(session->transcript->plan, session->memory.limit, &session->memory.price,
                            &session->memory.peak, error));
+    else
+        TRY(find_places(session, error));
     if (session->kernels || session->roofline)
         TRY(healcl_device_open(session->selector, &session->device, error));
     if (session->kernels)

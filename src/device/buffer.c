@@ -58,19 +58,28 @@ static void release_memory(struct healcl_device *device, cl_mem memory, uint64_t
     device->bytes_live -= bytes;
 }
 
-/* Lets go of what was released first until at most bytes are allocated, or nothing is pooled. */
-static void trim_pool(struct healcl_device *device, uint64_t bytes)
+static void release_pooled(struct healcl_device *device, const struct pooled *pooled)
 {
-    size_t count = 0;
-    for (; count < device->pool_count && device->bytes_live > bytes; count++) {
-        const struct pooled *oldest = &device->pool[count];
-        device->bytes_pooled -= oldest->bytes;
-        release_memory(device, oldest->memory, oldest->bytes);
+    device->bytes_placed -= pooled->place > 0 ? pooled->bytes : 0;
+    release_memory(device, pooled->memory, pooled->bytes);
+}
+
+/* Lets go of what was released first until at most bytes are allocated, or nothing is pooled.
+ * Chunks with a place stay, unless they are asked for: the plan wants them again, and has said what
+ * they take. */
+static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_too)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < device->pool_count; i++) {
+        const struct pooled pooled = device->pool[i];
+        if (device->bytes_live <= bytes || (pooled.place > 0 && !places_too)) {
+            device->pool[kept++] = pooled;
+            continue;
+        }
+        device->bytes_pooled -= pooled.bytes;
+        release_pooled(device, &pooled);
     }
-    if (count == 0)
-        return;
-    device->pool_count -= count;
-    memmove(device->pool, device->pool + count, device->pool_count * sizeof *device->pool);
+    device->pool_count = kept;
 }
 
 /* The slab lives as long as parts of it do. */
@@ -83,7 +92,7 @@ static void leave_slab(struct healcl_device *device)
 
 void device_pool_empty(struct healcl_device *device)
 {
-    trim_pool(device, 0);
+    trim_pool(device, 0, true);
     leave_slab(device);
 }
 
@@ -104,17 +113,31 @@ static void note_use(struct healcl_device *device)
         device->bytes_peak = device->bytes_live;
 }
 
+static void take_out(struct healcl_device *device, struct pooled *pooled, struct pooled *taken)
+{
+    size_t after = device->pool_count - (size_t)(pooled - device->pool) - 1;
+    *taken = *pooled;
+    device->bytes_pooled -= pooled->bytes;
+    memmove(pooled, pooled + 1, after * sizeof *pooled);
+    device->pool_count--;
+}
+
+static bool is_idle(const struct healcl_device *device, const struct pooled *pooled)
+{
+    return pooled->epoch < device->epoch;
+}
+
 /* Takes the chunk that fits best, the latest of them, out of the pool: a part of a slab, or one
- * that is none. */
+ * that is none. None with a place. */
 static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh, bool part,
                         struct pooled *taken)
 {
     struct pooled *best = NULL;
     for (size_t i = device->pool_count; i-- > 0;) {
         struct pooled *pooled = &device->pool[i];
-        bool idle = pooled->epoch < device->epoch;
         if (pooled->bytes < bytes || pooled->bytes > bytes + (bytes >> SLACK_SHIFT) ||
-            (fresh && !idle) || (pooled->slab != NULL) != part)
+            (fresh && !is_idle(device, pooled)) || (pooled->slab != NULL) != part ||
+            pooled->place > 0)
             continue;
         if (!best || pooled->bytes < best->bytes)
             best = pooled;
@@ -123,11 +146,7 @@ static bool take_pooled(struct healcl_device *device, uint64_t bytes, bool fresh
     }
     if (!best)
         return false;
-    *taken = *best;
-    device->bytes_pooled -= best->bytes;
-    size_t after = device->pool_count - (size_t)(best - device->pool) - 1;
-    memmove(best, best + 1, after * sizeof *best);
-    device->pool_count--;
+    take_out(device, best, taken);
     return true;
 }
 
@@ -136,13 +155,13 @@ static void release_chunk(struct healcl_device *device, const struct pooled *chu
     struct pooled *pool =
         array_with_room(device->pool, device->pool_count, &device->pool_capacity, sizeof *pool);
     if (!pool) {
-        release_memory(device, chunk->memory, chunk->bytes);
+        release_pooled(device, chunk);
         return;
     }
     device->pool = pool;
     device->pool[device->pool_count++] = *chunk;
     device->bytes_pooled += chunk->bytes;
-    trim_pool(device, allocation_target(device));
+    trim_pool(device, allocation_target(device), false);
 }
 
 /* ---------------------------------------------------------------- chunks */
@@ -198,7 +217,7 @@ static enum healcl_status keep_bound(struct healcl_device *device, uint64_t byte
         if (device->pool_count == 0)
             continue;
         TRY_CL(error, "clFinish", device_finish_compute(device));
-        trim_pool(device, most);
+        trim_pool(device, most, true);
     }
     return HEALCL_OK;
 }
@@ -225,7 +244,7 @@ static enum healcl_status create_chunk(struct healcl_device *device, uint64_t by
                                        cl_mem *memory, struct healcl_error *error)
 {
     uint64_t target = allocation_target(device);
-    trim_pool(device, target > bytes ? target - bytes : 0);
+    trim_pool(device, target > bytes ? target - bytes : 0, false);
     TRY(keep_bound(device, bytes, error));
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -320,6 +339,48 @@ static enum healcl_status acquire_chunk(struct healcl_device *device, uint64_t b
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- places */
+
+uint64_t device_places_begin(struct healcl_device *device, uint64_t count)
+{
+    uint64_t first = device->last_place + 1;
+    device->last_place += count;
+    device->placed_peak = device->bytes_placed;
+    return first;
+}
+
+void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count)
+{
+    for (size_t i = 0; i < device->pool_count; i++) {
+        struct pooled *pooled = &device->pool[i];
+        if (pooled->place < first || pooled->place - first >= count)
+            continue;
+        pooled->place = 0;
+        device->bytes_placed -= pooled->bytes;
+    }
+}
+
+static enum healcl_status acquire_placed(struct healcl_device *device,
+                                         const struct buffer_place *place, bool fresh,
+                                         struct pooled *chunk, struct healcl_error *error)
+{
+    for (size_t i = device->pool_count; i-- > 0;) {
+        if (device->pool[i].place != place->number)
+            continue;
+        if (fresh && !is_idle(device, &device->pool[i]))
+            TRY_CL(error, "clFinish", device_finish_compute(device));
+        take_out(device, &device->pool[i], chunk);
+        note_use(device);
+        return HEALCL_OK;
+    }
+    TRY(acquire_chunk(device, place->bytes, fresh, chunk, error));
+    chunk->place = place->number;
+    device->bytes_placed += chunk->bytes;
+    if (device->placed_peak < device->bytes_placed)
+        device->placed_peak = device->bytes_placed;
+    return HEALCL_OK;
+}
+
 bool device_recovers(struct healcl_device *device, cl_int code)
 {
     if (code == CL_SUCCESS)
@@ -340,6 +401,7 @@ static void add_chunk(struct buffer *buffer, const struct pooled *chunk)
     buffer->last_bytes = chunk->bytes;
     buffer->slab = chunk->slab;
     buffer->slab_offset = chunk->slab_offset;
+    buffer->place = chunk->place;
 }
 
 enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t bytes, bool fresh,
@@ -364,6 +426,21 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
         add_chunk(&acquired, &taken);
     } while (acquired.chunk_count * device->chunk_bytes < bytes);
     *buffer = acquired;
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
+                                            const struct buffer_place *place, uint64_t bytes,
+                                            bool fresh, struct buffer *buffer,
+                                            struct healcl_error *error)
+{
+    struct pooled chunk;
+    if (!place)
+        return device_buffer_acquire(device, bytes, fresh, buffer, error);
+    memset(buffer, 0, sizeof *buffer);
+    TRY(acquire_placed(device, place, fresh, &chunk, error));
+    buffer->bytes = bytes;
+    add_chunk(buffer, &chunk);
     return HEALCL_OK;
 }
 
@@ -402,9 +479,13 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
 {
     for (uint32_t i = 0; i < buffer->chunk_count; i++)
-        release_chunk(device, &(struct pooled){buffer->chunks[i],
-                                               i + 1 < buffer->chunk_count ? device->chunk_bytes
-                                                                           : buffer->last_bytes,
-                                               device->epoch, buffer->slab, buffer->slab_offset});
+        release_chunk(device,
+                      &(struct pooled){.memory = buffer->chunks[i],
+                                       .bytes = i + 1 < buffer->chunk_count ? device->chunk_bytes
+                                                                            : buffer->last_bytes,
+                                       .epoch = device->epoch,
+                                       .slab = buffer->slab,
+                                       .slab_offset = buffer->slab_offset,
+                                       .place = buffer->place});
     memset(buffer, 0, sizeof *buffer);
 }

@@ -75,6 +75,17 @@ static enum healcl_status read_chunk_bytes(struct healcl_device *device, struct 
     return HEALCL_OK;
 }
 
+/* Smaller tensors come from slabs, or are made of their data. */
+static enum healcl_status read_place_bytes(struct healcl_device *device, struct healcl_error *error)
+{
+    const char *text = getenv("HEALCL_PLACE_BYTES");
+    device->place_bytes = PLACE_BYTES;
+    const char *end = text;
+    if (text && *text && (!parse_number(text, &end, &device->place_bytes) || *end))
+        FAIL(error, HEALCL_USAGE, "HEALCL_PLACE_BYTES is '%.80s', not a number", text);
+    return HEALCL_OK;
+}
+
 /* ---------------------------------------------------------------- open and close */
 
 static enum healcl_status create_queue(struct healcl_device *device,
@@ -166,6 +177,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
         TRY(packaged_check(device, error));
     TRY(tuning_of(device, &device->tuning, error));
     TRY(read_chunk_bytes(device, error));
+    TRY(read_place_bytes(device, error));
     if (device->package && device->package->chunk_bytes < device->chunk_bytes)
         device->chunk_bytes = device->package->chunk_bytes;
     TRY(create_context(device, error));

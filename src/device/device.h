@@ -117,7 +117,10 @@ void device_allow_packaged(struct device_info *list, size_t count);
 
 /* ---------------------------------------------------------------- an opened device */
 
-enum { BUFFER_CHUNKS_MAX = 4 };
+enum {
+    BUFFER_CHUNKS_MAX = 4,
+    PLACE_BYTES = (1 << 16) + 1 /* place_bytes, where the environment does not say another one */
+};
 
 /* Device memory for one storage. Larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE it is made of several
  * chunks, each but the last of device->chunk_bytes. By the OpenCL specification four allocations
@@ -129,6 +132,13 @@ struct buffer {
     cl_mem chunks[BUFFER_CHUNKS_MAX];
     cl_mem slab;          /* that the one chunk is a part of, or NULL */
     uint64_t slab_offset; /* of the chunk, in bytes */
+    uint64_t place;       /* the number of a struct buffer_place, or 0 */
+};
+
+/* A chunk that is used again and again for the same purpose, and for nothing else meanwhile. */
+struct buffer_place {
+    uint64_t number; /* of device_places_begin */
+    uint64_t bytes;  /* of the chunk */
 };
 
 /* Commands whose times are wanted, in the order of their queue: record.c. */
@@ -168,9 +178,13 @@ struct healcl_device {
     bool event_times;     /* while profiling: the driver does; else the host's clock counts */
     uint64_t chunk_bytes; /* a power of two, at most max_allocation_bytes and 2^60; the
                              environment's HEALCL_CHUNK_BYTES makes it smaller */
+    uint64_t place_bytes; /* tensors of at least so many have places; HEALCL_PLACE_BYTES */
     uint64_t bytes_live;  /* allocated: in buffers and in the pool */
     uint64_t bytes_peak;  /* of bytes_live */
     uint64_t bytes_pooled;
+    uint64_t bytes_placed;        /* of chunks with a place, in the pool or not */
+    uint64_t placed_peak;         /* of bytes_placed, since device_places_begin */
+    uint64_t last_place;          /* the largest number given out so far */
     uint64_t used_peak;           /* of bytes_live - bytes_pooled */
     uint64_t compile_nanoseconds; /* spent building programs and making kernels */
     /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
@@ -289,6 +303,24 @@ MUST_CHECK enum healcl_status device_buffer_acquire_part(struct healcl_device *d
                                                          uint64_t bytes, struct buffer *buffer,
                                                          struct healcl_error *error);
 
+/*
+ * Places keep chunks apart in the pool. device_places_begin gives out numbers for count of them and
+ * returns the first one; device_places_end makes their chunks, all of which are in the pool, ones
+ * like others.
+ */
+uint64_t device_places_begin(struct healcl_device *device, uint64_t count);
+void device_places_end(struct healcl_device *device, uint64_t first, uint64_t count);
+
+/* The same as device_buffer_acquire for at most the bytes of a place, and those at most
+ * chunk_bytes: its chunk if it is in the pool. Where fresh is asked for and it is not idle, waits
+ * for the compute queue. Where it is in use, or there was none yet, another one, which has that
+ * place too. place: NULL for none. */
+MUST_CHECK enum healcl_status device_buffer_acquire_at(struct healcl_device *device,
+                                                       const struct buffer_place *place,
+                                                       uint64_t bytes, bool fresh,
+                                                       struct buffer *buffer,
+                                                       struct healcl_error *error);
+
 /* The whole slab that a buffer is a part of, as a buffer that nobody releases: it lives as long as
  * its parts do. */
 struct buffer device_buffer_slab(const struct buffer *part);
@@ -343,6 +375,13 @@ MUST_CHECK enum healcl_status device_upload(struct healcl_device *device, uint64
                                             const struct device_filler *filler,
                                             struct buffer *buffer, struct healcl_error *error);
 
+/* The same into the chunk of a place, or NULL for none; but what device_copies_upload is in a
+ * buffer made of its data. */
+MUST_CHECK enum healcl_status device_upload_at(struct healcl_device *device,
+                                               const struct buffer_place *place, uint64_t bytes,
+                                               const struct device_filler *filler,
+                                               struct buffer *buffer, struct healcl_error *error);
+
 /* Whether an upload of so many bytes is a copy by the host, and no command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 
@@ -350,6 +389,12 @@ bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 MUST_CHECK enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
                                                    const void *memory, struct buffer *buffer,
                                                    struct healcl_error *error);
+
+MUST_CHECK enum healcl_status device_upload_memory_at(struct healcl_device *device,
+                                                      const struct buffer_place *place,
+                                                      uint64_t bytes, const void *memory,
+                                                      struct buffer *buffer,
+                                                      struct healcl_error *error);
 
 /* Writes to a buffer in the order of the compute queue, without waiting: the bytes are copied
  * before this returns, so they should be few. When the device has no room, as

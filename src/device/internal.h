@@ -64,6 +64,7 @@ struct pooled {
     uint64_t epoch; /* of the device when it was released */
     cl_mem slab;    /* as in struct buffer */
     uint64_t slab_offset;
+    uint64_t place;
 };
 
 /* Bytes of the data in a chunk, less than what is allocated for it. */

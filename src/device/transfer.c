@@ -276,18 +276,25 @@ bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
            bytes <= device->chunk_bytes;
 }
 
-enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
-                                 const struct device_filler *filler, struct buffer *buffer,
-                                 struct healcl_error *error)
+enum healcl_status device_upload_at(struct healcl_device *device, const struct buffer_place *place,
+                                    uint64_t bytes, const struct device_filler *filler,
+                                    struct buffer *buffer, struct healcl_error *error)
 {
     memset(buffer, 0, sizeof *buffer);
     if (device_copies_upload(device, bytes))
         return upload_small(device, bytes, filler, buffer, error);
-    TRY(device_buffer_acquire(device, bytes, true, buffer, error));
+    TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     enum healcl_status status = upload_pieces(device, buffer, filler, error);
     if (status != HEALCL_OK)
         device_buffer_release(device, buffer);
     return status;
+}
+
+enum healcl_status device_upload(struct healcl_device *device, uint64_t bytes,
+                                 const struct device_filler *filler, struct buffer *buffer,
+                                 struct healcl_error *error)
+{
+    return device_upload_at(device, NULL, bytes, filler, buffer, error);
 }
 
 static enum healcl_status fill_from_memory(void *context, uint64_t offset, uint64_t bytes,
@@ -317,22 +324,31 @@ static enum healcl_status write_whole(struct healcl_device *device, const struct
     return HEALCL_OK;
 }
 
-enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
-                                        const void *memory, struct buffer *buffer,
-                                        struct healcl_error *error)
+enum healcl_status device_upload_memory_at(struct healcl_device *device,
+                                           const struct buffer_place *place, uint64_t bytes,
+                                           const void *memory, struct buffer *buffer,
+                                           struct healcl_error *error)
 {
     union { /* it only reads */
         const void *read;
         void *context;
     } host = {.read = memory};
     if (staging_half_bytes(device) == 0 || bytes <= staging_half_bytes(device))
-        return device_upload(device, bytes, &(struct device_filler){fill_from_memory, host.context},
-                             buffer, error);
-    TRY(device_buffer_acquire(device, bytes, true, buffer, error));
+        return device_upload_at(device, place, bytes,
+                                &(struct device_filler){fill_from_memory, host.context}, buffer,
+                                error);
+    TRY(device_buffer_acquire_at(device, place, bytes, true, buffer, error));
     enum healcl_status status = write_whole(device, buffer, memory, error);
     if (status != HEALCL_OK)
         device_buffer_release(device, buffer);
     return status;
+}
+
+enum healcl_status device_upload_memory(struct healcl_device *device, uint64_t bytes,
+                                        const void *memory, struct buffer *buffer,
+                                        struct healcl_error *error)
+{
+    return device_upload_memory_at(device, NULL, bytes, memory, buffer, error);
 }
 
 /* ---------------------------------------------------------------- downloads */

@@ -38,6 +38,9 @@ void launcher_release(struct launcher *self)
     launcher_forget_storages(self);
     derived_forget_scalars(self);
     device_buffer_release(self->device, &self->status);
+    if (self->places.of)
+        device_places_end(self->device, self->first_place, self->places.count);
+    places_release(&self->places);
     free(self->kept.buckets);
     free(self->checks);
     free(self->storages);
@@ -51,11 +54,39 @@ const char *launcher_refuse(struct launcher *self, const struct step *step, int 
 
 /* ---------------------------------------------------------------- storages */
 
+enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
+                                        struct healcl_error *error)
+{
+    rule.least = self->device->place_bytes;
+    rule.most = self->device->chunk_bytes;
+    TRY(places_init(&self->places, self->plan, &rule, error));
+    self->first_place = device_places_begin(self->device, self->places.count);
+    return HEALCL_OK;
+}
+
+const struct buffer_place *launcher_place(const struct launcher *self,
+                                          const struct storage *storage, struct buffer_place *place)
+{
+    /* The operands of a slice are behind the plan's. */
+    if (!self->places.of || storage->id >= self->plan->storage_count ||
+        self->places.of[storage->id] == NO_PLACE)
+        return NULL;
+    uint32_t number = self->places.of[storage->id];
+    *place = (struct buffer_place){self->first_place + number, self->places.bytes[number]};
+    return place;
+}
+
 enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,
                                    const struct buffer **buffer, struct healcl_error *error)
 {
     struct device_storage *memory = &self->storages[storage->id];
-    if (memory->buffer.chunk_count == 0)
+    struct buffer_place place;
+    if (memory->buffer.chunk_count > 0)
+        ;
+    else if (launcher_place(self, storage, &place))
+        TRY(device_buffer_acquire_at(self->device, &place, storage_bytes(storage), false,
+                                     &memory->buffer, error));
+    else
         TRY(device_buffer_acquire_part(self->device, storage_bytes(storage), &memory->buffer,
                                        error));
     *buffer = &memory->buffer;

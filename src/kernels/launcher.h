@@ -7,7 +7,7 @@
 
 #include "cl/base/base.h"
 #include "device/device.h"
-#include "plan/plan.h"
+#include "plan/places.h"
 
 /* Device memory of one storage of the plan. */
 struct device_storage {
@@ -39,6 +39,8 @@ struct launcher {
     struct healcl_device *device;
     const struct plan *plan;
     struct device_storage *storages;           /* by id */
+    struct places places;                      /* of is NULL: there are none */
+    uint64_t first_place;                      /* the device's number of place 0 */
     struct kept kept;                          /* what was worked out from all of them */
     struct buffer scalar_moduli, scalar_lanes; /* without chunks before the first use */
     struct buffer status;
@@ -59,6 +61,16 @@ const char *launcher_refuse(struct launcher *self, const struct step *step, int 
 
 /* Gives back the memory of all storages, with what was worked out from it. */
 void launcher_forget_storages(struct launcher *self);
+
+/* Gives storages places from now on, of which the rule says what the device does not: stays and
+ * context. Errors: HEALCL_NO_MEMORY; there are none then. */
+MUST_CHECK enum healcl_status launcher_find_places(struct launcher *self, struct places_rule rule,
+                                                   struct healcl_error *error);
+
+/* A storage's place, written to *place, which is returned; NULL: it has none. */
+const struct buffer_place *launcher_place(const struct launcher *self,
+                                          const struct storage *storage,
+                                          struct buffer_place *place);
 
 /* The memory of a tensor's storage, allocated at first use. */
 MUST_CHECK enum healcl_status launcher_buffer(struct launcher *self, const struct storage *storage,

@@ -67,6 +67,8 @@ struct memory_price {
 struct memory_facts {
     uint64_t limit, peak; /* bytes of tensors: at most, and at most found; limit 0: none */
     struct memory_price price;
+    /* Where there is no limit: bytes of the buffers of tensors, and the most of live tensors. */
+    uint64_t allocated, live;
 };
 
 struct memory_state {

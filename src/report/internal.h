@@ -25,6 +25,9 @@ void report_roofline(struct json *json, cJSON *object, const struct roofline *ro
 /* What staying below a limit of device memory takes, as a member; the object, for more of them. */
 cJSON *report_memory(struct json *json, cJSON *object, const struct memory_facts *memory);
 
+/* What tensors take where there is no limit, as a member. */
+void report_tensor_memory(struct json *json, cJSON *object, const struct memory_facts *memory);
+
 /* Which kernels serve a plan's steps on a device, as further members. */
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
                             const struct healcl_device *device);

@@ -65,8 +65,12 @@ static void print_memory(const struct plan *plan, const struct memory_facts *mem
 {
     char peak[UNIT_TEXT_SIZE], spilled[UNIT_TEXT_SIZE], back[UNIT_TEXT_SIZE];
     char again[UNIT_TEXT_SIZE];
-    report_label(style, "memory", "%s at most, scratch of kernels aside",
-                 text_bytes(plan->bytes_peak, peak));
+    if (!memory || memory->limit > 0)
+        report_label(style, "memory", "%s at most, scratch of kernels aside",
+                     text_bytes(plan->bytes_peak, peak));
+    else
+        report_label(style, "memory", "%s at most, in buffers of %s; scratch of kernels aside",
+                     text_bytes(plan->bytes_peak, peak), text_bytes(memory->allocated, again));
     if (memory && memory->limit > 0)
         report_label(style, "limit",
                      "%s of tensors at most: %s spilled, %s brought back, %s uploaded again",
@@ -236,6 +240,13 @@ cJSON *report_memory(struct json *json, cJSON *object, const struct memory_facts
     return member;
 }
 
+void report_tensor_memory(struct json *json, cJSON *object, const struct memory_facts *memory)
+{
+    cJSON *member = json_object(json, object, "tensor_memory");
+    json_number(json, member, "allocated", memory->allocated);
+    json_number(json, member, "live", memory->live);
+}
+
 static void add_segment(struct json *json, cJSON *segments, const struct plan *plan,
                         const struct segment *segment, const struct roofline *roofline)
 {
@@ -282,6 +293,8 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
     json_number(&json, json.top, "device_memory_peak", plan->bytes_peak);
     if (memory && memory->limit > 0)
         (void)report_memory(&json, json.top, memory);
+    else if (memory)
+        report_tensor_memory(&json, json.top, memory);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < plan->segment_count; i++)
         add_segment(&json, segments, plan, &plan->segments[i], roofline);

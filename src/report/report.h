@@ -64,8 +64,8 @@ MUST_CHECK enum healcl_status report_error_json(const char *file, const struct h
 
 /* ---- a plan ---- */
 
-/* memory: what staying below a limit of device memory takes; NULL or a limit of 0: there is none.
- */
+/* memory: what staying below a limit of device memory takes; with a limit of 0, which is none, what
+ * tensors take. NULL: neither is told. */
 MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *plan,
                                           const struct memory_facts *memory,
                                           const struct style *style);

@@ -401,7 +401,13 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         report_label(style, "driver", "%s, %s", facts->device->driver, facts->device->version);
     if (facts->tuning && tuning_source_name(facts->tuning))
         print_tuning(facts->tuning, style, verbose);
-    report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
+    char tensors[UNIT_TEXT_SIZE];
+    if (facts->device && report->device_memory_limit == 0)
+        report_label(style, "memory", "%s at most, %s of it for tensors",
+                     text_bytes(report->device_bytes_peak, text),
+                     text_bytes(report->tensor_bytes_allocated, tensors));
+    else
+        report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
     if (report->device_memory_limit > 0)
         print_price(report, style);
     TRY(print_runs(report, style));

@@ -133,6 +133,10 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "device_memory_peak", report->device_bytes_peak);
     if (report->device_memory_limit > 0)
         add_memory(&json, report);
+    else if (facts->device)
+        report_tensor_memory(&json, json.top,
+                             &(struct memory_facts){.allocated = report->tensor_bytes_allocated,
+                                                    .live = report->tensor_bytes_live});
     json_number(&json, json.top, "bytes_up", facts->plan->bytes_up);
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);

@@ -49,15 +49,10 @@ bool device_executor_has_refused(const struct executor *executor)
     return ((const struct device_executor *)executor)->has_refused;
 }
 
-/* Results that wait for the end of their segment take at most about this much, and a quarter of the
- * memory that the plan may take. */
-enum { PENDING_BYTES = 64 << 20, PENDING_SHARE = 4 };
-
 static uint64_t pending_most(const struct device_executor *self)
 {
-    uint64_t most = self->spill ? self->spill->limit : self->launcher.plan->memory_limit;
-    uint64_t share = most / PENDING_SHARE;
-    return share < PENDING_BYTES ? share : PENDING_BYTES;
+    return pending_results_most(self->spill ? self->spill->limit
+                                            : self->launcher.plan->memory_limit);
 }
 
 /* ---------------------------------------------------------------- uploads */
@@ -87,7 +82,8 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
 
 /* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
  * as a whole. */
-MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding, uint64_t bytes,
+MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding,
+                                                  const struct buffer_place *place, uint64_t bytes,
                                                   struct buffer *buffer, struct healcl_error *error)
 {
     void *whole = malloc(bytes);
@@ -95,7 +91,8 @@ MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding, uin
         NO_MEMORY(error);
     enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
     if (status == HEALCL_OK)
-        status = device_upload_memory(decoding->self->launcher.device, bytes, whole, buffer, error);
+        status = device_upload_memory_at(decoding->self->launcher.device, place, bytes, whole,
+                                         buffer, error);
     free(whole);
     return status;
 }
@@ -107,13 +104,15 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
 {
     struct healcl_device *device = self->launcher.device;
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
+    struct buffer_place memory;
+    const struct buffer_place *place = launcher_place(&self->launcher, storage, &memory);
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
     TRY(payload_check_data(payload, error));
     payload_cursor_init(&decoding.cursor, payload);
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
-        return upload_whole(&decoding, storage_bytes(storage), buffer, error);
-    return device_upload(device, storage_bytes(storage),
-                         &(struct device_filler){decode_piece, &decoding}, buffer, error);
+        return upload_whole(&decoding, place, storage_bytes(storage), buffer, error);
+    return device_upload_at(device, place, storage_bytes(storage),
+                            &(struct device_filler){decode_piece, &decoding}, buffer, error);
 }
 
 /* ---------------------------------------------------------------- the status buffer */
@@ -641,9 +640,11 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
         return HEALCL_OK;
     release_storage(self, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
+    struct buffer_place place;
     if (bound)
-        TRY(device_upload_memory(self->launcher.device, storage_bytes(storage), bound,
-                                 launcher_memory(&self->launcher, storage), error));
+        TRY(device_upload_memory_at(
+            self->launcher.device, launcher_place(&self->launcher, storage, &place),
+            storage_bytes(storage), bound, launcher_memory(&self->launcher, storage), error));
     else
         TRY(upload(self, storage, step->payload, error));
     executor_note_upload(&self->base, storage);
@@ -929,6 +930,23 @@ MUST_CHECK static enum healcl_status run_steps(struct device_executor *self,
     return drain(self, error);
 }
 
+static bool is_kept(void *context, const struct storage *storage)
+{
+    const struct device_executor *self = context;
+    return self->base.uploads && self->base.uploads[storage->id].is_kept;
+}
+
+/* Before the first segment, when it is known what a session keeps. Where memory is limited, it is
+ * said step by step who has which. */
+MUST_CHECK static enum healcl_status find_places(struct device_executor *self,
+                                                 struct healcl_error *error)
+{
+    if (self->spill || self->launcher.places.of)
+        return HEALCL_OK;
+    return launcher_find_places(&self->launcher,
+                                (struct places_rule){.stays = is_kept, .context = self}, error);
+}
+
 static enum healcl_status run_segment(struct executor *executor, const struct segment *segment,
                                       const struct result_sink *sink, struct segment_result *result,
                                       struct healcl_error *error)
@@ -939,7 +957,9 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     result->sink_nanoseconds = 0;
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
-    enum healcl_status status = run_steps(self, segment, error);
+    enum healcl_status status = find_places(self, error);
+    if (status == HEALCL_OK)
+        status = run_steps(self, segment, error);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
             ->profiling) { /* after an error too: else the next run would be given these times */
@@ -1069,7 +1089,13 @@ enum healcl_status device_executor_limit(struct executor *executor, uint64_t byt
 
 void device_executor_price(const struct executor *executor, struct healcl_report *report)
 {
-    const struct spill *spill = ((const struct device_executor *)executor)->spill;
+    const struct device_executor *self = (const struct device_executor *)executor;
+    const struct places *places = &self->launcher.places;
+    const struct spill *spill = self->spill;
+    if (places->of) {
+        report->tensor_bytes_allocated = self->launcher.device->placed_peak + places->other_bytes;
+        report->tensor_bytes_live = places->live_bytes;
+    }
     if (!spill)
         return;
     report->device_memory_limit = spill->limit;

@@ -55,8 +55,10 @@ MUST_CHECK static enum healcl_status write_tensor(struct launcher *launcher,
     TRY(reference_memory(reference, tensor->storage, &memory, error));
     if (extent.bytes == storage_bytes(tensor->storage)) {
         struct buffer *whole = launcher_memory(launcher, tensor->storage);
+        struct buffer_place place;
         device_buffer_release(device, whole);
-        return device_upload_memory(device, extent.bytes, memory, whole, error);
+        return device_upload_memory_at(device, launcher_place(launcher, tensor->storage, &place),
+                                       extent.bytes, memory, whole, error);
     }
     TRY(launcher_buffer(launcher, tensor->storage, &buffer, error));
     for (uint64_t done = 0; done < extent.bytes; done += PIECE_BYTES) {

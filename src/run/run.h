@@ -151,7 +151,8 @@ MUST_CHECK enum healcl_status device_executor_create(struct healcl_device *devic
  * made. Errors: HEALCL_REFUSED where a step needs more. */
 MUST_CHECK enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,
                                                     struct healcl_error *error);
-/* Says in a report what that took, in the last repetition. */
+/* Says in a report what memory the tensors have taken; and with a limit what that took, in the last
+ * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
 MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,

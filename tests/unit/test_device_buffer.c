@@ -80,6 +80,56 @@ static void fresh_buffers_are_idle(void **state)
     healcl_device_close(device);
 }
 
+static struct buffer acquire_at(struct healcl_device *device, uint64_t number, uint64_t bytes,
+                                bool fresh)
+{
+    struct buffer buffer;
+    const struct buffer_place place = {number, 2 * MIB};
+    OK(device_buffer_acquire_at(device, &place, bytes, fresh, &buffer, &error));
+    assert_int_equal(buffer.bytes, bytes);
+    assert_int_equal(buffer.place, number);
+    return buffer;
+}
+
+static void places_keep_their_chunks(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device();
+    uint64_t first = device_places_begin(device, 2), other = device_places_begin(device, 1);
+    assert_true(first > 0 && other == first + 2);
+    struct buffer a = acquire_at(device, first, MIB, false);
+    cl_mem memory = a.chunks[0];
+    device_buffer_release(device, &a);
+    struct buffer anyone = acquire(device, 2 * MIB, false); /* nobody else gets it */
+    struct buffer b = acquire_at(device, first + 1, MIB, false);
+    a = acquire_at(device, first, 2 * MIB, false);
+    assert_ptr_equal(a.chunks[0], memory);
+    assert_ptr_not_equal(anyone.chunks[0], memory);
+    assert_ptr_not_equal(b.chunks[0], memory);
+    assert_int_equal(device->bytes_placed, 4 * MIB);
+    struct buffer second = acquire_at(device, first, MIB, false); /* it is in use: one more */
+    assert_ptr_not_equal(second.chunks[0], memory);
+    assert_int_equal(device->bytes_placed, 6 * MIB);
+    device_buffer_release(device, &second);
+    device_buffer_release(device, &a);
+    assert_int_equal(helper.count[CALL_clFinish], 0);
+    a = acquire_at(device, first, MIB, true); /* it is waited for */
+    assert_ptr_equal(a.chunks[0], memory);
+    assert_int_equal(helper.count[CALL_clFinish], 1);
+    device_buffer_release(device, &b);
+    device_buffer_release(device, &a);
+    device_places_end(device, first, 2);
+    assert_int_equal(device->bytes_placed, 0);
+    assert_int_equal(device->placed_peak, 6 * MIB);
+    b = acquire(device, 2 * MIB, false); /* like others now */
+    assert_ptr_equal(b.chunks[0], memory);
+    device_buffer_release(device, &b);
+    device_buffer_release(device, &anyone);
+    device_pool_empty(device);
+    assert_int_equal(device->bytes_live, 0);
+    healcl_device_close(device);
+}
+
 static void makes_chunks(void **state)
 {
     (void)state;
@@ -212,13 +262,10 @@ static void asks_for_huge_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEVICE_TEST(uses_buffers_again),
-        DEVICE_TEST(takes_what_fits_best),
-        DEVICE_TEST(fresh_buffers_are_idle),
-        DEVICE_TEST(makes_chunks),
-        DEVICE_TEST(counts_bytes),
-        DEVICE_TEST(does_not_hoard),
-        DEVICE_TEST(empties_the_pool_for_room),
+        DEVICE_TEST(uses_buffers_again),     DEVICE_TEST(takes_what_fits_best),
+        DEVICE_TEST(fresh_buffers_are_idle), DEVICE_TEST(places_keep_their_chunks),
+        DEVICE_TEST(makes_chunks),           DEVICE_TEST(counts_bytes),
+        DEVICE_TEST(does_not_hoard),         DEVICE_TEST(empties_the_pool_for_room),
         DEVICE_TEST(asks_for_huge_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,329 @@
+#include "plan/places.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "plan/memory.h"
+
+#define UNUSED UINT32_MAX /* as a storage's first step */
+
+/* Steps [first, last] in which a storage is live. */
+struct life {
+    uint32_t first, last;
+    uint32_t storage;
+};
+
+/* The lives of what shares a place, by their first steps. */
+struct shared {
+    struct life *lives;
+    size_t count, capacity;
+};
+
+struct search {
+    struct places *places;
+    const struct plan *plan;
+    const struct places_rule *rule;
+    struct life *lives; /* by storage */
+    uint32_t *order;    /* storages that get places, the largest first */
+    size_t order_count;
+    struct shared *shared; /* by place */
+    size_t place_capacity, shared_capacity;
+    uint64_t looks; /* at places, so far */
+};
+
+/* Then the storages that are left, the smallest, have no places: a second of work for plans of
+ * hundreds of thousands that all live at the same time. */
+enum { LOOKS_MOST = 1 << 26 };
+
+uint64_t pending_results_most(uint64_t memory_limit)
+{
+    enum { BYTES = 64 << 20, SHARE = 4 };
+    return memory_limit / SHARE < BYTES ? memory_limit / SHARE : BYTES;
+}
+
+/* ---------------------------------------------------------------- lives */
+
+static void note_use(struct search *search, uint32_t step, const struct step *user,
+                     const struct storage *storage)
+{
+    struct life *life = &search->lives[storage->id];
+    uint64_t bytes = storage_bytes(storage);
+    if (life->first == UNUSED) {
+        life->first = step;
+        life->last = (uint32_t)search->plan->step_count;
+        if (user->side == STEP_ALWAYS && bytes >= search->rule->least &&
+            bytes <= search->rule->most)
+            search->order[search->order_count++] = storage->id;
+    }
+}
+
+static void find_lives(struct search *search)
+{
+    const struct plan *plan = search->plan;
+    for (size_t i = 0; i < plan->storage_count; i++)
+        search->lives[i] = (struct life){UNUSED, UNUSED, (uint32_t)i};
+    for (uint32_t i = 0; i < plan->step_count; i++)
+        for (int j = 0; j < STEP_OPERANDS; j++) {
+            const struct tensor *tensor = step_operand(&plan->steps[i], j);
+            if (!tensor || tensor->storage->scalars)
+                continue;
+            if (plan->steps[i].kind != STEP_RELEASE)
+                note_use(search, i, &plan->steps[i], tensor->storage);
+            else if (search->lives[tensor->storage->id].first != UNUSED)
+                search->lives[tensor->storage->id].last = i;
+        }
+}
+
+static void lengthen(struct search *search, const struct tensor *tensor, uint32_t first,
+                     uint32_t last)
+{
+    struct life *life = &search->lives[tensor->storage->id];
+    life->first = life->first < first ? life->first : first;
+    life->last = life->last > last ? life->last : last;
+}
+
+/* What is handed out by steps [first, end) waits until the last of them. */
+static void lengthen_results(struct search *search, uint32_t first, uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++)
+        if (search->plan->steps[i].kind == STEP_DOWNLOAD)
+            lengthen(search, search->plan->steps[i].in[0], UNUSED, end - 1);
+}
+
+static uint64_t result_bytes(const struct step *step)
+{
+    return (uint64_t)layout_elements(&step->in[0]->layout) *
+           dtype_size(step->in[0]->storage->dtype);
+}
+
+/* To what a segment's transfers need. */
+static void lengthen_lives(struct search *search, const struct segment *segment)
+{
+    const uint64_t most = pending_results_most(search->plan->memory_limit);
+    const uint32_t begin = (uint32_t)segment->first_step;
+    const uint32_t end = begin + (uint32_t)segment->step_count;
+    uint32_t drained = begin;
+    uint64_t pending = 0;
+    for (uint32_t i = begin; i < end; i++) {
+        const struct step *step = &search->plan->steps[i];
+        if (step->kind == STEP_UPLOAD)
+            lengthen(search, step->out, begin, 0);
+        if (pending > most) {
+            lengthen_results(search, drained, i);
+            drained = i;
+            pending = 0;
+        }
+        if (step->kind == STEP_DOWNLOAD)
+            pending += result_bytes(step);
+    }
+    lengthen_results(search, drained, end);
+}
+
+static void keep_what_stays(struct search *search)
+{
+    const struct places_rule *rule = search->rule;
+    for (size_t i = 0; i < search->order_count && rule->stays; i++) {
+        const struct storage *storage = search->plan->storages[search->order[i]];
+        if (rule->stays(rule->context, storage))
+            search->lives[storage->id].last = (uint32_t)search->plan->step_count;
+    }
+}
+
+/* ---------------------------------------------------------------- places */
+
+/* The first of the lives that share a place whose first step is not before that. */
+static size_t find_next(const struct shared *shared, uint32_t first)
+{
+    size_t low = 0, high = shared->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (shared->lives[middle].first < first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether nobody has a place while a storage lives; *idle: steps since somebody had it. */
+static bool is_free(const struct shared *shared, const struct life *life, uint32_t *idle)
+{
+    size_t next = find_next(shared, life->first);
+    *idle = next > 0 ? life->first - shared->lives[next - 1].last : UINT32_MAX;
+    return (next == 0 || shared->lives[next - 1].last < life->first) &&
+           (next == shared->count || life->last < shared->lives[next].first);
+}
+
+MUST_CHECK static enum healcl_status share(struct shared *shared, const struct life *life,
+                                           struct healcl_error *error)
+{
+    struct life *lives =
+        array_with_room(shared->lives, shared->count, &shared->capacity, sizeof *lives);
+    if (!lives)
+        NO_MEMORY(error);
+    shared->lives = lives;
+    size_t next = find_next(shared, life->first);
+    memmove(lives + next + 1, lives + next, (shared->count - next) * sizeof *lives);
+    lives[next] = *life;
+    shared->count++;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_place(struct search *search, uint64_t bytes,
+                                               struct healcl_error *error)
+{
+    struct places *places = search->places;
+    uint64_t *sizes =
+        array_with_room(places->bytes, places->count, &search->place_capacity, sizeof *sizes);
+    if (!sizes)
+        NO_MEMORY(error);
+    places->bytes = sizes;
+    struct shared *shared =
+        array_with_room(search->shared, places->count, &search->shared_capacity, sizeof *shared);
+    if (!shared)
+        NO_MEMORY(error);
+    search->shared = shared;
+    shared[places->count] = (struct shared){.lives = NULL};
+    sizes[places->count++] = bytes;
+    places->place_bytes += bytes;
+    return HEALCL_OK;
+}
+
+/* Of places of one size the one that was used last: it may still be in a cache. */
+MUST_CHECK static enum healcl_status find_place(struct search *search, uint32_t id,
+                                                struct healcl_error *error)
+{
+    struct places *places = search->places;
+    const struct life *life = &search->lives[id];
+    uint32_t idle, least = UINT32_MAX;
+    size_t best = places->count;
+    for (size_t i = places->count; i-- > 0;) { /* the smallest first */
+        search->looks++;
+        if (best < places->count && places->bytes[i] > places->bytes[best])
+            break;
+        if (is_free(&search->shared[i], life, &idle) && (best == places->count || idle < least)) {
+            best = i;
+            least = idle;
+        }
+    }
+    if (best == places->count)
+        TRY(add_place(search, storage_bytes(search->plan->storages[id]), error));
+    places->of[id] = (uint32_t)best;
+    return share(&search->shared[best], life, error);
+}
+
+/* ---------------------------------------------------------------- all of it */
+
+/* Bytes of live storages, of all or of those without a place, and the most of them so far. */
+struct live {
+    uint64_t bytes, most;
+};
+
+static void follow(struct live *live, uint64_t bytes, bool stays)
+{
+    live->bytes = stays ? live->bytes + bytes : live->bytes - bytes;
+    live->most = live->bytes > live->most ? live->bytes : live->most;
+}
+
+static void find_peaks(struct search *search)
+{
+    const struct plan *plan = search->plan;
+    struct live all = {0, 0}, other = {0, 0};
+    for (size_t id = 0; id < plan->storage_count; id++)
+        search->lives[id].first = UNUSED;
+    for (size_t i = 0; i < plan->step_count; i++)
+        for (int j = 0; j < STEP_OPERANDS; j++) {
+            const struct tensor *tensor = step_operand(&plan->steps[i], j);
+            if (!tensor || tensor->storage->scalars)
+                continue;
+            const uint32_t id = tensor->storage->id;
+            const bool stays = plan->steps[i].kind != STEP_RELEASE;
+            if (stays == (search->lives[id].first != UNUSED)) /* nothing changes */
+                continue;
+            search->lives[id].first = stays ? (uint32_t)i : UNUSED;
+            follow(&all, storage_bytes(tensor->storage), stays);
+            if (search->places->of[id] == NO_PLACE)
+                follow(&other, storage_bytes(tensor->storage), stays);
+        }
+    search->places->live_bytes = all.most;
+    search->places->other_bytes = other.most;
+}
+
+/* To sort by size, the largest first, and by first steps. */
+struct candidate {
+    uint64_t bytes;
+    struct life life;
+};
+
+static int compare_candidates(const void *left, const void *right)
+{
+    const struct candidate *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    if (a->life.first != b->life.first)
+        return a->life.first > b->life.first ? 1 : -1;
+    return (a->life.storage > b->life.storage) - (a->life.storage < b->life.storage);
+}
+
+MUST_CHECK static enum healcl_status sort_by_size(struct search *search, struct healcl_error *error)
+{
+    struct candidate *candidates = calloc(search->order_count + 1, sizeof *candidates);
+    if (!candidates)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < search->order_count; i++) {
+        uint32_t id = search->order[i];
+        candidates[i].bytes = storage_bytes(search->plan->storages[id]);
+        candidates[i].life = search->lives[id];
+        candidates[i].life.storage = id;
+    }
+    qsort(candidates, search->order_count, sizeof *candidates, compare_candidates);
+    for (size_t i = 0; i < search->order_count; i++)
+        search->order[i] = candidates[i].life.storage;
+    free(candidates);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status find_places(struct search *search, struct healcl_error *error)
+{
+    const struct plan *plan = search->plan;
+    if (!search->lives || !search->order || !search->places->of)
+        NO_MEMORY(error);
+    memset(search->places->of, 0xff, plan->storage_count * sizeof *search->places->of);
+    if (plan->step_count >= UNUSED)
+        return HEALCL_OK;
+    find_lives(search);
+    for (size_t s = 0; s < plan->segment_count; s++)
+        lengthen_lives(search, &plan->segments[s]);
+    keep_what_stays(search);
+    TRY(sort_by_size(search, error));
+    for (size_t i = 0; i < search->order_count && search->looks < LOOKS_MOST; i++)
+        TRY(find_place(search, search->order[i], error));
+    find_peaks(search);
+    return HEALCL_OK;
+}
+
+enum healcl_status places_init(struct places *places, const struct plan *plan,
+                               const struct places_rule *rule, struct healcl_error *error)
+{
+    struct search search = {.places = places, .plan = plan, .rule = rule};
+    *places = (struct places){.of = malloc((plan->storage_count + 1) * sizeof *places->of)};
+    search.lives = calloc(plan->storage_count + 1, sizeof *search.lives);
+    search.order = calloc(plan->storage_count + 1, sizeof *search.order);
+    enum healcl_status status = find_places(&search, error);
+    for (size_t i = 0; i < places->count && search.shared; i++)
+        free(search.shared[i].lives);
+    free(search.shared);
+    free(search.order);
+    free(search.lives);
+    if (status != HEALCL_OK)
+        places_release(places);
+    return status;
+}
+
+void places_release(struct places *places)
+{
+    free(places->of);
+    free(places->bytes);
+    memset(places, 0, sizeof *places);
+}
