@@ -95,6 +95,15 @@ static const char *lacks_local(const struct step *step, const struct healcl_devi
                : NULL;
 }
 
+/* What kernels ask for that read so many factors and terms, and write sums: with adds they read
+ * these too. */
+static struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read,
+                                      bool adds)
+{
+    uint64_t size = dtype_size(step->out->storage->dtype);
+    return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
+}
+
 /* Launches over all elements of the job's space, with the rest of the arguments. */
 MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                                    struct healcl_error *error)
@@ -350,7 +359,10 @@ MUST_CHECK static enum healcl_status launch_segments(struct launcher *self, cons
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
-    job_add_uint(&job, (uint32_t)(sum->space.end / (uint64_t)sum->segments));
+    const uint64_t outputs = sum->space.end / (uint64_t)sum->segments;
+    job_add_uint(&job, (uint32_t)outputs);
+    job.launch.traffic =
+        traffic_of_sums(step, sum->space.end, outputs * (uint64_t)sum->terms, false);
     return launch_shared(&job, &sum->sharing, error);
 }
 
@@ -418,6 +430,8 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
         job_add_long(&job, count);
         job_add_long(&job, stride);
         job_add_uint(&job, first > 0);
+        job.launch.traffic =
+            traffic_of_sums(step, job.space.end, job.space.end * (uint64_t)count, first > 0);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);
@@ -591,6 +605,10 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
+    const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
+    job.launch.traffic =
+        traffic_of_sums(step, sums, (sums + columns) * (uint64_t)terms, step_adds(step));
+    job.launch.traffic.bytes += step->in[3] ? columns * sizeof(uint32_t) : 0;
     return launch_shared(&job, &sharing, error);
 }
 
@@ -673,6 +691,9 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
         job_add_long(&job, b.stride[1]);
         job_add_long(&job, out->stride[2]);
         job_add_long(&job, b.stride[3]);
+        job.launch.traffic = traffic_of_sums(
+            step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
+        job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);
