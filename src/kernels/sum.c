@@ -606,8 +606,15 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
     const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
+    const int64_t together = (int64_t)sharing.inner * sharing.rows; /* columns of a work-group */
+    uint64_t a_columns = sums;                                      /* that a is read for */
+    if (reps > 1 && n_last && a->stride[3] == 0 && n % together == 0 &&
+        reps * reps * sharing.parts <= (int64_t)self->device->tuning.local_size) {
+        job_define(&job, "SAME_ALONG_N", "");
+        a_columns /= (uint64_t)together;
+    }
     job.launch.traffic =
-        traffic_of_sums(step, sums, (sums + columns) * (uint64_t)terms, step_adds(step));
+        traffic_of_sums(step, sums, (a_columns + columns) * (uint64_t)terms, step_adds(step));
     job.launch.traffic.bytes += step->in[3] ? columns * sizeof(uint32_t) : 0;
     return launch_shared(&job, &sharing, error);
 }
