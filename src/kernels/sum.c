@@ -104,11 +104,16 @@ static struct traffic traffic_of_sums(const struct step *step, uint64_t sums, ui
     return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
 }
 
+static uint64_t columns_of_group(const struct sharing *sharing)
+{
+    return (uint64_t)sharing->inner * sharing->rows;
+}
+
 /* Launches over all elements of the job's space, with the rest of the arguments. */
 MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                                    struct healcl_error *error)
 {
-    uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
+    uint64_t columns = columns_of_group(sharing);
     uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
@@ -560,6 +565,17 @@ static const char *lacks_shared_products(const struct step *step,
     return lack ? lack : lacks_local(step, device, step->in[0]->layout.shape[1]);
 }
 
+/* Whether all columns of each work-group, which follow each other along n, have the same a, and
+ * its work-items are enough to read that of all reps for a round of terms. */
+static bool shares_a(const struct step *step, const struct sharing *sharing,
+                     const struct healcl_device *device)
+{
+    const uint64_t columns = columns_of_group(sharing), reps = sharing->reps;
+    return step->in[0]->layout.stride[3] == 0 && columns > 0 &&
+           (uint64_t)step->out->layout.shape[2] % columns == 0 &&
+           reps * reps * sharing->parts <= device->tuning.local_size;
+}
+
 /* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
 MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *self,
                                                             const struct step *step,
@@ -606,12 +622,10 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
     const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
-    const int64_t together = (int64_t)sharing.inner * sharing.rows; /* columns of a work-group */
-    uint64_t a_columns = sums;                                      /* that a is read for */
-    if (reps > 1 && n_last && a->stride[3] == 0 && n % together == 0 &&
-        reps * reps * sharing.parts <= (int64_t)self->device->tuning.local_size) {
+    uint64_t a_columns = sums; /* that a is read for */
+    if (reps > 1 && n_last && shares_a(step, &sharing, self->device)) {
         job_define(&job, "SAME_ALONG_N", "");
-        a_columns /= (uint64_t)together;
+        a_columns /= columns_of_group(&sharing);
     }
     job.launch.traffic =
         traffic_of_sums(step, sums, (a_columns + columns) * (uint64_t)terms, step_adds(step));
