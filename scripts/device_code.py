@@ -8,12 +8,14 @@ and tells what the compilers say of each kernel. A target whose compiler is miss
 skipped. Instructions are those in a kernel's text: of loops one trip, of branches both sides.
 
 Bytes of global memory are counted by Oclgrind, which interprets kernels, while healcl bench runs
-single operations there as on a GPU.
+single operations there as on a GPU, and healcl run an encrypted workload, whose trace has what formulas
+say of each launch. --bytes tells by these formulas what passes leave of a transcript's bytes.
 """
 import argparse
 import collections
 import concurrent.futures
 import glob
+import gzip
 import io
 import json
 import os
@@ -280,11 +282,20 @@ def uses_of(trace):
     return uses
 
 
-def trace_of(healcl, device, transcript, folder):
-    path = os.path.join(folder, "trace.json")
-    run([healcl, "run", "-q", "--no-warmup", "--device", device, "--trace", path, transcript],
-        env={**os.environ, "HEALCL_AS": "gpu", "HEALCL_TUNING": "transform_tile=4096"})
-    return json.loads(pathlib.Path(path).read_text())
+GPU = {"HEALCL_AS": "gpu", "HEALCL_TUNING": "transform_tile=4096"}
+
+
+def traced_run(healcl, device, transcript, folder, environment, passes="all"):
+    """-> the trace, and what was printed"""
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        path = os.path.join(own, "trace.json")
+        log = run([healcl, "run", "-q", "--no-warmup", "--passes", passes, "--device", device,
+                   "--trace", path, transcript], env={**os.environ, **environment})
+        return json.loads(pathlib.Path(path).read_text()), log
+
+
+def trace_of(healcl, device, transcript, folder, passes="all"):
+    return traced_run(healcl, device, transcript, folder, GPU, passes)[0]
 
 
 def launched(healcl, device, transcripts, folder):
@@ -469,19 +480,26 @@ TRAFFIC = [Traffic(*row) for row in (
 )]
 
 
+def parse_launches(log):
+    """-> [(kernel, what Oclgrind says of it)], a launch each"""
+    parts = [part.partition("':") for part in log.split("Instructions executed for kernel '")[1:]]
+    return [(name, counts) for name, _, counts in parts]
+
+
+def asked_for(counts):
+    """-> [bytes of global memory, structures read from there as a whole]"""
+    return [sum(map(int, re.findall(pattern, counts))) for pattern in (
+        r"- (?:load|store) global \((\d+) bytes\)", r"(\d+) - call llvm\.memcpy\.p0\w*\.p1")]
+
+
 def parse_counts(log, kernels):
     """-> bytes, and structures read as a whole, of one operation, in what Oclgrind says of several
     that were alike: the shortest end of its launches that comes twice, a last copy aside"""
-    launches = [part.partition("':") for part in
-                log.split("Instructions executed for kernel '")[1:]]
-    launches = [(name, counts) for name, _, counts in launches if re.fullmatch(kernels, name)]
+    launches = [launch for launch in parse_launches(log) if re.fullmatch(kernels, launch[0])]
     for end in launches, launches[:-1]:
         for size in range(1, len(end) // 2 + 1):
             if end[-size:] == end[-2 * size:-size]:
-                counts = "".join(counts for _, counts in end[-size:])
-                return [sum(map(int, re.findall(pattern, counts))) for pattern in (
-                    r"- (?:load|store) global \((\d+) bytes\)",
-                    r"(\d+) - call llvm\.memcpy\.p0\w*\.p1")]
+                return asked_for("".join(counts for _, counts in end[-size:]))
     raise Failure("Oclgrind has not counted %s" % kernels)
 
 
@@ -541,6 +559,109 @@ def check_counts(counts, file=sys.stdout):
             continue
         good = False
     return good
+
+
+# ------------------------------------------------------------------ bytes of each launch
+
+# Transcripts whose launches ask for as many bytes as the formulas in their traces say, to the byte:
+# name, passes, tuning. Of the first one, many blocks that are alike, the first block.
+LAUNCHES = (
+    ("encrypted_digits_toy", "all", ""),
+    ("encrypted_digits_toy", "none", ""),
+    ("encrypted_hybrid_toy", "all", "transform_tile=64"),  # transforms in two passes
+)
+STRUCTURES = {"moduli": 32, "twiddles": 16}  # bytes
+
+
+def first_block(text):
+    """The entries of a transcript before its first segment of downloads."""
+    lines = text.split("\n")
+    end = [i for i, line in enumerate(lines) if '"SEGMENT_START"' in line and '"download_' in line]
+    return "\n".join(lines[:end[0]]).rstrip(",") + "\n]}\n" if end else text
+
+
+def hold_to_counts(trace, log):
+    """-> how many launches there are whose bytes a formula tells, [what differs]. What works out
+    tables, once for all launches, has no formulas."""
+    spans = [span for span in trace["traceEvents"] if span.get("cat") == "kernel"]
+    launches = parse_launches(log)[-len(spans):]  # the self-test goes before
+    if [span["name"] for span in spans] != [name for name, _ in launches]:
+        return 0, ["the trace has other launches than Oclgrind"]
+    compared, differs = 0, []
+    for span, (name, counts) in zip(spans, launches):
+        told, counted = span["args"], asked_for(counts)
+        if "bytes" not in told:
+            if FAMILIES[family_of(name)][1] and name != "fill":
+                differs.append("%s of entry %s has no formula" % (name, told.get("entry")))
+            continue
+        compared += 1
+        formula = [told["bytes"], told["moduli"] + told["twiddles"]]
+        if formula != counted:
+            differs.append("%s of entry %s asks for %d bytes and %d table entries, by its formula "
+                           "%d and %d" % (name, told.get("entry"), *counted, *formula))
+    return compared, differs
+
+
+def count_launches(healcl, name, passes, tuning, folder, environment):
+    """-> as hold_to_counts, or a Failure"""
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        path = os.path.join(own, name + ".json")
+        packed = (ROOT / "transcripts" / (name + ".json.gz")).read_bytes()
+        pathlib.Path(path).write_text(first_block(gzip.decompress(packed).decode()))
+        try:
+            return hold_to_counts(*traced_run(healcl, "Oclgrind", path, own, {
+                **environment, "HEALCL_TUNING": tuning}, passes))
+        except Failure as failure:
+            return failure
+
+
+def count_all_launches(healcl, folder, jobs):
+    """-> [(its row of LAUNCHES, what count_launches has found)]; nothing without Oclgrind, as
+    count_all says"""
+    environment = find_oclgrind()
+    if environment is None:
+        return []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = [pool.submit(count_launches, healcl, *row, folder, environment)
+                 for row in LAUNCHES]
+        return list(zip(LAUNCHES, (task.result() for task in tasks)))
+
+
+def check_launches(found, file=sys.stdout):
+    """-> whether all formulas hold; prints those that do not"""
+    good = True
+    for row, result in found:
+        lines = [str(result)] if isinstance(result, Failure) else result[1]
+        if not lines and result[0] == 0:
+            lines = ["no launch was compared"]
+        for line in lines:
+            print("BROKEN: launches of %s, passes %s: %s" % (*row[:2], line), file=file)
+        good = good and not lines
+    return good
+
+
+def bytes_of(trace):
+    """-> {kernel: [bytes of elements, bytes of tables]} by formulas, without what works out tables"""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for span in trace["traceEvents"]:
+        told = span.get("args", {})
+        if span.get("cat") == "kernel" and "bytes" in told:
+            sums[span["name"]][0] += told["bytes"]
+            sums[span["name"]][1] += sum(size * told[name] for name, size in STRUCTURES.items())
+    return sums
+
+
+def print_bytes(healcl, device, transcripts, folder, file=sys.stdout):
+    for transcript in transcripts:
+        after, before = (bytes_of(trace_of(healcl, device, transcript, folder, passes))
+                         for passes in ("all", "none"))
+        print("%s: bytes that kernels ask global memory for, with all passes and none"
+              % os.path.basename(transcript), file=file)
+        for name in sorted({*after, *before}):
+            print("    %-24s %12d %12d" % (name, after[name][0], before[name][0]), file=file)
+        for what, place in ("elements", 0), ("table entries", 1):
+            sums = [sum(row[place] for row in rows.values()) for rows in (after, before)]
+            print("    %-24s %12d %12d, %.3f" % (what, *sums, sums[0] / sums[1]), file=file)
 
 
 # ------------------------------------------------------------------ tables
@@ -722,6 +843,8 @@ def parse(arguments):
                         help="may be given several times; by default all: " + " ".join(TARGETS))
     parser.add_argument("--markdown", metavar="FILE|-",
                         help="write the tables into docs/DEVICES.md, or print them")
+    parser.add_argument("--bytes", action="store_true",
+                        help="only tell what passes leave of the bytes of global memory")
     parser.add_argument("--check", action="store_true",
                         help="exit with 1 where a bar is broken; print only what concerns that")
     options = parser.parse_args(arguments)
@@ -749,12 +872,17 @@ def main(arguments=None):
     jobs = int(os.environ.get("HEALCL_JOBS") or os.cpu_count())
     with tempfile.TemporaryDirectory(prefix="healcl-device-code-") as folder:
         try:
+            if options.bytes:
+                print_bytes(options.healcl or healcl_program(), options.device,
+                            options.transcripts, folder)
+                return 0
             tools, skipped = find_all_tools(options.target or TARGETS, folder)
             if not tools:
                 print("device_code.py: NOTHING was looked at", file=sys.stderr)
                 return 0
             healcl = options.healcl or healcl_program()
             counts = count_all(healcl, folder, jobs)
+            launches = count_all_launches(healcl, folder, jobs) if options.check else []
             uses = launched(healcl, options.device, options.transcripts, folder)
             codes = compile_all(uses, tools, folder, jobs)
             if options.markdown:
@@ -769,9 +897,10 @@ def main(arguments=None):
             return 2
     if not options.check:
         return 0
-    good = check(codes) & check_counts(counts)
-    print("%d kernels on %s, bytes of %d operations: %s%s%s" % (
-        len(uses), " ".join(tools), len(counts), "all bars hold" if good else "bars are broken",
+    good = check(codes) & check_counts(counts) & check_launches(launches)
+    print("%d kernels on %s, bytes of %d operations and %d runs' launches: %s%s%s" % (
+        len(uses), " ".join(tools), len(counts), len(launches),
+        "all bars hold" if good else "bars are broken",
         "; NOT on %s" % " ".join(skipped) if skipped else "",
         "" if counts else "; NOT bytes of global memory"))
     return 0 if good else 1

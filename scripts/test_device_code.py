@@ -267,6 +267,50 @@ class Bytes(unittest.TestCase):
         self.assertIn("SKIPPED bytes of global memory", said.getvalue())
 
 
+def span_of(name, **told):
+    return {"cat": "kernel", "name": name, "args": {"entry": 7, **told}}
+
+
+class Launches(unittest.TestCase):
+    LOG = counts_of(("self_test", 8), ("moduli", 8), ("copy", 64))
+
+    def held(self, *spans):
+        return device_code.hold_to_counts({"traceEvents": [{"cat": "transfer"}, *spans]}, self.LOG)
+
+    def test_formulas(self):
+        moduli = span_of("moduli")  # a table: none is wanted
+        good = span_of("copy", bytes=192, moduli=3, twiddles=1)
+        self.assertEqual(self.held(moduli, good), (1, []))
+        for wrong in dict(bytes=193, moduli=3, twiddles=1), dict(bytes=192, moduli=3, twiddles=0):
+            compared, differs = self.held(moduli, span_of("copy", **wrong))
+            self.assertEqual(compared, 1)
+            self.assertIn("copy of entry 7 asks for 192 bytes and 4 table entries", differs[0])
+        self.assertEqual(self.held(moduli, span_of("copy")),
+                         (0, ["copy of entry 7 has no formula"]))
+        self.assertEqual(self.held(good, moduli),
+                         (0, ["the trace has other launches than Oclgrind"]))
+
+    def test_bars(self):
+        row = ("workload", "all", "")
+        for result, said in (((3, []), ""), (Failure("no"), "no"), ((3, ["it differs"]), "it differs"),
+                             ((0, []), "no launch was compared")):
+            stream = io.StringIO()
+            self.assertEqual(device_code.check_launches([(row, result)], stream), said == "")
+            self.assertEqual(stream.getvalue(), said and "BROKEN: launches of workload, passes all: "
+                             "%s\n" % said)
+
+    def test_first_block(self):
+        one = '{"transcript":[\n["SEGMENT_START","a"],\n'
+        rest = '[{"value":"SEGMENT_START"},"download_1"],\n[1]\n]}\n'
+        self.assertEqual(device_code.first_block(one + rest),
+                         '{"transcript":[\n["SEGMENT_START","a"]\n]}\n')
+        self.assertEqual(device_code.first_block(one), one)
+
+    def test_bytes(self):
+        spans = [span_of("moduli"), *[span_of("copy", bytes=8, moduli=2, twiddles=1)] * 2]
+        self.assertEqual(device_code.bytes_of({"traceEvents": spans}), {"copy": [16, 160]})
+
+
 class Tables(unittest.TestCase):
     def test_families(self):
         names = [device_code.FAMILIES[device_code.family_of(name)][0] for name in (

@@ -85,6 +85,14 @@ KERNEL axis_modsum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMEN
 #define FACTORS_BARRIER()
 #endif
 
+/* -D SAME_ALONG_N: a is the same for all columns of a work-group, and its elements for a round of
+ * terms are read once, into what add_parts uses later. */
+#ifdef SAME_ALONG_N
+#define A_OF_TERM(i) (long)words[share.rep * reps * parts + (i)*parts + share.part]
+#else
+#define A_OF_TERM(i) WIDEN(AT(a, a_at + (place_t)term * (place_t)a_stride))
+#endif
+
 /*
  * As modmul_axis_sum. The space is [blocks of reps,k,n], or where n_last is 0 [blocks of reps,n,k];
  * a block has so many reps as a work-group does, which read the elements of b once together, or
@@ -124,13 +132,24 @@ KERNEL modmul_axis_sum_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const EL
         FACTORS_BARRIER();
         if (reads && term < count)
             factors[id] = WIDEN(AT(b, b_at + (place_t)term * (place_t)b_stride));
+#ifdef SAME_ALONG_N
+        uint a_rep = id / (reps * parts);
+        term = first - share.part + (id - a_rep * reps * parts);
+        if (a_rep < reps && rep - share.rep + a_rep < all_reps && term < count)
+            words[id] = (ulong)WIDEN(AT(a, a_at + (place_t)term * (place_t)a_stride +
+                                               ((place_t)a_rep - (place_t)share.rep) *
+                                                   (place_t)a_reps_stride));
+#endif
         FACTORS_BARRIER();
         term = first;
         for (uint i = 0; i < reps; i++, term += parts)
             if (adds && term < count)
-                sum = wide_add_product(sum, WIDEN(AT(a, a_at + (place_t)term * (place_t)a_stride)),
+                sum = wide_add_product(sum, A_OF_TERM(i),
                                        factors[id - (share.rep - i) * share.apart]);
     }
+#ifdef SAME_ALONG_N
+    barrier(CLK_LOCAL_MEM_FENCE); /* words are read until here */
+#endif
     sum = add_parts(words, sum, &share, inner);
     if (adds && share.part == 0)
         AT(out, out_at) = (ELEMENT)wide_reduce(sum, q[POSITION(space, share.span, 3, 0)]);

@@ -79,13 +79,16 @@ static cl_int enqueue(struct healcl_device *device, cl_kernel kernel, const stru
 static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
                            const struct launch *launch)
 {
-    size_t index = trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, 0);
+    size_t index =
+        trace_command(trace, TRACE_COMPUTE, "kernel", launch->kernel, launch->traffic.bytes);
     struct trace_span *span = trace_span(trace, index);
     if (span) {
         span->program = launch->program;
         span->options = trace_keep(trace, kernel->program->all_options);
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;
+        span->moduli = launch->traffic.moduli;
+        span->twiddles = launch->traffic.twiddles;
     }
     return index;
 }

@@ -31,6 +31,7 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     TRY(begin(&job, self, step, variant, error));
     job_allow_vectors(&job, step, step->kind == STEP_ABS ? VECTOR_MOST : COPY_VECTOR_MOST,
                       step->in[0] != NULL);
+    job_asks_for_each(&job, step, step->in[0] ? 3 : 1, false);
     return job_launch(&job, error);
 }
 
@@ -210,6 +211,7 @@ MUST_CHECK static enum healcl_status launch_transpose(struct launcher *self,
     job_add_long(&job, space->operand[COPY_OUT].stride[y]);
     job_add_long(&job, space->operand[COPY_IN].stride[y]);
     job_add_long(&job, space->operand[COPY_IN].stride[x]);
+    job.launch.traffic.bytes = space->end * 2 * dtype_size(step->out->storage->dtype);
     space_divide_axis(space, y, (int64_t)1 << log2_height);
     space_divide_axis(space, x, (int64_t)1 << log2_width);
     space->elements_per_item = 1;

@@ -253,6 +253,12 @@ static uint32_t width_of_any(const struct step *step)
     return step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
 }
 
+/* Bits of the operands that a kernel reads or writes for each element, moduli aside. */
+static uint32_t operands_of(const struct step *step)
+{
+    return 7u & ~(scalar_mask(step) << 1);
+}
+
 /* With moduli in a table, or where there are too many as they are. */
 MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, const struct step *step,
                                                      const struct variant *variant,
@@ -273,6 +279,9 @@ MUST_CHECK static enum healcl_status launch_elements(struct launcher *self, cons
     }
     add_scalars(&job, step);
     job_allow_vectors(&job, step, table ? width_of_any(step) : 1, 2);
+    job_asks_for_each(&job, step, operands_of(step) | (table ? 0 : 1u << OPERAND_Q), table);
+    if (step->kind == STEP_CHAIN) /* it reads out, too */
+        job.launch.traffic.bytes = job.space.end * dtype_size(step->out->storage->dtype);
     return job_launch(&job, error);
 }
 
@@ -407,7 +416,13 @@ MUST_CHECK static enum healcl_status launch_repeated(struct launcher *self, cons
     job_add_long(&job, distance * space->operand[1].stride[0]);
     job_add_uint(&job, is_scalar(step, b));
     job_add_long(&job, is_scalar(step, b) ? scalar_value(step, b) : 0);
-    space->end = space->end / (uint64_t)space->shape[0] * (uint64_t)distance;
+    const uint64_t elements = space->end,
+                   items = elements / (uint64_t)space->shape[0] * (uint64_t)distance;
+    job.launch.traffic =
+        (struct traffic){.bytes = dtype_size(step->out->storage->dtype) *
+                                  (2 * elements + (is_scalar(step, b) ? 0 : items)),
+                         .moduli = items};
+    space->end = items;
     space->shape[0] = distance;
     space_simplify(space);
     job.rounds = (uint64_t)rows;
@@ -487,6 +502,7 @@ MUST_CHECK static enum healcl_status launch_residues(struct launcher *self, cons
     job_add_uint(&job, reciprocal_of(period.moduli));
     if (job.space.rank > 1 || period.repeats % VECTOR_MOST == 0)
         job_allow_vectors(&job, step, VECTOR_MOST, 2);
+    job_asks_for_each(&job, step, step->in[1] ? 7 : 3, true);
     return job_launch(&job, error);
 }
 
@@ -519,6 +535,7 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
     job_add_long(&job, (int64_t)q);
     job_add_long(&job, b);
     job_allow_vectors(&job, step, VECTOR_MOST, 1);
+    job_asks_for_each(&job, step, 3, false);
     return job_launch(&job, error);
 }
 

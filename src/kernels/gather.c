@@ -53,6 +53,9 @@ MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct 
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     else
         job_add_long(&job, step->in[0]->layout.stride[axis]);
+    if (variant->shape == VARIANT_GENERAL)
+        job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
+                                                    dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);
 }
 

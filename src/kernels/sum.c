@@ -95,11 +95,25 @@ static const char *lacks_local(const struct step *step, const struct healcl_devi
                : NULL;
 }
 
+/* What kernels ask for that read so many factors and terms, and write sums: with adds they read
+ * these too. */
+static struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read,
+                                      bool adds)
+{
+    uint64_t size = dtype_size(step->out->storage->dtype);
+    return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
+}
+
+static uint64_t columns_of_group(const struct sharing *sharing)
+{
+    return (uint64_t)sharing->inner * sharing->rows;
+}
+
 /* Launches over all elements of the job's space, with the rest of the arguments. */
 MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
                                                    struct healcl_error *error)
 {
-    uint64_t columns = (uint64_t)sharing->inner * sharing->rows;
+    uint64_t columns = columns_of_group(sharing);
     uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
     job_add_uint(job, sharing->inner);
     job_add_uint(job, sharing->parts);
@@ -350,7 +364,10 @@ MUST_CHECK static enum healcl_status launch_segments(struct launcher *self, cons
     job_add_long(&job, sum->terms);
     job_add_long(&job, sum->stride);
     job_add_long(&job, sum->segment);
-    job_add_uint(&job, (uint32_t)(sum->space.end / (uint64_t)sum->segments));
+    const uint64_t outputs = sum->space.end / (uint64_t)sum->segments;
+    job_add_uint(&job, (uint32_t)outputs);
+    job.launch.traffic =
+        traffic_of_sums(step, sum->space.end, outputs * (uint64_t)sum->terms, false);
     return launch_shared(&job, &sum->sharing, error);
 }
 
@@ -418,6 +435,8 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
         job_add_long(&job, count);
         job_add_long(&job, stride);
         job_add_uint(&job, first > 0);
+        job.launch.traffic =
+            traffic_of_sums(step, job.space.end, job.space.end * (uint64_t)count, first > 0);
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);
@@ -546,6 +565,17 @@ static const char *lacks_shared_products(const struct step *step,
     return lack ? lack : lacks_local(step, device, step->in[0]->layout.shape[1]);
 }
 
+/* Whether all columns of each work-group, which follow each other along n, have the same a, and
+ * its work-items are enough to read that of all reps for a round of terms. */
+static bool shares_a(const struct step *step, const struct sharing *sharing,
+                     const struct healcl_device *device)
+{
+    const uint64_t columns = columns_of_group(sharing), reps = sharing->reps;
+    return step->in[0]->layout.stride[3] == 0 && columns > 0 &&
+           (uint64_t)step->out->layout.shape[2] % columns == 0 &&
+           reps * reps * sharing->parts <= device->tuning.local_size;
+}
+
 /* The space is [reps,k,n], or [reps,n,k] where a's elements lie closer along k. */
 MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *self,
                                                             const struct step *step,
@@ -591,6 +621,15 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
+    const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
+    uint64_t a_columns = sums; /* that a is read for */
+    if (reps > 1 && n_last && shares_a(step, &sharing, self->device)) {
+        job_define(&job, "SAME_ALONG_N", "");
+        a_columns /= columns_of_group(&sharing);
+    }
+    job.launch.traffic =
+        traffic_of_sums(step, sums, (a_columns + columns) * (uint64_t)terms, step_adds(step));
+    job.launch.traffic.bytes += step->in[3] ? columns * sizeof(uint32_t) : 0;
     return launch_shared(&job, &sharing, error);
 }
 
@@ -673,6 +712,9 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
         job_add_long(&job, b.stride[1]);
         job_add_long(&job, out->stride[2]);
         job_add_long(&job, b.stride[3]);
+        job.launch.traffic = traffic_of_sums(
+            step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
+        job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;
         TRY(job_launch(&job, error));
         first += count;
     } while (first < terms);

@@ -71,6 +71,9 @@ static void print_arguments(const struct trace_span *span, FILE *stream)
     if (span->bytes > 0) {
         fprintf(stream, "%s\"bytes\": %" PRIu64, separator, span->bytes);
         separator = ", ";
+        if (span->program)
+            fprintf(stream, ", \"moduli\": %" PRIu64 ", \"twiddles\": %" PRIu64, span->moduli,
+                    span->twiddles);
     }
     if (span->program && span->start > span->enqueued) {
         fprintf(stream, "%s\"waited_ns\": %" PRIu64, separator, span->start - span->enqueued);

@@ -74,9 +74,10 @@ static void set_shape(struct problem *problem, const char *name, uint32_t rank,
                      HEALCL_OK);
 }
 
-/* Fills, solves and checks a problem. One of a, b and out has the odd filling, or all have. */
-static void check(struct problem *problem, enum filling filling, enum arrangement arrangement,
-                  struct random *random)
+/* Fills, solves and checks a problem. One of a, b and out has the odd filling, or all have.
+ * variant: as of placement_make. */
+static void check_variant(struct problem *problem, enum filling filling,
+                          enum arrangement arrangement, uint64_t variant, struct random *random)
 {
     struct problem_data data;
     struct placement placement;
@@ -97,7 +98,7 @@ static void check(struct problem *problem, enum filling filling, enum arrangemen
                         tensor->dtype == DTYPE_INT32 ? (q & INT32_MAX) | 1 : q);
         }
     }
-    placement_make(&placement, problem, arrangement, 0, random);
+    placement_make(&placement, problem, arrangement, variant, random);
     problem_solve(&data, problem);
     if (problem_check(device, problem, &placement, &data, random, &error) != CHECK_EQUAL) {
         char text[PROBLEM_TEXT_SIZE];
@@ -105,6 +106,12 @@ static void check(struct problem *problem, enum filling filling, enum arrangemen
         fail_msg("%s, filling %d: %s", arrangement_name(arrangement), filling, error.message);
     }
     problem_data_release(&data);
+}
+
+static void check(struct problem *problem, enum filling filling, enum arrangement arrangement,
+                  struct random *random)
+{
+    check_variant(problem, filling, arrangement, 0, random);
 }
 
 static const enum arrangement arrangements[] = {
@@ -201,6 +208,27 @@ static void products(void **state)
                     }
 }
 
+/* Factors that are the same along n, as weights are, with reps that share b. */
+static void products_of_weights(void **state)
+{
+    (void)state;
+    static const int64_t reps[] = {2, 8, 10, 19}, sizes[] = {16, 64, 256, 520};
+    struct random random = {seed + 3};
+    for (int i = 0; i < 4 * 4 * 3; i++) {
+        struct problem problem;
+        const enum dtype dtype = random_once_in(&random, 4) ? DTYPE_INT32 : DTYPE_INT64;
+        const struct problem_dtypes dtypes = {dtype, dtype, DTYPE_INT64};
+        const int64_t r = reps[i % 4], size = sizes[i / 4 % 4], s = terms[6 + i / 16] % 100 + 40;
+        const int64_t k = random_between(&random, 1, 3);
+        problem_make(&problem, form_named("modmul_axis_sum"), &dtypes, size, k, 0, &random);
+        set_shape(&problem, "a", 4, (int64_t[]){r, s, k, size});
+        set_shape(&problem, "b", 3, (int64_t[]){s, k, size});
+        set_shape(&problem, "out", 3, (int64_t[]){r, k, size});
+        check_variant(&problem, (enum filling)(i % FILLINGS), ARRANGEMENT_BROADCAST, k > 1 ? 3 : 2,
+                      &random);
+    }
+}
+
 /* So many that the estimated quotient by a small modulus is too small by more than one. */
 static void many_numbers(void **state)
 {
@@ -233,6 +261,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
+        cmocka_unit_test(products_of_weights),
         cmocka_unit_test(many_numbers),
         cmocka_unit_test(in_parts),
     };

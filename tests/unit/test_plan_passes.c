@@ -685,7 +685,7 @@ static double seconds_of(int repetitions, size_t *steps)
 static void linear_time(void **state)
 {
     (void)state;
-    for (int repetitions = 100; repetitions <= 10000; repetitions *= 10) {
+    for (int repetitions = 100; repetitions <= 40000; repetitions *= 20) {
         size_t steps;
         double seconds = seconds_of(repetitions, &steps);
         print_message("%zu steps: %.0f ns each\n", steps, seconds * 1e9 / (double)steps);
