@@ -68,13 +68,13 @@ struct decoding {
     const struct payload *payload;
     struct payload_cursor cursor;
     enum dtype dtype;
+    char *copy; /* of all bytes, or NULL */
 };
 
 static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
                                        struct healcl_error *error)
 {
     struct decoding *decoding = context;
-    (void)offset; /* the cursor is there */
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
         decoding->payload->fortran_order /* comes whole */
@@ -82,6 +82,8 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
             : payload_cursor_read(&decoding->cursor, decoding->dtype,
                                   (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
     trace_end(decoding->self->base.trace, span);
+    if (decoding->copy)
+        memcpy(decoding->copy + offset, memory, bytes);
     return status;
 }
 
@@ -100,14 +102,16 @@ MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding, uin
     return status;
 }
 
+/* copy: where a copy of the elements goes, or NULL. */
 MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             const struct storage *storage,
-                                            const struct payload *payload,
+                                            const struct payload *payload, char *copy,
                                             struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
     struct buffer *buffer = launcher_memory(&self->launcher, storage);
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
+    decoding.copy = copy;
     TRY(payload_check_data(payload, error));
     payload_cursor_init(&decoding.cursor, payload);
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
@@ -641,13 +645,20 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
         return HEALCL_OK;
     release_storage(self, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
-    if (bound)
-        TRY(device_upload_memory(self->launcher.device, storage_bytes(storage), bound,
-                                 launcher_memory(&self->launcher, storage), error));
-    else
-        TRY(upload(self, storage, step->payload, error));
+    const uint64_t bytes = storage_bytes(storage);
+    char *copy = launcher_keeps_contents(&self->launcher, storage) ? malloc(bytes) : NULL;
+    enum healcl_status status =
+        bound ? device_upload_memory(self->launcher.device, bytes, bound,
+                                     launcher_memory(&self->launcher, storage), error)
+              : upload(self, storage, step->payload, copy, error);
+    if (status != HEALCL_OK) {
+        free(copy);
+        return status;
+    }
+    if (bound && copy)
+        memcpy(copy, bound, bytes);
     executor_note_upload(&self->base, storage);
-    launcher_storage_written(&self->launcher, step->out->storage);
+    launcher_storage_uploaded(&self->launcher, storage, copy);
     payload_forget(step->payload, self->launcher.plan->source);
     return HEALCL_OK;
 }
