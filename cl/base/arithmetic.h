@@ -90,10 +90,21 @@ FUNCTION ulong subtract_mod(ulong a, ulong b, ulong q)
     return a >= b ? a - b : a - b + q;
 }
 
+/* The upper word of a*b. Where CPUs multiply so, compilers seldom make that of mul_hi. */
+FUNCTION ulong high_word(ulong a, ulong b)
+{
+#if defined(__OPENCL_C_VERSION__) && defined(__SIZEOF_INT128__) && \
+    (defined(__x86_64__) || defined(__aarch64__))
+    return (ulong)((unsigned __int128)a * b >> 64);
+#else
+    return mul_hi(a, b);
+#endif
+}
+
 /* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */
 FUNCTION ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
 {
-    ulong rest = x * w.factor - mul_hi(x, w.quotient) * q;
+    ulong rest = x * w.factor - high_word(x, w.quotient) * q;
     return rest >= q ? rest - q : rest;
 }
 

@@ -115,9 +115,11 @@ struct self_test_counters {
 #define TAKE_SPACE(name)
 #endif
 
-/* BUFFER(type, name) declares the parameters of a storage, AT(name, i) is its element i. */
+/* BUFFER(type, name) declares the parameters of a storage, BUFFER_OF(name) hands them on, AT(name,
+ * i) is its element i. */
 #if CHUNKS == 1
 #define BUFFER(type, name) global type *name##0
+#define BUFFER_OF(name) name##0
 #ifdef NARROW /* so that compilers know that offsets in bytes have 32 bits */
 #define NARROW_MASK(size) (0xffffffffu / (uint)(size))
 #define AT(name, i) (name##0 [(uint)(i)&NARROW_MASK(sizeof(*name##0))])
@@ -130,6 +132,7 @@ struct self_test_counters {
 #endif
 #define BUFFER(type, name) \
     global type *name##0, global type *name##1, global type *name##2, global type *name##3
+#define BUFFER_OF(name) name##0, name##1, name##2, name##3
 #define CHUNK_ELEMENTS(name) (((ulong)1 << CHUNK_SHIFT) / sizeof(*name##0))
 #define CHUNK_OF(name, i) ((ulong)(i) / CHUNK_ELEMENTS(name))
 #define AT(name, i)                                      \

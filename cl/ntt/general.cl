@@ -20,7 +20,7 @@ KERNEL ntt_load(SPACE(space), global ulong *rows, BUFFER(const char, in), uint s
         for (count_t i = 0; i < span.length; i++) {
             ulong u = (ulong)span.index[3] + i;
             long x = load_number(&AT(in, POSITION(space, span, 1, i) * size), size);
-            rows[row + (use_perm ? perm[u] : u)] = reduce_signed(x, modulus);
+            rows[row + (use_perm ? perm[u] : u)] = residue_of(x, modulus);
         }
     }
 }
@@ -62,6 +62,82 @@ KERNEL intt_stages(global ulong *rows, ulong n, uint k, uint first_modulus,
 }
 
 #if LOCAL_SIZE == 1
+/* x*w mod q in each lane, as multiply_twiddle. */
+static inline ulong8 lanes_times_twiddle(ulong8 x, struct twiddle w, ulong8 q)
+{
+    const ulong mask = 0xffffffffUL;
+    ulong8 x_high = x >> 32, x_low = x & mask;
+    ulong8 middle = x_high * (w.quotient & mask) + (x_low * (w.quotient & mask) >> 32);
+    ulong8 other = x_low * (w.quotient >> 32) + (middle & mask);
+    ulong8 quotient = x_high * (w.quotient >> 32) + (middle >> 32) + (other >> 32);
+    ulong8 rest = x * w.factor - quotient * q; /* in [0, 2q) */
+    return min(rest, rest - q);
+}
+
+/* The stages of stages.cl for eight rows of one modulus at once, row by row in lanes. */
+static inline void lanes_forward(ulong8 *x, uint n, ulong8 q, global const struct twiddle *twiddles)
+{
+    for (uint m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2)
+        for (uint block = 0; block < m; block++) {
+            struct twiddle w = twiddles[m + block];
+            for (uint i = 0; i < half_size; i++) {
+                ulong8 *low = x + 2 * half_size * block + i, *high = low + half_size;
+                ulong8 a = *low, b = lanes_times_twiddle(*high, w, q);
+                ulong8 sum = a + b, difference = a - b;
+                *low = min(sum, sum - q);
+                *high = min(difference, difference + q);
+            }
+        }
+}
+
+static inline void lanes_inverse(ulong8 *x, uint n, ulong8 q, global const struct twiddle *twiddles)
+{
+    for (uint m = n / 2, half_size = 1; m > 0; m /= 2, half_size *= 2)
+        for (uint block = 0; block < m; block++) {
+            struct twiddle w = twiddles[m + block];
+            for (uint i = 0; i < half_size; i++) {
+                ulong8 *low = x + 2 * half_size * block + i, *high = low + half_size;
+                ulong8 a = *low, b = *high;
+                ulong8 sum = a + b, difference = a - b;
+                *low = min(sum, sum - q);
+                *high = lanes_times_twiddle(min(difference, difference + q), w, q);
+            }
+        }
+}
+
+/* All of it for the rows number, number + k, ... of one modulus, n < NTT_ROW_MIN; n_inv: NULL
+ * forward, else that of the modulus. Operands of the space: out, in. */
+static inline void transform_lanes(const struct space *space, uint number, BUFFER(ELEMENT, out),
+                                   BUFFER(const char, in), uint size, struct modulus modulus,
+                                   global const struct twiddle *twiddles, global const uint *perm,
+                                   global const struct twiddle *n_inv)
+{
+    ulong8 x[NTT_ROW_MIN / 2];
+    uint n = (uint)space->shape[3], k = (uint)space->shape[2];
+    for (uint lane = 0; lane < LANES; lane++) {
+        struct row from = row_of(space, 1, number + lane * k);
+        ulong *to = (ulong *)x + lane;
+        for (uint u = 0; u < n; u++) {
+            long value = load_number(&AT(in, (from.position + u * from.stride) * size), size);
+            to[LANES * (n_inv && perm ? perm[u] : u)] = residue_of(value, modulus);
+        }
+    }
+    if (n_inv)
+        lanes_inverse(x, n, modulus.value, twiddles);
+    else
+        lanes_forward(x, n, modulus.value, twiddles);
+    for (uint lane = 0; lane < LANES; lane++) {
+        struct row to = row_of(space, 0, number + lane * k);
+        const ulong *from = (const ulong *)x + lane;
+        for (uint u = 0; u < n; u++) {
+            ulong value = from[LANES * (!n_inv && perm ? perm[u] : u)];
+            if (n_inv)
+                value = (ulong)multiply_scale(value, *n_inv, modulus.value);
+            AT(out, to.position + u * to.stride) = (ELEMENT)value;
+        }
+    }
+}
+
 /* All of it for the rows of each work-item, which is alone in its work-group and has elements of
  * whole rows. Operands: out, in, as above. */
 KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(const char, in),
@@ -71,6 +147,13 @@ KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(
     TAKE_SPACE(space);
     ulong n = space.shape[3], first = space.first / n, per_item = space.elements_per_item / n;
     ulong row = first + get_global_id(0) * per_item, end = min(row + per_item, space.end / n);
+    uint k = (uint)space.shape[2];
+    for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
+        for (uint i = 0; i < k; i++) {
+            uint j = ((uint)row + i) % k;
+            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
+                            twiddles + j * n, use_perm ? perm : 0, 0);
+        }
     for (; row < end; row++) {
         uint j = (uint)(row % (ulong)space.shape[2]);
         struct row from = row_of(&space, 1, (uint)row), to = row_of(&space, 0, (uint)row);
@@ -78,7 +161,7 @@ KERNEL ntt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER(
         global ulong *x = rows + (row - first) * n;
         for (ulong u = 0; u < n; u++) {
             ulong position = from.position + u * from.stride;
-            x[u] = reduce_signed(load_number(&AT(in, position * size), size), modulus);
+            x[u] = residue_of(load_number(&AT(in, position * size), size), modulus);
         }
         ntt_row(x, n, modulus.value, twiddles + j * n);
         for (ulong u = 0; u < n; u++)
@@ -94,6 +177,13 @@ KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER
     TAKE_SPACE(space);
     ulong n = space.shape[3], first = space.first / n, per_item = space.elements_per_item / n;
     ulong row = first + get_global_id(0) * per_item, end = min(row + per_item, space.end / n);
+    uint k = (uint)space.shape[2];
+    for (; row < end && end - row >= (ulong)LANES * k; row += (ulong)LANES * k)
+        for (uint i = 0; i < k; i++) {
+            uint j = ((uint)row + i) % k;
+            transform_lanes(&space, (uint)row + i, BUFFER_OF(out), BUFFER_OF(in), size, q[j],
+                            twiddles + j * n, use_perm ? perm : 0, n_inv + j);
+        }
     for (; row < end; row++) {
         uint j = (uint)(row % (ulong)space.shape[2]);
         struct row from = row_of(&space, 1, (uint)row), to = row_of(&space, 0, (uint)row);
@@ -102,7 +192,7 @@ KERNEL intt_whole(SPACE(space), global ulong *rows, BUFFER(ELEMENT, out), BUFFER
         for (ulong u = 0; u < n; u++) {
             ulong position = from.position + u * from.stride;
             x[use_perm ? perm[u] : u] =
-                reduce_signed(load_number(&AT(in, position * size), size), modulus);
+                residue_of(load_number(&AT(in, position * size), size), modulus);
         }
         intt_row(x, n, modulus.value, twiddles + j * n);
         for (ulong u = 0; u < n; u++)

@@ -12,10 +12,11 @@
 /* Cooley-Tukey, natural order in, bit-reversed order out. twiddles: psi [n]. */
 static inline void ntt_row(global ulong *x, ulong n, ulong q, global const struct twiddle *twiddles)
 {
-    for (ulong m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2) {
+    uint bits = 62 - (uint)clz(n); /* half_size is 2^bits; of n = 1, which has no stage, any */
+    for (ulong m = 1, half_size = n / 2; m < n; m *= 2, half_size /= 2, bits--) {
         for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
-            ulong block = butterfly / half_size;
-            ulong low = butterfly + block * half_size;
+            ulong block = butterfly >> bits;
+            ulong low = butterfly + (block << bits);
             ulong a = x[low], b = multiply_twiddle(x[low + half_size], twiddles[m + block], q);
             x[low] = add_mod(a, b, q);
             x[low + half_size] = subtract_mod(a, b, q);
@@ -29,10 +30,11 @@ static inline void ntt_row(global ulong *x, ulong n, ulong q, global const struc
 static inline void intt_row(global ulong *x, ulong n, ulong q,
                             global const struct twiddle *twiddles)
 {
-    for (ulong m = n / 2, half_size = 1; m > 0; m /= 2, half_size *= 2) {
+    uint bits = 0; /* half_size is 2^bits */
+    for (ulong m = n / 2, half_size = 1; m > 0; m /= 2, half_size *= 2, bits++) {
         for (ulong butterfly = get_local_id(0); butterfly < n / 2; butterfly += LOCAL_SIZE) {
-            ulong block = butterfly / half_size;
-            ulong low = butterfly + block * half_size;
+            ulong block = butterfly >> bits;
+            ulong low = butterfly + (block << bits);
             ulong a = x[low], b = x[low + half_size];
             x[low] = add_mod(a, b, q);
             x[low + half_size] = multiply_twiddle(subtract_mod(a, b, q), twiddles[m + block], q);

@@ -8,6 +8,13 @@
  * mapping takes 45, most of it for two threads to wake each other. */
 enum { SMALL_UPLOAD_BYTES = 1 << 16 };
 
+/* The same of data that lie in memory, and would be copied to what is mapped as well. */
+enum { COPIED_UPLOAD_BYTES = 1 << 20 };
+
+/* Up to this, what is downloaded is read to the host's memory: one command, where mapping takes
+ * another one to unmap. */
+enum { SMALL_DOWNLOAD_BYTES = 1 << 12 };
+
 /* Finds what a command that writes a buffer, or is done with it, waits for. */
 static void begin_on(struct healcl_device *device, const struct buffer *buffer,
                      struct awaited_events *awaited)
@@ -333,6 +340,10 @@ enum healcl_status device_upload_memory_at(struct healcl_device *device,
         const void *read;
         void *context;
     } host = {.read = memory};
+    memset(buffer, 0, sizeof *buffer);
+    if (staging_half_bytes(device) == 0 && bytes <= COPIED_UPLOAD_BYTES &&
+        bytes <= device->chunk_bytes && bytes == buffer_round_bytes(bytes))
+        return device_buffer_of(device, bytes, host.context, buffer, error);
     if (staging_half_bytes(device) == 0 || bytes <= staging_half_bytes(device))
         return device_upload_at(device, place, bytes,
                                 &(struct device_filler){fill_from_memory, host.context}, buffer,
@@ -370,11 +381,55 @@ static enum healcl_status end_download(struct healcl_device *device, const struc
     return HEALCL_OK;
 }
 
+/* Reads bytes of memory behind all that is enqueued, and waits for that. */
+static enum healcl_status read_piece(struct healcl_device *device, const struct piece *piece,
+                                     void *memory, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "download", piece->bytes, error));
+        overlap_begin(device, &(struct command_use){0}, &awaited);
+        code = device->cl->clEnqueueReadBuffer(device->compute, piece->memory, CL_TRUE,
+                                               (size_t)piece->inside, (size_t)piece->bytes, memory,
+                                               AWAITED(awaited), traced.event);
+        if (code == CL_SUCCESS) {
+            device_note_idle(device);
+            return traced_command_log(&traced, device, error);
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueReadBuffer", code);
+    return HEALCL_OK;
+}
+
+static enum healcl_status read_pieces(struct healcl_device *device, const struct buffer *buffer,
+                                      uint64_t offset, uint64_t bytes, void *memory,
+                                      struct healcl_error *error)
+{
+    size_t span = trace_begin(device->trace, "wait", "wait for the device");
+    enum healcl_status status = HEALCL_OK;
+    for (uint64_t done = 0; status == HEALCL_OK && done < bytes;) {
+        const struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
+        status = read_piece(device, &piece, (char *)memory + done, error);
+        done += piece.bytes;
+    }
+    trace_end(device->trace, span);
+    return status;
+}
+
 static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
                                           uint64_t offset, uint64_t bytes,
                                           const struct device_taker *taker,
                                           struct healcl_error *error)
 {
+    if (bytes <= SMALL_DOWNLOAD_BYTES) {
+        uint64_t copy[SMALL_DOWNLOAD_BYTES / sizeof(uint64_t)];
+        TRY(read_pieces(device, buffer, offset, bytes, copy, error));
+        return taker->take(taker->context, 0, bytes, copy, error);
+    }
     for (uint64_t done = 0; done < bytes;) {
         struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
         void *memory;
@@ -500,6 +555,9 @@ enum healcl_status device_read(struct healcl_device *device, const struct buffer
                                uint64_t offset, uint64_t bytes, void *memory,
                                struct healcl_error *error)
 {
-    return device_download(device, buffer, offset, bytes,
-                           &(struct device_taker){take_to_memory, memory}, error);
+    if (staging_half_bytes(device) > 0)
+        return device_download(device, buffer, offset, bytes,
+                               &(struct device_taker){take_to_memory, memory}, error);
+    TRY(device_await_uploads(device, error));
+    return read_pieces(device, buffer, offset, bytes, memory, error);
 }

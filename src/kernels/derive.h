@@ -4,6 +4,9 @@
 
 #include "kernels/launcher.h"
 
+/* Elements of a tensor that the host works tables out from, where it has them. */
+enum { HOST_DERIVES_MAX = 1024 };
+
 /* Whether there can be a table of the moduli that input i of a step is: not of too many. */
 bool has_modulus_table(const struct step *step, int i, const struct healcl_device *device);
 

@@ -54,6 +54,10 @@ MUST_CHECK static enum healcl_status modulus_table(struct launcher *self, const 
     struct derived_key key = {.kind = DERIVED_MODULI, .layout = *layout};
     if (derived_find(self, step->in[i], &key, table))
         return HEALCL_OK;
+    void *made = host_moduli(self, step, i, layout);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, layout_elements(layout),
+                                sizeof(struct modulus), made, table, error);
     struct check check = {.step = step, .input = i, .kind = CHECK_MODULUS, .elements = *layout};
     struct job job;
     TRY(begin_check(&job, self, "moduli", &check, error));
@@ -111,12 +115,19 @@ enum healcl_status derive_moduli(struct launcher *self, const struct step *step,
     return check_moduli(self, step, i, &own, error);
 }
 
+/* A vector, of what may broadcast it along other axes. */
+static struct layout last_axis(const struct layout *layout)
+{
+    struct layout vector = *layout;
+    while (vector.rank > 1)
+        vector = layout_drop_axis(&vector, 0);
+    return vector;
+}
+
 enum healcl_status derive_modulus_vector(struct launcher *self, const struct step *step, int i,
                                          const struct buffer **table, struct healcl_error *error)
 {
-    struct layout vector = step->in[i]->layout;
-    while (vector.rank > 1)
-        vector = layout_drop_axis(&vector, 0);
+    const struct layout vector = last_axis(&step->in[i]->layout);
     return modulus_table(self, step, i, &vector, table, error);
 }
 
@@ -129,6 +140,10 @@ MUST_CHECK static enum healcl_status lane_moduli(struct launcher *self, const st
     struct derived_key key = {.kind = DERIVED_LANE_MODULI, .layout = *layout};
     if (derived_find(self, step->in[i], &key, &moduli->lanes))
         return HEALCL_OK;
+    void *made = host_lane_moduli(self, step, i, layout, moduli->period);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, moduli->period,
+                                sizeof(struct scalar_lanes), made, &moduli->lanes, error);
     struct layout vectors;
     struct job job;
     TRY(layout_init(&vectors, 1, (int64_t[]){moduli->period * LANES}, 1, error));
@@ -217,6 +232,11 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
     if (derived_find(self, step->in[i], &key, table))
         return HEALCL_OK;
+    const struct layout q_vector = last_axis(&step->in[q_input]->layout);
+    void *made = host_twiddles(self, step, i, &key.layout, q_input, &q_vector);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, layout_elements(&key.layout),
+                                sizeof(struct twiddle), made, table, error);
     const struct buffer *moduli;
     struct job job;
     TRY(derive_modulus_vector(self, step, q_input, &moduli, error));
@@ -352,6 +372,10 @@ enum healcl_status derive_permutation(struct launcher *self, const struct step *
     if (n > INT32_MAX)
         REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
                launcher_refuse(self, step, i), (long long)n);
+    void *made = host_permutation(self, step, i, false);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
+                                error);
     struct buffer first = {0};
     TRY(derived_add(self, step->in[i], &key, n + 1, sizeof(uint32_t), table, error));
     TRY(device_buffer_acquire(self->device, (uint64_t)(n + n % 2) * sizeof(uint32_t), false, &first,
@@ -372,6 +396,10 @@ enum healcl_status derive_inverse_permutation(struct launcher *self, const struc
     const struct buffer *permutation;
     struct job job;
     int64_t n = layout->shape[0];
+    void *made = host_permutation(self, step, i, true);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,
+                                error);
     TRY(derive_permutation(self, step, i, &permutation, error));
     TRY(derived_add(self, step->in[i], &key, n + 2 - n % 2, sizeof(uint32_t), table, error));
     /* What is no permutation, which has been reported, leaves entries out: they stay inside. */
@@ -395,6 +423,10 @@ enum healcl_status derive_crt_inverses(struct launcher *self, const struct step 
     if (derived_find(self, step->in[i], &key, table))
         return HEALCL_OK;
     int64_t k = layout->shape[0];
+    void *made = host_crt_inverses(self, step, i);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, k * k, sizeof(struct twiddle), made, table,
+                                error);
     const struct buffer *moduli;
     struct layout pairs;
     struct job job;
@@ -428,6 +460,8 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     const struct buffer *none;
     if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
+    if (host_finds_inside(self, step, i, &own, key.first, size))
+        return derived_add(self, step->in[i], &key, 0, 0, &none, error);
     struct check check = {
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};
     struct job job;

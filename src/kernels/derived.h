@@ -50,7 +50,41 @@ MUST_CHECK enum healcl_status derived_add(struct launcher *self, const struct te
                                           const struct derived_key *key, int64_t count, size_t size,
                                           const struct buffer **table, struct healcl_error *error);
 
+/* The same with a table that the host has made; frees it, also after an error. */
+MUST_CHECK enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
+                                               const struct derived_key *key, int64_t count,
+                                               size_t size, void *made, const struct buffer **table,
+                                               struct healcl_error *error);
+
+/* ---------------------------------------------------------------- derived_host.c */
+
+/*
+ * Tables of cl/base/derive.cl, worked out on the host from what it has kept of inputs' uploads, the
+ * same bit for bit. NULL where it has not kept them, or a table would be large, or the device would
+ * report an element: then the device works it out, and reports. Freed with free().
+ */
+
+/* struct modulus for each element of a view of input i. */
+void *host_moduli(const struct launcher *self, const struct step *step, int i,
+                  const struct layout *layout);
+/* struct scalar_lanes [period] of the same. */
+void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
+                       const struct layout *layout, int64_t period);
+/* struct twiddle for a view [k,n] of input i, modulo a view [k] of input q_input. */
+void *host_twiddles(const struct launcher *self, const struct step *step, int i,
+                    const struct layout *layout, int q_input, const struct layout *q_layout);
+/* uint [n + 1] of a permutation, or of its inverse. */
+void *host_permutation(const struct launcher *self, const struct step *step, int i, bool inverse);
+/* struct twiddle [k,k]. */
+void *host_crt_inverses(const struct launcher *self, const struct step *step, int i);
+/* Whether it knows that all elements of a view of input i are in [first, size). */
+bool host_finds_inside(const struct launcher *self, const struct step *step, int i,
+                       const struct layout *layout, int64_t first, int64_t size);
+
 /* ---------------------------------------------------------------- derived_scalars.c */
+
+/* value in [1, 2^63) */
+struct modulus modulus_of(uint64_t value);
 
 /* Whether input i of a step is a scalar, and there can be a table of all scalars with so many bytes
  * for each. */
@@ -63,6 +97,9 @@ struct scalar_lanes {
     double inverse[LANES];
     uint64_t reciprocal[LANES], shift[LANES];
 };
+
+/* lanes: entry `lane` of each is that of the modulus. */
+void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulus);
 
 /* struct modulus and struct scalar_lanes of every scalar of the plan, at its place in the plan's
  * constants. */

@@ -94,9 +94,11 @@ static uint64_t bytes_of(const struct derived *derived)
     return bytes + sizeof *derived;
 }
 
-enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
-                               const struct derived_key *key, int64_t count, size_t size,
-                               const struct buffer **table, struct healcl_error *error)
+/* made: what is in the table, or NULL. */
+MUST_CHECK static enum healcl_status add(struct launcher *self, const struct tensor *tensor,
+                                         const struct derived_key *key, uint64_t bytes,
+                                         const void *made, const struct buffer **table,
+                                         struct healcl_error *error)
 {
     struct device_storage *storage = &self->storages[tensor->storage->id];
     TRY(grow(&self->kept, error));
@@ -104,9 +106,10 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
     if (!derived)
         NO_MEMORY(error);
     enum healcl_status status = HEALCL_OK;
-    if (count > 0)
-        status = device_buffer_acquire(self->device, (uint64_t)count * size, false, &derived->table,
-                                       error);
+    if (made)
+        status = device_upload_memory(self->device, bytes, made, &derived->table, error);
+    else if (bytes > 0)
+        status = device_buffer_acquire(self->device, bytes, false, &derived->table, error);
     if (status != HEALCL_OK) {
         free(derived);
         return status;
@@ -123,6 +126,23 @@ enum healcl_status derived_add(struct launcher *self, const struct tensor *tenso
     self->kept.bytes += bytes_of(derived);
     *table = &derived->table;
     return HEALCL_OK;
+}
+
+enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,
+                               const struct derived_key *key, int64_t count, size_t size,
+                               const struct buffer **table, struct healcl_error *error)
+{
+    return add(self, tensor, key, (uint64_t)count * size, NULL, table, error);
+}
+
+enum healcl_status derived_add_made(struct launcher *self, const struct tensor *tensor,
+                                    const struct derived_key *key, int64_t count, size_t size,
+                                    void *made, const struct buffer **table,
+                                    struct healcl_error *error)
+{
+    enum healcl_status status = add(self, tensor, key, (uint64_t)count * size, made, table, error);
+    free(made);
+    return status;
 }
 
 static void forget(struct launcher *self, struct derived *derived)

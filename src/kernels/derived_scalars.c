@@ -14,8 +14,8 @@ bool has_scalar_table(const struct step *step, int i, const struct healcl_device
     return storage->scalars && (uint64_t)storage->elements <= device->chunk_bytes / entry_bytes;
 }
 
-/* As make_modulus in cl/base/arithmetic.h. value in [1, 2^63) */
-static struct modulus modulus_of(uint64_t value)
+/* As make_modulus in cl/base/arithmetic.h. */
+struct modulus modulus_of(uint64_t value)
 {
     struct modulus modulus = {.value = value};
     while (value << modulus.shift >> 63 == 0)
@@ -31,17 +31,22 @@ static void make_modulus(uint64_t value, void *entry)
     memcpy(entry, &modulus, sizeof modulus);
 }
 
-/* As lane_moduli in cl/modular/vectors.cl. value in [1, 2^63) */
+/* As lane_moduli in cl/modular/vectors.cl. */
+void set_lane(struct scalar_lanes *lanes, int lane, const struct modulus *modulus)
+{
+    lanes->q[lane] = modulus->value;
+    lanes->inverse[lane] = 1.0 / (double)modulus->value * (1 - INVERSE_MARGIN);
+    lanes->reciprocal[lane] = modulus->reciprocal;
+    lanes->shift[lane] = modulus->shift;
+}
+
+/* value in [1, 2^63) */
 static void make_lanes(uint64_t value, void *entry)
 {
     struct scalar_lanes lanes;
     struct modulus modulus = modulus_of(value);
-    for (int i = 0; i < LANES; i++) {
-        lanes.q[i] = value;
-        lanes.inverse[i] = 1.0 / (double)value * (1 - INVERSE_MARGIN);
-        lanes.reciprocal[i] = modulus.reciprocal;
-        lanes.shift[i] = modulus.shift;
-    }
+    for (int i = 0; i < LANES; i++)
+        set_lane(&lanes, i, &modulus);
     memcpy(entry, &lanes, sizeof lanes);
 }
 

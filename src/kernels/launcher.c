@@ -98,18 +98,35 @@ struct buffer *launcher_memory(struct launcher *self, const struct storage *stor
     return &self->storages[storage->id].buffer;
 }
 
-void launcher_storage_written(struct launcher *self, const struct storage *storage)
+static void forget_contents(struct launcher *self, struct device_storage *memory)
 {
-    struct device_storage *memory = &self->storages[storage->id];
     memory->generation++;
     derived_forget(self, memory);
+    free(memory->contents);
+    memory->contents = NULL;
+}
+
+void launcher_storage_written(struct launcher *self, const struct storage *storage)
+{
+    forget_contents(self, &self->storages[storage->id]);
+}
+
+bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
+{
+    return storage->elements <= HOST_DERIVES_MAX &&
+           device_copies_upload(self->device, storage_bytes(storage));
+}
+
+void launcher_storage_uploaded(struct launcher *self, const struct storage *storage, void *contents)
+{
+    launcher_storage_written(self, storage);
+    self->storages[storage->id].contents = contents;
 }
 
 void launcher_storage_release(struct launcher *self, const struct storage *storage)
 {
     struct device_storage *memory = &self->storages[storage->id];
-    memory->generation++; /* of the next one with that id, if there is one */
-    derived_forget(self, memory);
+    forget_contents(self, memory); /* and of the next one with that id, if there is one */
     device_buffer_release(self->device, &memory->buffer);
 }
 

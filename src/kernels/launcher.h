@@ -14,8 +14,9 @@ struct device_storage {
     struct buffer buffer;    /* chunk_count 0 before the first use */
     uint64_t generation;     /* grows with every step that writes */
     struct derived *derived; /* what was worked out from it since the last write */
-    size_t result; /* one that waits in it to be handed out, by the executor's number plus one; 0:
-                      there is none */
+    void *contents; /* what was uploaded to it, and not written since; NULL: the host has it not */
+    size_t result;  /* one that waits in it to be handed out, by the executor's number plus one; 0:
+                       there is none */
 };
 
 /* A check that a launch makes; its number in launcher->checks plus one is the launch's key. */
@@ -79,6 +80,15 @@ MUST_CHECK enum healcl_status launcher_buffer(struct launcher *self, const struc
 
 /* The same memory as it is: empty before its first use. */
 struct buffer *launcher_memory(struct launcher *self, const struct storage *storage);
+
+/* Whether the host keeps what is uploaded to a storage: it is small, and the device shares memory
+ * with the host, so that what the host works out from it takes no command. */
+bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage);
+
+/* A storage has been uploaded: what was derived from it is out of date. contents: the same
+ * elements, freed with free() by the launcher from now on; NULL: they are not kept. */
+void launcher_storage_uploaded(struct launcher *self, const struct storage *storage,
+                               void *contents);
 
 /* A step that writes the storage has been enqueued: what was derived from it is out of date. */
 void launcher_storage_written(struct launcher *self, const struct storage *storage);

@@ -29,7 +29,9 @@ MUST_CHECK static enum healcl_status launch_whole(struct launcher *self,
     struct job job;
     begin_elements(&job, self, transform, transform->inverse ? "intt_whole" : "ntt_whole", first,
                    count);
-    job.granule = (uint64_t)transform->n;
+    /* Eight rows of a modulus are done at once, where there are so many for each compute unit. */
+    const int64_t units = self->device->info.compute_units, together = LANES * transform->k;
+    job.granule = (uint64_t)(transform->n * (count / units >= together ? together : 1));
     job.rounds = log2_of((uint64_t)transform->n);
     job_add_written_table(&job, &transform->rows);
     TRY(job_add_output(&job, step->out, error));

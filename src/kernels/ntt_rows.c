@@ -83,6 +83,17 @@ static bool has_direct_rows(const struct transform *transform)
     return in_natural_order && aligned && out->stride[3] == 1;
 }
 
+/* As many rows of a batch as leave each compute unit a batch, where little scratch memory may be
+ * taken: fewer take longer, but not as long as the units that would have nothing to do. */
+static int64_t limit_batch(const struct launcher *self, int64_t batch_rows, int64_t row_bytes)
+{
+    const int64_t units = self->device->info.compute_units;
+    const int64_t most = (int64_t)device_scratch_bytes(self->device) / units;
+    while (batch_rows > 2 && batch_rows * row_bytes > most)
+        batch_rows = (batch_rows + 1) / 2;
+    return batch_rows;
+}
+
 enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *step,
                                    const struct variant *variant, struct healcl_error *error)
 {
@@ -96,7 +107,8 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     bool out_interleaved = is_interleaved(out), in_interleaved = is_interleaved(in);
     int64_t rows = out->shape[1] * out->shape[2], batch_rows = 1; /* rows of one l */
     if (out_interleaved || in_interleaved)
-        batch_rows = rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS;
+        batch_rows = limit_batch(self, rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS,
+                                 pitch_of(transform.n) * bits / 8);
     int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
     bool direct = batch_rows == 1 && has_direct_rows(&transform);
     /* The inverse of long rows fetches its tiles in any case. */

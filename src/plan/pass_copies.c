@@ -94,15 +94,46 @@ MUST_CHECK static enum healcl_status write_in_place(struct pass_run *run, struct
     return HEALCL_OK;
 }
 
+/* The release of a storage from a step on and before `end`; NULL: there is none near. */
+static struct step *find_release(struct step *step, const struct step *end,
+                                 const struct storage *storage)
+{
+    for (const struct step *first = step; step < end && step - first < PASS_WINDOW; step++)
+        if (!pass_has_removed(step) && step->kind == STEP_RELEASE && !step->vendor &&
+            step->in[0]->storage == storage)
+            return step;
+    return NULL;
+}
+
+/* Whether a copy's source stays as it is until the target's reader. Where it is released before,
+ * *early is that release, and *late that of the target, which the source, not larger, can have
+ * instead: both are no longer there together. */
+static bool source_stays(const struct pass_run *run, struct step *copy, struct step *reader,
+                         struct step **early, struct step **late)
+{
+    const struct tensor *source = copy->in[0];
+    *early = find_release(copy + 1, reader, source->storage);
+    *late = NULL;
+    if (!*early)
+        return !pass_touches(copy + 1, reader, source, true);
+    *late = find_release(reader + 1, run->end, copy->out->storage);
+    return *late && storage_bytes(source->storage) <= storage_bytes(copy->out->storage) &&
+           !pass_touches(copy + 1, *early, source, true);
+}
+
 /* The reader of a copy's target reads its source. */
 MUST_CHECK static enum healcl_status read_through(struct pass_run *run, struct step *copy,
                                                   struct step *reader, struct healcl_error *error)
 {
     struct tensor in;
-    struct step through = *reader;
+    struct step through = *reader, *early, *late;
     if (!pass_move_view(reader->in[0], copy->out, copy->in[0], &in) ||
-        pass_overlap(reader->out, copy->in[0]) || pass_touches(copy + 1, reader, copy->in[0], true))
+        pass_overlap(reader->out, copy->in[0]) || !source_stays(run, copy, reader, &early, &late))
         return HEALCL_OK;
+    if (early) {
+        late->in[0] = copy->in[0];
+        pass_remove(run, early);
+    }
     TRY(step_join_origins(run->plan, &through, copy, reader, error));
     TRY(pass_tensor(run, &in, &through.in[0], error));
     through.arguments[0] = copy->arguments[0];

@@ -1,8 +1,13 @@
 /*
- * Products that are only summed up. A modmul leaves C remainders, which axis_modsum adds up and
+ * Products that are only summed up, and sums of products that are only added to something.
+ *
+ * A modmul leaves C remainders, which axis_modsum adds up and
  * reduces by floor: where both have the same moduli, that is the floor remainder of the sum of the
  * products themselves, of any signs. The fused step stands where the sum did; its modulus is named
  * as the product's, which would have been refused first.
+ *
+ * A modsum of such a sum, which is a residue, and of what is not negative leaves the floor
+ * remainder of both: where it has the same moduli, the sum adds to that in its place.
  */
 #include "plan/pass.h"
 
@@ -99,6 +104,74 @@ MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *pro
     return HEALCL_OK;
 }
 
+/* Whether the moduli of a modsum, of which input i is the sum, are the sum's: vectors of one tensor
+ * along the axis k of [reps,k,n]. */
+static bool adds_same_moduli(const struct step *sum, const struct step *addition, int i)
+{
+    enum { AXIS_K = 1 };
+    const struct layout *rows = &sum->out->layout, *view = &addition->in[i]->layout;
+    const struct tensor *q = sum->in[2], *p = addition->in[2];
+    if (p->storage != q->storage || p->layout.offset != q->layout.offset ||
+        q->storage->dtype != sum->out->storage->dtype)
+        return false;
+    for (uint32_t axis = 0; axis < view->rank; axis++) {
+        uint32_t of = 0;
+        if (view->shape[axis] == 1)
+            continue;
+        while (of < 3 && (rows->shape[of] == 1 || rows->stride[of] != view->stride[axis]))
+            of++;
+        if (of == 3 || p->layout.stride[axis] != (of == AXIS_K ? q->layout.stride[0] : 0))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a kernel that wants the moduli's elements side by side still has them so. */
+static bool keeps_moduli_together(const struct step *sum, const struct layout *out)
+{
+    const struct layout *before = &sum->out->layout;
+    return before->shape[1] == 1 || before->stride[1] != 1 || out->stride[1] == 1;
+}
+
+/* Input i of a modsum is a sum of products, and the other one is where it writes. */
+MUST_CHECK static enum healcl_status add_in_place(struct pass_run *run, struct step *sum,
+                                                  struct step *addition, int i,
+                                                  struct healcl_error *error)
+{
+    const struct tensor *to = addition->in[1 - i];
+    struct tensor out;
+    if (!(addition->nonnegative >> (1 - i) & 1) || to->storage != addition->out->storage ||
+        !layout_same_elements(&to->layout, &addition->out->layout) ||
+        to->storage->dtype != sum->out->storage->dtype ||
+        layout_elements(&sum->out->layout) != layout_elements(&addition->in[i]->layout) ||
+        !pass_move_view(sum->out, addition->in[i], addition->out, &out) ||
+        !adds_same_moduli(sum, addition, i) || !keeps_moduli_together(sum, &out.layout) ||
+        pass_reads(sum, addition->out) || pass_touches(sum + 1, addition, addition->out, false))
+        return HEALCL_OK;
+    struct step fused = *sum;
+    TRY(step_join_origins(run->plan, &fused, sum, addition, error));
+    TRY(pass_tensor(run, &out, &fused.out, error));
+    fused.value[0] = 0;
+    fused.zeros = 0;
+    pass_moves(run, addition, sum);
+    pass_remove(run, addition);
+    *sum = fused;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_sums(struct pass_run *run, struct step *addition,
+                                              struct healcl_error *error)
+{
+    for (int i = 0; i < 2 && !pass_has_removed(addition); i++) {
+        const struct tensor *view = addition->in[i];
+        struct step *sum;
+        if (!view->storage->scalars && pass_only_reader(run, addition, view->storage, &sum) &&
+            sum->kind == STEP_MODMUL_AXIS_SUM && pass_can_join(sum, addition))
+            TRY(add_in_place(run, sum, addition, i, error));
+    }
+    return HEALCL_OK;
+}
+
 enum healcl_status pass_products(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *sum = run->first; sum < run->end; sum++) {
@@ -107,6 +180,8 @@ enum healcl_status pass_products(struct pass_run *run, struct healcl_error *erro
             pass_only_reader(run, sum, sum->in[0]->storage, &product) &&
             product->kind == STEP_MODMUL && pass_can_join(product, sum))
             TRY(fuse(run, product, sum, error));
+        if (!pass_has_removed(sum) && sum->kind == STEP_MODSUM && !sum->vendor)
+            TRY(add_sums(run, sum, error));
     }
     return HEALCL_OK;
 }

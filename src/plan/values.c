@@ -145,6 +145,14 @@ static struct range residues_of(const struct values *values, const struct step *
     return range;
 }
 
+/* Whether both factors are the same elements: their products are not negative. */
+static bool is_square(const struct step *step)
+{
+    const struct tensor *a = step->in[0], *b = step->in[1];
+    return step->kind == STEP_MODMUL && a && b && a->storage == b->storage &&
+           layout_same_elements(&a->layout, &b->layout);
+}
+
 /* inputs: their ranges. What is not named here is unknown. */
 static struct range result_of(const struct values *values, const struct step *step,
                               const struct range inputs[STEP_INPUTS])
@@ -165,7 +173,8 @@ static struct range result_of(const struct values *values, const struct step *st
     } else if (modulus_traits[kind].from_end != NO_MODULI) {
         range = residues_of(values, step);
         for (int i = 0; i < STEP_INPUTS; i++)
-            if (modulus_traits[kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0)
+            if (modulus_traits[kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0 &&
+                !is_square(step))
                 range.limit = 0;
     }
     if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
@@ -213,6 +222,15 @@ static struct layout view_of(const struct known *known)
         view.stride[k] = known->axes[k].stride;
     }
     return view;
+}
+
+/* A view of the same elements with axes merged, as those that it is compared with: only so their
+ * strides are nested. */
+static struct layout merged(const struct layout *view)
+{
+    static const struct layout none;
+    struct known known = {.offset = view->offset};
+    return set_axes(&known, view, &none) ? view_of(&known) : *view;
 }
 
 /* Whether a known part stays true where a view of it gets values of a range. */
@@ -272,12 +290,14 @@ static bool keep(struct values *values, const struct tensor *out, const struct r
 {
     bool told = false;
     uint32_t views = 0;
+    const struct layout written = merged(&out->layout);
     for (struct known **at = &out->storage->known; *at;) {
         struct known *known = *at;
         bool stays = stays_true(known, &out->layout, range);
         struct layout view = view_of(known);
+        view = merged(&view);
         if (++views == KNOWN_VIEWS ||
-            (!stays && layouts_may_overlap(&view, &out->layout) && !shrink(known, &out->layout))) {
+            (!stays && layouts_may_overlap(&view, &written) && !shrink(known, &out->layout))) {
             forget(values, at);
             continue;
         }

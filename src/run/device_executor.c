@@ -63,13 +63,13 @@ struct decoding {
     const struct payload *payload;
     struct payload_cursor cursor;
     enum dtype dtype;
+    char *copy; /* of all bytes, or NULL */
 };
 
 static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
                                        struct healcl_error *error)
 {
     struct decoding *decoding = context;
-    (void)offset; /* the cursor is there */
     size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
     enum healcl_status status =
         decoding->payload->fortran_order /* comes whole */
@@ -77,6 +77,8 @@ static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t 
             : payload_cursor_read(&decoding->cursor, decoding->dtype,
                                   (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
     trace_end(decoding->self->base.trace, span);
+    if (decoding->copy)
+        memcpy(decoding->copy + offset, memory, bytes);
     return status;
 }
 
@@ -97,9 +99,10 @@ MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding,
     return status;
 }
 
+/* copy: where a copy of the elements goes, or NULL. */
 MUST_CHECK static enum healcl_status upload(struct device_executor *self,
                                             const struct storage *storage,
-                                            const struct payload *payload,
+                                            const struct payload *payload, char *copy,
                                             struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
@@ -107,6 +110,7 @@ MUST_CHECK static enum healcl_status upload(struct device_executor *self,
     struct buffer_place memory;
     const struct buffer_place *place = launcher_place(&self->launcher, storage, &memory);
     struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
+    decoding.copy = copy;
     TRY(payload_check_data(payload, error));
     payload_cursor_init(&decoding.cursor, payload);
     if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
@@ -640,15 +644,22 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
         return HEALCL_OK;
     release_storage(self, storage); /* a session has kept it until now */
     const void *bound = executor_bound(&self->base, storage);
+    const uint64_t bytes = storage_bytes(storage);
     struct buffer_place place;
-    if (bound)
-        TRY(device_upload_memory_at(
-            self->launcher.device, launcher_place(&self->launcher, storage, &place),
-            storage_bytes(storage), bound, launcher_memory(&self->launcher, storage), error));
-    else
-        TRY(upload(self, storage, step->payload, error));
+    char *copy = launcher_keeps_contents(&self->launcher, storage) ? malloc(bytes) : NULL;
+    enum healcl_status status =
+        bound ? device_upload_memory_at(
+                    self->launcher.device, launcher_place(&self->launcher, storage, &place), bytes,
+                    bound, launcher_memory(&self->launcher, storage), error)
+              : upload(self, storage, step->payload, copy, error);
+    if (status != HEALCL_OK) {
+        free(copy);
+        return status;
+    }
+    if (bound && copy)
+        memcpy(copy, bound, bytes);
     executor_note_upload(&self->base, storage);
-    launcher_storage_written(&self->launcher, step->out->storage);
+    launcher_storage_uploaded(&self->launcher, storage, copy);
     payload_forget(step->payload, self->launcher.plan->source);
     return HEALCL_OK;
 }
@@ -792,9 +803,11 @@ MUST_CHECK static enum healcl_status run_step(struct device_executor *self, cons
 
 /* ---------------------------------------------------------------- less memory than wanted */
 
+/* What a check finds is told with the slice in hand. Without one nothing is waited for. */
 static enum healcl_status after_slice(struct executor *executor, struct healcl_error *error)
 {
-    return read_status((struct device_executor *)executor, error);
+    struct device_executor *self = (struct device_executor *)executor;
+    return self->launcher.check_count > 0 ? read_status(self, error) : HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_in_slices(struct device_executor *self,

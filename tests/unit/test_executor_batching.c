@@ -453,6 +453,43 @@ static void tables_are_kept(void **state)
     assert_int_equal(kernels[2] - kernels[0], 49 * (kernels[1] - kernels[0]));
 }
 
+/* Tables of small uploads are the host's work, where the device takes them without a command; those
+ * of what a step has written are not. */
+static void small_tables_take_no_launch(void **state)
+{
+    (void)state;
+    size_t kernels[2];
+    for (int written = 0; written < 2; written++) {
+        struct script script = {0};
+        script_segment_start(&script, "s");
+        script_upload(&script, "q", DTYPE_INT64, 1, VALUES(2), VALUES(17, 97));
+        script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(2, 4), VALUES(1, 2, 3, 4, 5, 6, 7, 8));
+        script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(4), VALUES(0, 2, 1, 3));
+        script_upload(&script, "i", DTYPE_INT64, 1, VALUES(4), VALUES(0, -2, 1, 3));
+        script_call(&script, "a", "empty", "(1,4,1,2) :int64");
+        script_call(&script, "a", "set_const_val", "a 5");
+        script_call(&script, "b", "empty", "(4) :int64");
+        if (written) {
+            script_call(&script, "q", "_modsum_tcc", "q 0 100 q");
+            script_call(&script, "i", "_modsum_tcc", "i 0 100 i");
+        }
+        script_call(&script, "a", "ntt", "a perm none q psi a 0 0");
+        script_call(&script, "b", "take_along_axis", "perm i 0 b");
+        script_download(&script, "a");
+        script_download(&script, "b");
+        script_segment_end(&script);
+        run_traced(&script);
+        kernels[written] = count_kernels();
+        script_release(&script);
+    }
+    const bool takes_copies = device_copies_upload(device, sizeof(int64_t));
+    print_message("%zu launches, %zu of moduli and indices that are written\n", kernels[0],
+                  kernels[1]);
+    if (takes_copies)
+        assert_true(kernels[0] <= 5); /* a fill, a transform of up to three, a gather */
+    assert_true(kernels[1] >= kernels[0] + 2 + (takes_copies ? 4 : 0)); /* tables and checks */
+}
+
 /* Where kernels have noted nothing, the status is read, but not written again. */
 static void clear_status_is_left(void **state)
 {
@@ -480,6 +517,7 @@ int main(void)
         cmocka_unit_test(results_come_before_memory_ends),
         cmocka_unit_test(scalars_take_no_launch),
         cmocka_unit_test(tables_are_kept),
+        cmocka_unit_test(small_tables_take_no_launch),
         cmocka_unit_test(clear_status_is_left),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -268,7 +268,7 @@ static void device_fails_before_a_refusal(void **state)
     assert_int_equal(try_run(&script, device, false, &results, &error), HEALCL_REFUSED);
     enum healcl_status status = HEALCL_OK;
     helper.failed = "";
-    for (uint64_t k = 1; strcmp(helper.failed, "clEnqueueMapBuffer") != 0; k++) {
+    for (uint64_t k = 1; strcmp(helper.failed, "clEnqueueReadBuffer") != 0; k++) {
         healcl_error_clear(&error);
         calm_down(device); /* else a run makes fewer calls than the one before */
         helper.calls = 0;

@@ -34,6 +34,47 @@ static void expect_results(const struct script_results *results, size_t count,
     assert_memory_equal(results->values, values, count * sizeof *values);
 }
 
+/* ---------------------------------------------------------------- short rows */
+
+/* So many rows that a work-item does eight of a modulus together, and some alone: of any values and
+ * of moduli of all sizes, forward and back, with a permutation and without, also in place. */
+static void many_short_rows(void **state)
+{
+    (void)state;
+    enum { L = 107, LONGEST = 128, K = 3 };
+    static const int64_t moduli[] = {INT64_MAX, ((int64_t)1 << 62) - 57, 97,
+                                     1,         ((int64_t)1 << 62) + 1,  2};
+    static int64_t values[L * LONGEST * K], perm[LONGEST];
+    struct random random = {0x5407};
+    for (int64_t n = 1; n <= LONGEST; n *= n == 2 || n == 16 ? 8 : 2)
+        for (int64_t k = 1; k <= K; k++) {
+            struct script script = {0};
+            struct script_results results;
+            char shape[64];
+            for (int64_t i = 0; i < L * n * k; i++)
+                values[i] = random_value(&random, DTYPE_INT64);
+            for (int64_t i = 0; i < n; i++)
+                perm[i] = (3 * i + 1) % n;
+            snprintf(shape, sizeof shape, "(%d,%d,1,%d) :int64", L, (int)n, (int)k);
+            script_upload(&script, "a", DTYPE_INT64, 4, VALUES(L, n, 1, k), values);
+            script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(k, n), values);
+            script_upload(&script, "n_inv", DTYPE_INT64, 1, VALUES(k), values);
+            script_upload(&script, "perm", DTYPE_INT64, 1, VALUES(n), perm);
+            script_upload(&script, "q", DTYPE_INT64, 1, VALUES(k), moduli + k % 3);
+            script_call(&script, "out", "empty", shape);
+            script_call(&script, "out", "ntt", "a none none q psi out 0 1");
+            script_download(&script, "out");
+            script_call(&script, "out", "intt", "a perm none q none none psi n_inv out 0");
+            script_download(&script, "out");
+            script_call(&script, "a", "ntt", "a perm none q psi a 0 0");
+            script_download(&script, "a");
+            script_call(&script, "a", "intt", "a perm none q none none psi n_inv a 0");
+            script_download(&script, "a");
+            run_both(&script, &results);
+            script_results_release(&results);
+        }
+}
+
 /* ---------------------------------------------------------------- derived tables */
 
 /* A modulus tensor that is filled, uploaded under its name again, computed in place and through a
@@ -561,6 +602,7 @@ static void unwanted_results(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_short_rows),
         cmocka_unit_test(moduli_change),
         cmocka_unit_test(twiddles_change),
         cmocka_unit_test(permutations_change),

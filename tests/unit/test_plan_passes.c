@@ -168,6 +168,59 @@ static void add_key_product(struct script *script, struct random *random)
     script_free(script, "b_view");
 }
 
+/* A sum of products that is only added to something, of any signs, or to squares: in the same place
+ * or a part of it, or elsewhere. */
+static void add_added_key_product(struct script *script, struct random *random)
+{
+    const char *to = any(2, random), *a = any(0, random), *p = moduli(random);
+    const bool by_parts = random_once_in(random, 3);
+    if (random_once_in(random, 2))
+        call(script, NULL, "modmul", "%s %s %s %s", to, to, p, to);
+    call(script, "t", "zeros", "(%d,%d,%d) :int64", ROWS, K, N);
+    call(script, "a_view", "moveaxis", "%s 1 2", a);
+    call(script, "b_view", "moveaxis", "%s 0 1", any(1, random));
+    call(script, "t_view", "moveaxis", "t 1 2");
+    call(script, NULL, "modmul_axis_sum", "a_view b_view q none none none t_view 0 -3");
+    script_free(script, "b_view");
+    if (random_once_in(random, 5))
+        add_anything(script, random);
+    call(script, "to_view", "get_slice", by_parts ? "%s [:,0:4]" : "%s [:]", to);
+    call(script, "sum_view", "get_slice", by_parts ? "t_view [:,4:8]" : "t_view [:]");
+    if (random_once_in(random, 2))
+        call(script, NULL, "modsum", "to_view sum_view %s to_view", p);
+    else
+        call(script, NULL, "modsum", "sum_view %s %s to_view",
+             by_parts || !random_once_in(random, 4) ? "to_view" : any(2, random), p);
+    if (random_once_in(random, 8))
+        script_download(script, "t");
+    for (const char *names[] = {"a_view", "t_view", "to_view", "sum_view", "t"}, **name = names;
+         name < names + 5; name++)
+        script_free(script, *name);
+}
+
+/* A copy whose source, a tensor of its own, is released before the copy is read. */
+static void add_copy_of_released(struct script *script, struct random *random)
+{
+    const bool is_larger = random_once_in(random, 3);
+    call(script, "t", "empty", "(%d,%d,%d) :int64", is_larger ? 2 * ROWS : ROWS, N, K);
+    call(script, "part", "get_slice", "t [0:%d]", ROWS);
+    call(script, NULL, "modmul", "%s %s q part", any(2, random), any(2, random));
+    call(script, "part", "moveaxis", "part 1 2");
+    call(script, "copy", "contiguous", "part");
+    script_free(script, "part");
+    script_free(script, "t");
+    if (random_once_in(random, 3))
+        add_anything(script, random);
+    call(script, "back", "moveaxis", "copy 2 1");
+    call(script, "digits", "empty", "(%d,%d,%d,3) :int8", ROWS, N, K);
+    call(script, "digits", "apply_g_decomp", "back 3 4 digits");
+    script_download(script, "digits");
+    if (!random_once_in(random, 4)) {
+        script_free(script, "back");
+        script_free(script, "copy");
+    }
+}
+
 static void add_copy(struct script *script, struct random *random)
 {
     const char *a = any(2, random), *out = any(2, random);
@@ -348,13 +401,15 @@ static void make_program(struct script *script, struct random *random)
             add_copy(script, random);
             script_segment_end(script);
         }
-        switch (random_between(random, 0, 6)) {
+        switch (random_between(random, 0, 8)) {
         case 0: add_products(script, random); break;
         case 1: add_key_product(script, random); break;
         case 2: add_copy(script, random); break;
         case 3: add_slices(script, random); break;
         case 5: add_chains(script, random); break;
         case 6: add_transform(script, random); break;
+        case 7: add_added_key_product(script, random); break;
+        case 8: add_copy_of_released(script, random); break;
         case 4: add_sums_of_slices(script, random); break;
         default: add_anything(script, random);
         }
@@ -584,6 +639,80 @@ static void first_refusals(void **state)
     }
 }
 
+/* How many steps of a kind there are. */
+static int count_steps(const struct script *script, enum step_kind kind)
+{
+    int count = 0;
+    for (size_t i = 0; i < script->plan->step_count; i++)
+        count += script->plan->steps[i].kind == kind;
+    return count;
+}
+
+/* A key product is added to what is not negative where it is made; a C remainder of anything else
+ * is not the floor remainder of the sum. */
+static void added_where_made(void **state)
+{
+    (void)state;
+    for (int squared = 0; squared < 2; squared++) {
+        struct script script = {0};
+        struct random random = {7};
+        declare(&script, &random);
+        call(&script, NULL, "modmul", squared ? "o0 o0 q o0" : "o0 o1 q o0");
+        call(&script, "t", "zeros", "(%d,%d,%d) :int64", ROWS, N, K);
+        call(&script, "a_view", "moveaxis", "a0 1 2");
+        call(&script, "b_view", "moveaxis", "b0 0 1");
+        call(&script, NULL, "modmul_axis_sum", "a_view b_view q none none none t 0 -3");
+        call(&script, NULL, "modsum", "o0 t q o0");
+        script_free(&script, "t");
+        script_download(&script, "o0");
+        script_plan(&script);
+        struct outcome expected = run(&script, NULL), found;
+        OK(plan_optimise(script.plan, PASSES_ALL, &error));
+        assert_int_equal(count_steps(&script, STEP_MODSUM), !squared);
+        assert_int_equal(count_steps(&script, STEP_MODMUL_AXIS_SUM), 1);
+        for (int i = 0; i < 2; i++) {
+            found = run(&script, i ? device : NULL);
+            expect_same(&expected, &found, PASSES_ALL, squared, i ? "device" : "reference");
+        }
+        release(&expected);
+        script_release(&script);
+    }
+}
+
+/* A copy goes although its source is released before it is read: that is as large as the copy, and
+ * is released in its place. One that is larger stays no longer than before. */
+static void released_in_its_place(void **state)
+{
+    (void)state;
+    for (int larger = 0; larger < 2; larger++) {
+        struct script script = {0};
+        struct random random = {9};
+        declare(&script, &random);
+        call(&script, "t", "empty", "(%d,%d,%d) :int64", ROWS << larger, N, K);
+        call(&script, "part", "get_slice", "t [0:%d]", ROWS);
+        call(&script, NULL, "mod", "o0 q part");
+        call(&script, "part", "moveaxis", "part 1 2"); /* which mod does not write to */
+        call(&script, "copy", "contiguous", "part");
+        script_free(&script, "part");
+        script_free(&script, "t");
+        call(&script, "digits", "empty", "(%d,%d,%d,3) :int8", ROWS, K, N);
+        call(&script, "digits", "apply_g_decomp", "copy 3 4 digits");
+        script_free(&script, "copy");
+        script_download(&script, "digits");
+        script_plan(&script);
+        struct outcome expected = run(&script, NULL), found;
+        OK(plan_optimise(script.plan, UINT32_C(1) << 4, &error)); /* copies */
+        assert_int_equal(count_steps(&script, STEP_COPY), larger);
+        assert_int_equal(count_steps(&script, STEP_RELEASE), 1 + larger);
+        found = run(&script, NULL);
+        expect_same(&expected, &found, PASSES_ALL, larger, "reference");
+        found = run(&script, device);
+        expect_same(&expected, &found, PASSES_ALL, larger, "device");
+        release(&expected);
+        script_release(&script);
+    }
+}
+
 /* ---------------------------------------------------------------- bundled transcripts */
 
 static void verify(const char *path, const char *set, struct healcl_device *on)
@@ -700,10 +829,11 @@ int main(int argc, char **argv)
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 0x9a55;
     programs = argc > 2 ? atoi(argv[2]) : programs;
     const struct CMUnitTest all[] = {
-        cmocka_unit_test(random_programs),     cmocka_unit_test(first_refusals),
-        cmocka_unit_test(bundled_transcripts), cmocka_unit_test(lists),
-        cmocka_unit_test(linear_time),         cmocka_unit_test(chains_of_any_layout),
-        cmocka_unit_test(scaled_transforms),
+        cmocka_unit_test(random_programs),       cmocka_unit_test(first_refusals),
+        cmocka_unit_test(bundled_transcripts),   cmocka_unit_test(lists),
+        cmocka_unit_test(linear_time),           cmocka_unit_test(chains_of_any_layout),
+        cmocka_unit_test(scaled_transforms),     cmocka_unit_test(added_where_made),
+        cmocka_unit_test(released_in_its_place),
     };
     const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
     return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)

@@ -63,6 +63,17 @@ static void remainders(void **state)
     CHECK("13", {"z", "modmul", "y 1000 q z"}, {"z", "modsum", "z z q z"});
 }
 
+/* Squares are not negative, whatever they are of; products of two tensors may be. */
+static void squares(void **state)
+{
+    (void)state;
+    CHECK("03", {"x", "modmul", "x x q x"}, {"x", "modsum", "x x q x"});
+    CHECK("00", {"v", "get_slice", "x [0]"}, {"w", "get_slice", "x [1]"},
+          {"z", "modmul", "v w q z"}, {"z", "modsum", "z z q z"});
+    CHECK("00", {"v", "get_slice", "x [0,0:2]"}, {"w", "get_slice", "x [0,1:3]"},
+          {"u", "get_slice", "z [0:2]"}, {"u", "modmul", "v w q u"}, {"u", "modsum", "u u q u"});
+}
+
 static void moduli(void **state)
 {
     (void)state;
@@ -107,6 +118,11 @@ static void parts(void **state)
           {"v", "modneg", "v q v"}, {"w", "modneg", "w q w"}, {"v", "modsum", "v w q v"},
           {"z", "modsum", "z z q z"});
     CHECK("2", {"z", "set_const_val", "z 0"}, {"z", "modsum", "y z p z"});
+    /* Of two that lie by turns, one is known and the other one written, both of merged axes. */
+    CHECK("30", {"c", "empty", "(2,2,2,3) :int64"}, {"v", "get_slice", "c [:,:,0]"},
+          {"w", "get_slice", "c [:,:,1]"}, {"u", "reshape", "y [2,2,3]"}, {"v", "modneg", "u q v"},
+          {"t", "reshape", "x [2,2,2,3]"}, {"t", "get_slice", "t [0]"}, {"w", "mod", "t q w"},
+          {"v", "modsum", "v v q v"}, {"w", "modsum", "w w q w"});
     CHECK("33", {"v", "get_slice", "y [1]"}, {"v", "set_const_val", "v 0"},
           {"y", "modsum", "y y q y"}, {"y", "modsum", "y y q y"});
     CHECK("30", {"z", "set_const_val", "z 6"}, {"z", "modsum", "z z 7 y"},
@@ -172,13 +188,10 @@ static void bundled_transcripts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(remainders),
-        cmocka_unit_test(moduli),
-        cmocka_unit_test(views),
-        cmocka_unit_test(parts),
-        cmocka_unit_test(moves),
-        cmocka_unit_test(narrow_values),
-        cmocka_unit_test(bundled_transcripts),
+        cmocka_unit_test(remainders),    cmocka_unit_test(squares),
+        cmocka_unit_test(moduli),        cmocka_unit_test(views),
+        cmocka_unit_test(parts),         cmocka_unit_test(moves),
+        cmocka_unit_test(narrow_values), cmocka_unit_test(bundled_transcripts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
