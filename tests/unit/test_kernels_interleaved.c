@@ -77,6 +77,10 @@ static void components(void **state)
         for (int i = 0; i < SIZES; i++)
             for (int64_t k = 1; k <= 4; k++)
                 check_components(dtypes[d], sizes[i], k);
+    static const int64_t rows[] = {7, 8, 9, 12, 23, 30, 41}; /* of vectors, and what is left */
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 7; i++)
+            check_components(dtypes[d], sizes[rows[i] == 23 ? 4 : i % 2], rows[i]);
 }
 
 /* Sums over s of [l,s,n,k] into a component of [l,n,2,k]. */
