@@ -137,7 +137,7 @@ enum {
     PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
     REPS_MIN = 3, /* that share b: enough to pack it */
     BESIDE = 8,   /* vectors of columns that are read and written one after the other */
-    FETCH_REVERSED = 4 * LANES /* columns that are fetched ahead where bits are reversed */
+    FETCH_REVERSED = 4 * LANES /* elements, or vectors of a, ahead where bits are reversed */
 };
 
 /* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
@@ -220,16 +220,13 @@ static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_a
 /* BESIDE elements of a permutation that reverses bits, in that order: they lie n / BESIDE apart. */
 #define REVERSED(i) (((i)&1) << 2 | ((i)&2) | (i) >> 2)
 
-/* Elements l to l + 7 of a row through a permutation that reverses bits, l + n/8 to l + n/8 + 7 and
- * so on, eight vectors: these lie in eight vectors, n/8 apart, too, of which the first one begins
- * with l. The next ones are fetched. */
-static inline void load_reversed(ulong8 *x, global const ELEMENT *row, global const uint *perm,
-                                 long l, long apart)
+/* Eight vectors of a row through a permutation that reverses bits: these lie in eight vectors, n / 8
+ * apart, too, of which `from` is the first, and begin with elements perm[from - row] + i * n / 8. */
+static inline void load_reversed(ulong8 *x, global const ELEMENT *from, long apart)
 {
-    global const ELEMENT *from = row + perm[l], *next = row + perm[l + FETCH_REVERSED];
     ulong8 y[BESIDE];
     UNROLL for (uint i = 0; i < BESIDE; i++) {
-        PREFETCH(next + i * apart);
+        PREFETCH(from + i * apart + FETCH_REVERSED);
         y[i] = as_ulong8(load_vector(from + REVERSED(i) * apart));
     }
     transpose_8(y);
@@ -246,14 +243,15 @@ static inline void store_reversed(const ulong8 *x, global ELEMENT *to, long apar
 }
 
 /* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: columns
- * of count rows of a and of b, in turn, so many vectors. BESIDE of them are `apart`, and those that
- * come next begin `next` elements behind the first. Rows of a have stride 1;
- * `fetch` is how far ahead they are fetched. */
+ * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of a
+ * and, without a permutation, of out and b. Where that reverses bits those of out and b go in order,
+ * BESIDE of them at first, first + apart and so on, then those behind, and columns of a as they come.
+ * Rows of a have stride 1. */
 struct product_block {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
     struct permuted_axis out_axis, b_axis;
-    long first, apart, next, fetch, count, a_stride, b_stride;
+    long first, apart, count, a_stride, b_stride;
     ulong columns;
     bool adds;     /* to what out holds */
     bool reverses; /* out's and b's rows are in order, but for a permutation that reverses bits */
@@ -262,7 +260,16 @@ struct product_block {
 /* The first column of vector i of a block. */
 static inline long block_column(struct product_block block, ulong i)
 {
-    return block.first + (long)(i / BESIDE) * block.next + (long)(i % BESIDE) * block.apart;
+    if (!block.reverses)
+        return block.first + (long)i * LANES;
+    return (long)block.b_axis.perm[block.first + (long)(i / BESIDE) * LANES] +
+           (long)(i % BESIDE) * block.apart;
+}
+
+/* Where the BESIDE vectors from i on begin in rows of out and b that go in order. */
+static inline long reversed_place(struct product_block block, ulong i)
+{
+    return block.first + (long)(i / BESIDE) * LANES;
 }
 
 /* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors ablock. Returns the bits that any
@@ -274,7 +281,7 @@ NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, lon
         global const ELEMENT *from = block.b + (j + row) * block.b_stride;
         ulong8 *to = packed + (ulong)row * SUM_COLUMNS;
         for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE)
-            load_reversed(to + i, from, block.b_axis.perm, block_column(block, i), block.apart);
+            load_reversed(to + i, from + reversed_place(block, i), block.apart);
         for (ulong i = 0; i < block.columns; i++) {
             if (!block.reverses)
                 to[i] = as_ulong8(load_permuted(from, block.b_axis, block_column(block, i)));
@@ -293,11 +300,13 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_block bloc
     ulong8 bits = 0;
     for (ulong i = 0; i < block.columns; i++) {
         long column = block_column(block, i);
+        long ahead = block.reverses ? block_column(block, i + FETCH_REVERSED) - column
+                                    : PRODUCT_FETCH * block.a_stride;
         global const ELEMENT *a = block.a + j * block.a_stride + column;
         global const ELEMENT *b = block.b + j * block.b_stride + column;
         ulong8 x[TERMS], y[TERMS];
         UNROLL for (uint row = 0; row < rows; row++) {
-            PREFETCH(a + row * block.a_stride + block.fetch);
+            PREFETCH(a + row * block.a_stride + ahead);
             x[row] = as_ulong8(load_vector(a + row * block.a_stride));
             y[row] = packed ? packed[row * SUM_COLUMNS + i]
                             : as_ulong8(load_vector(b + row * block.b_stride));
@@ -328,12 +337,11 @@ NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
     for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE) {
-        long l = block_column(block, i);
+        global ELEMENT *from = block.out + reversed_place(block, i);
         if (block.adds)
-            load_reversed(held + i, block.out, block.out_axis.perm, l, block.apart);
+            load_reversed(held + i, from, block.apart);
         else
-            UNROLL for (uint j = 0; j < BESIDE; j++)
-                PREFETCH(block.out + block.out_axis.perm[l] + j * block.apart);
+            UNROLL for (uint j = 0; j < BESIDE; j++) PREFETCH(from + j * block.apart);
     }
     for (ulong i = 0; i < block.columns; i++) {
         if (!block.adds)
@@ -355,8 +363,7 @@ NOINLINE static void store_out(const struct lane_products *sums, ulong8 *held,
             store_permuted(as_long8(held[i]), block.out, block.out_axis, block_column(block, i));
     }
     for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE)
-        store_reversed(held + i, block.out + block.out_axis.perm[block_column(block, i)],
-                       block.apart);
+        store_reversed(held + i, block.out + reversed_place(block, i), block.apart);
 }
 
 /* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, and with adds *out, mod q;
@@ -410,9 +417,7 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     block.reverses = block.b_axis.perm && (perm[n] & PERMUTATION_REVERSES_BITS) && n % whole == 0 &&
                      block.out_axis.stride == 1 && block.b_axis.stride == 1 &&
                      !(shares && space.shape[AXIS_REPS] >= REPS_MIN);
-    block.apart = block.reverses ? n / BESIDE : LANES;
-    block.fetch = block.reverses ? FETCH_REVERSED : PRODUCT_FETCH * block.a_stride;
-    block.next = block.reverses ? LANES : BESIDE * LANES;
+    block.apart = n / BESIDE;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[0]];
         struct lane_divisor p = make_divisor(modulus);

@@ -467,9 +467,16 @@ MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launc
 static const char *lacks_product_columns(const struct step *step,
                                          const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout;
-    const char *lack = lacks_sum_vectors(step, device, a->shape[1], step->out->layout.shape[2]);
-    return lack ? lack : a->stride[3] == 1 ? NULL : "rows are not in order";
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
+    if (lack)
+        return lack;
+    if (a->stride[3] != 1)
+        return "rows are not in order";
+    /* One modulus after the other would go over the same lines of out, and the same a. */
+    return out->shape[1] > 1 && out->stride[1] == 1 && a->stride[2] == 0 && !step->in[3]
+               ? "moduli share a, and lie together in out"
+               : NULL;
 }
 
 /* The space is as modmul_axis_sum_vectors wants it. */
