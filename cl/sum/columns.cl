@@ -220,8 +220,9 @@ static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_a
 /* BESIDE elements of a permutation that reverses bits, in that order: they lie n / BESIDE apart. */
 #define REVERSED(i) (((i)&1) << 2 | ((i)&2) | (i) >> 2)
 
-/* Eight vectors of a row through a permutation that reverses bits: these lie in eight vectors, n / 8
- * apart, too, of which `from` is the first, and begin with elements perm[from - row] + i * n / 8. */
+/* Eight vectors of a row through a permutation that reverses bits: these lie in eight vectors,
+ * n / 8 apart, too, of which `from` is the first, and begin with elements perm[from - row] +
+ * i * n / 8. */
 static inline void load_reversed(ulong8 *x, global const ELEMENT *from, long apart)
 {
     ulong8 y[BESIDE];
@@ -243,10 +244,10 @@ static inline void store_reversed(const ulong8 *x, global ELEMENT *to, long apar
 }
 
 /* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: columns
- * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of a
- * and, without a permutation, of out and b. Where that reverses bits those of out and b go in order,
- * BESIDE of them at first, first + apart and so on, then those behind, and columns of a as they come.
- * Rows of a have stride 1. */
+ * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of
+ * a and, without a permutation, of out and b. Where that reverses bits those of out and b go in
+ * order, BESIDE of them at first, first + apart and so on, then those behind, and columns of a as
+ * they come. Rows of a have stride 1. */
 struct product_block {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
