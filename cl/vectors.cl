@@ -11,8 +11,11 @@
 #include "base/lanes.cl"
 #include "base/divisor.cl"
 #include "modular/vectors.cl"
-#include "sum/columns.cl"
 #ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
+#include "base/transpose.cl"
+#endif
+#include "sum/columns.cl"
+#ifdef __OPENCL_C_VERSION__
 #include "sum/rows.cl"
 #include "modular/interleaved.cl"
 #endif

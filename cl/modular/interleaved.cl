@@ -6,6 +6,10 @@
 
 static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k)
 {
+    if (k == 1 && stride == 0)
+        return (long8)(from[0]);
+    if (k == 1 && stride == 1)
+        return load_vector(from);
     if (k == 2)
         return (long8)(convert_long2(vload2(0, from)), convert_long2(vload2(0, from + stride)),
                        convert_long2(vload2(0, from + 2 * stride)),
@@ -265,22 +269,22 @@ NOINLINE static ulong8 add_groups(struct lane_products *sums, const ulong8 *pack
 }
 
 /*
- * As modmul_axis_sum in general.cl, without a permutation, where k is 1, 2 or 4 and the elements of
- * a group of k lie together. The space is [blocks of PRODUCT_COLUMNS vectors along n, reps]: reps
- * may share b, packed. Operands: out, a, b, with strides for blocks of 0. n is a multiple of 8. lanes:
- * one vector of moduli.
+ * As modmul_axis_sum in general.cl, without a permutation, where the elements of groups of k, 1, 2
+ * or 4, lie together, and all of what is summed has these k moduli, or, for k of 1, one for each
+ * element of the space. The space is [blocks of PRODUCT_COLUMNS vectors of groups, any, any]: along
+ * its last axis b is packed once where it has a stride of 0. Operands: out, a, b, q, with strides
+ * for blocks of 0. n, the groups, is a multiple of 8.
  */
 KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                    global const ELEMENT *b, global const struct modulus *q,
-                                   global const uint *perm, uint flags,
-                                   global const struct lane_divisor *lanes, long n, long count,
-                                   ulong k, long a_stride, long b_stride, long a_group,
-                                   long b_group, long out_group)
+                                   global const uint *perm, uint flags, long n, long count, ulong k,
+                                   long a_stride, long b_stride, long a_group, long b_group,
+                                   long out_group)
 {
     TAKE_SPACE(space);
-    const struct lane_divisor p = lanes[0];
     const long step = LANES / (long)k;
     const bool adds = flags & PRODUCTS_ADDED;
+    struct lane_divisor p = group_divisor(q, 1, k);
     struct lane_products sums[PRODUCT_COLUMNS];
     ulong8 packed[PRODUCT_COLUMNS * PRODUCT_TERMS], packed_bits = 0;
     struct group_products block;
@@ -290,14 +294,17 @@ KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global con
     block.a_group = a_group;
     block.b_group = b_group;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
-        long first = span.index[space.rank - 2] * PRODUCT_COLUMNS * step, packed_first = -1;
+        long first = span.index[0] * PRODUCT_COLUMNS * step, packed_first = -1;
         block.columns = (ulong)min((long)PRODUCT_COLUMNS, (n - first) / step);
         const bool shares = space.operand[2].stride[space.rank - 1] == 0;
         for (ulong r = 0; r < span.length; r++) {
             global ELEMENT *to = out + POSITION(space, span, 0, r) + first * out_group;
+            global const struct modulus *moduli = q + POSITION(space, span, 3, r);
             ulong8 bits = 0;
             block.a = a + POSITION(space, span, 1, r) + first * a_group;
             block.b = b + POSITION(space, span, 2, r) + first * b_group;
+            if (k == 1)
+                p = make_divisor(moduli[0]);
             for (ulong i = 0; i < block.columns; i++)
                 lane_products_clear(&sums[i]);
             for (long j = 0; j < count; j += PRODUCT_TERMS) {
@@ -318,7 +325,7 @@ KERNEL modmul_axis_sum_interleaved(SPACE(space), global ELEMENT *out, global con
                 for (long lane = 0; lane < LANES; lane++) {
                     long group = lane / (long)k, j = lane % (long)k, l = (long)i * step + group;
                     sum_products(at + group * out_group + j, block.a + l * a_group + j, a_stride,
-                                 block.b + l * b_group + j, b_stride, count, q[j], adds);
+                                 block.b + l * b_group + j, b_stride, count, moduli[j], adds);
                 }
             }
         }

@@ -2,9 +2,11 @@
  * Elementwise modular operations on vectors of eight elements, for devices with wide vectors and
  * doubles.
  *
- * Along the last axis out has stride 1 and a size that is a multiple of 8; a and b have stride 1
- * there, or 0. The modulus depends on the place on that axis only, with a period: the table holds
- * period vectors of eight moduli, in turn. ELEMENT: int or long.
+ * Along the last axis out has stride 1 and a size of at least 8; a and b have stride 1 there, or 0.
+ * The modulus depends on the place on that axis only, with a period: the table holds period vectors
+ * of eight moduli, in turn. Where the axis is no multiple of 8 the last vector of a row begins with
+ * elements of the one before it, whose results are not stored again; its moduli are vector `tail`
+ * of the table, and a work-item begins with a multiple of 8. ELEMENT: int or long.
  */
 typedef JOIN(ELEMENT, 8) element8;
 
@@ -129,6 +131,15 @@ static inline void store_vector(long8 value, global ELEMENT *to)
     ((global struct unaligned_vector *)to)->value = JOIN(convert_, JOIN(ELEMENT, 8))(value);
 }
 
+/* The last `left` of eight elements. */
+NOINLINE static void store_last(long8 value, global ELEMENT *to, ulong left)
+{
+    long values[LANES];
+    vstore8(value, 0, values);
+    for (ulong i = LANES - left; i < LANES; i++)
+        to[i] = (ELEMENT)values[i];
+}
+
 /* An operand along a span: one value that repeats, or elements in a row. */
 struct vector_operand {
     global const ELEMENT *from;
@@ -148,7 +159,7 @@ static inline struct vector_operand vector_operand(global const ELEMENT *from, l
     return x;
 }
 
-static inline long8 operand_vector(struct vector_operand x, ulong i)
+static inline long8 operand_vector(struct vector_operand x, long i)
 {
     return x.repeats ? x.value : load_vector(x.from + i);
 }
@@ -161,7 +172,8 @@ enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,
                                global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct lane_divisor *table,
-                               ulong period, uint scalars, long a_scalar, long b_scalar)
+                               ulong period, ulong tail, uint scalars, long a_scalar,
+                               long b_scalar)
 {
     uint last = space->rank - 1;
     table += space->operand[3].offset;
@@ -174,8 +186,10 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
         ulong place = (ulong)span.index[last] / LANES % period;
         struct lane_divisor p = table[place];
         bool two = has_two_operands(operation);
-        if (period == 1 && !x.repeats && (!two || !y.repeats)) { /* most spans */
-            for (ulong i = 0; i < span.length; i += LANES) {
+        ulong left = span.length % LANES, whole = span.length - left;
+        bool is_plain = period == 1 && !x.repeats && (!two || !y.repeats); /* most spans */
+        if (is_plain)
+            for (ulong i = 0; i < whole; i += LANES) {
                 long8 y_vector = (long8)(0);
                 PREFETCH(x.from + i + AHEAD);
                 if (two) {
@@ -185,14 +199,18 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
                 PREFETCH(to + i + AHEAD);
                 store_vector(lanes_apply(operation, load_vector(x.from + i), y_vector, p), to + i);
             }
-            continue;
-        }
-        for (ulong i = 0; i < span.length; i += LANES) {
-            store_vector(lanes_apply(operation, operand_vector(x, i), operand_vector(y, i), p),
+        for (ulong i = 0; !is_plain && i < whole; i += LANES) {
+            store_vector(lanes_apply(operation, operand_vector(x, (long)i),
+                                     operand_vector(y, (long)i), p),
                          to + i);
             place = place + 1 == period ? 0 : place + 1;
             p = table[place];
         }
+        long end = (long)span.length - LANES;
+        if (left > 0)
+            store_last(lanes_apply(operation, operand_vector(x, end), operand_vector(y, end),
+                                   table[tail]),
+                       to + end, left);
     }
 }
 
@@ -201,11 +219,12 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
 #define VECTORS(name, operation)                                                            \
     KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
                           global const ELEMENT *b, global const struct lane_divisor *table, \
-                          ulong period, uint scalars, long a_scalar, long b_scalar)         \
+                          ulong period, ulong tail, uint scalars, long a_scalar,            \
+                          long b_scalar)                                                    \
     {                                                                                       \
         TAKE_SPACE(space);                                                                  \
-        operate_on_vectors(operation, &space, out, a, b, table, period, scalars, a_scalar,  \
-                           b_scalar);                                                       \
+        operate_on_vectors(operation, &space, out, a, b, table, period, tail, scalars,      \
+                           a_scalar, b_scalar);                                             \
     }
 
 VECTORS(modmul, MODMUL)
@@ -216,7 +235,7 @@ VECTORS(modneg, MODNEG)
 /* A chain of two: see chain_table in general.cl. Operands and table: as above. */
 KERNEL chain_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                      global const ELEMENT *b, global const struct lane_divisor *table, ulong period,
-                     uint sources, long first, long second)
+                     ulong tail, uint sources, long first, long second)
 {
     TAKE_SPACE(space);
     uint last = space.rank - 1;
@@ -229,16 +248,23 @@ KERNEL chain_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
             vector_operand(b + span.position[2], space.operand[2].stride[last], false, 0);
         ulong place = (ulong)span.index[last] / LANES % period;
         struct lane_divisor p = table[place];
-        for (ulong i = 0; i < span.length; i += LANES) {
+        ulong left = span.length % LANES;
+        for (ulong i = 0; i + LANES <= span.length; i += LANES) {
             PREFETCH(x.from + i + AHEAD);
             PREFETCH(y.from + i + AHEAD);
             PREFETCH(to + i + AHEAD);
-            store_vector(lanes_chain(load_vector(to + i), operand_vector(x, i),
-                                     operand_vector(y, i), sources, first, second, &p),
+            store_vector(lanes_chain(load_vector(to + i), operand_vector(x, (long)i),
+                                     operand_vector(y, (long)i), sources, first, second, &p),
                          to + i);
             place = place + 1 == period ? 0 : place + 1;
             if (period > 1)
                 p = table[place];
         }
+        long end = (long)span.length - LANES;
+        p = table[tail];
+        if (left > 0)
+            store_last(lanes_chain(load_vector(to + end), operand_vector(x, end),
+                                   operand_vector(y, end), sources, first, second, &p),
+                       to + end, left);
     }
 }

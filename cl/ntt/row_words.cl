@@ -5,7 +5,7 @@
  */
 #include "../base/lanes.cl"
 
-#include "transpose.cl"
+#include "../base/transpose.cl"
 
 #if WORD_BITS == 64
 

@@ -30,18 +30,22 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, gl
 {
     ulong block = divide_row(n).block, middle = block / NTT_RADIX;
     ulong vectors = n / block / WIDTH * (block - 1); /* factors of one row */
-    for (ulong i = get_group_id(0); i < k * vectors * WIDTH; i += get_num_groups(0)) {
-        ulong lane = i % WIDTH, vector = i / WIDTH;
-        ulong place = vector % vectors, t = place % (block - 1) + 1;
-        ulong number = place / (block - 1) * WIDTH + lane + n / block; /* of a block */
+    for (ulong vector = get_group_id(0); vector < k * vectors; vector += get_num_groups(0)) {
+        ulong place = vector % vectors, t = place % (block - 1) + 1, apart = 1;
+        ulong number = place / (block - 1) * WIDTH + n / block; /* of a block: lane 0's */
+        global const struct twiddle *row = twiddles + vector / vectors * n;
+        global word *to = table + 2 * vector * WIDTH;
         if (t >= middle) {
             ulong last = t - middle;
             t = last % (NTT_RADIX - 1) + 1;
             number = number * middle + last / (NTT_RADIX - 1);
+            apart = middle;
         }
-        struct twiddle w = twiddles[vector / vectors * n + twiddle_number((uint)t, number)];
-        table[2 * vector * WIDTH + lane] = (word)w.factor;
-        table[(2 * vector + 1) * WIDTH + lane] = word_quotient(w.quotient);
+        for (uint lane = 0; lane < WIDTH; lane++) {
+            struct twiddle w = row[twiddle_number((uint)t, number + lane * apart)];
+            to[lane] = (word)w.factor;
+            to[WIDTH + lane] = word_quotient(w.quotient);
+        }
     }
 }
 

@@ -135,7 +135,9 @@ enum {
     TERMS = 2,                 /* that are added up at once, so rows that are read at a time */
     PRODUCT_FETCH = 2 * TERMS, /* as FETCH */
     PACKED = 32, /* rows of b that are kept packed, in 128 KiB: else they share few cache sets */
-    REPS_MIN = 3 /* that share b: enough to pack it */
+    REPS_MIN = 3, /* that share b: enough to pack it */
+    BESIDE = 8,   /* vectors of columns that are read and written one after the other */
+    FETCH_REVERSED = 4 * LANES /* elements, or vectors of a, ahead where bits are reversed */
 };
 
 /* Sums of up to 2^30 products of numbers in [0, 2^62): word[0] + word[1] * 2^31 + word[2] * 2^62 +
@@ -215,30 +217,78 @@ static inline void store_permuted(long8 x, global ELEMENT *to, struct permuted_a
         to[axis_position(axis, l + i)] = (ELEMENT)values[i];
 }
 
-/* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: the
- * columns first to first + 8 * columns - 1 of count rows of a and of b, in turn. Rows of a have
- * stride 1. */
+/* BESIDE elements of a permutation that reverses bits, in that order: they lie n / BESIDE apart. */
+#define REVERSED(i) (((i)&1) << 2 | ((i)&2) | (i) >> 2)
+
+/* Eight vectors of a row through a permutation that reverses bits: these lie in eight vectors,
+ * n / 8 apart, too, of which `from` is the first, and begin with elements perm[from - row] +
+ * i * n / 8. */
+static inline void load_reversed(ulong8 *x, global const ELEMENT *from, long apart)
+{
+    ulong8 y[BESIDE];
+    UNROLL for (uint i = 0; i < BESIDE; i++) {
+        PREFETCH(from + i * apart + FETCH_REVERSED);
+        y[i] = as_ulong8(load_vector(from + REVERSED(i) * apart));
+    }
+    transpose_8(y);
+    UNROLL for (uint i = 0; i < BESIDE; i++) x[i] = y[REVERSED(i)];
+}
+
+static inline void store_reversed(const ulong8 *x, global ELEMENT *to, long apart)
+{
+    ulong8 y[BESIDE];
+    UNROLL for (uint i = 0; i < BESIDE; i++) y[i] = x[REVERSED(i)];
+    transpose_8(y);
+    UNROLL for (uint i = 0; i < BESIDE; i++)
+        store_vector(as_long8(y[i]), to + REVERSED(i) * apart);
+}
+
+/* What a work-item of modmul_axis_sum_vectors reads and writes for a block of a row of out: columns
+ * of count rows of a and of b, in turn, so many vectors. They lie side by side from `first` on, of
+ * a and, without a permutation, of out and b. Where that reverses bits those of out and b go in
+ * order, BESIDE of them at first, first + apart and so on, then those behind, and columns of a as
+ * they come. Rows of a have stride 1. */
 struct product_block {
     global ELEMENT *out;
     global const ELEMENT *a, *b;
     struct permuted_axis out_axis, b_axis;
-    long first, count, a_stride, b_stride;
+    long first, apart, count, a_stride, b_stride;
     ulong columns;
-    bool adds; /* to what out holds */
+    bool adds;     /* to what out holds */
+    bool reverses; /* out's and b's rows are in order, but for a permutation that reverses bits */
 };
+
+/* The first column of vector i of a block. */
+static inline long block_column(struct product_block block, ulong i)
+{
+    if (!block.reverses)
+        return block.first + (long)i * LANES;
+    return (long)block.b_axis.perm[block.first + (long)(i / BESIDE) * LANES] +
+           (long)(i % BESIDE) * block.apart;
+}
+
+/* Where the BESIDE vectors from i on begin in rows of out and b that go in order. */
+static inline long reversed_place(struct product_block block, ulong i)
+{
+    return block.first + (long)(i / BESIDE) * LANES;
+}
 
 /* Packs rows j to j + rows - 1 of b, SUM_COLUMNS vectors ablock. Returns the bits that any
  * element has. */
 NOINLINE static ulong8 pack_rows(ulong8 *packed, struct product_block block, long j, long rows)
 {
     ulong8 bits = 0;
-    for (long row = 0; row < rows; row++)
+    for (long row = 0; row < rows; row++) {
+        global const ELEMENT *from = block.b + (j + row) * block.b_stride;
+        ulong8 *to = packed + (ulong)row * SUM_COLUMNS;
+        for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE)
+            load_reversed(to + i, from + reversed_place(block, i), block.apart);
         for (ulong i = 0; i < block.columns; i++) {
-            ulong8 x = as_ulong8(load_permuted(block.b + (j + row) * block.b_stride, block.b_axis,
-                                               block.first + (long)i * LANES));
-            packed[(ulong)row * SUM_COLUMNS + i] = x;
-            bits |= x;
+            if (!block.reverses)
+                to[i] = as_ulong8(load_permuted(from, block.b_axis, block_column(block, i)));
+            bits |= to[i];
         }
+    }
     return bits;
 }
 
@@ -249,15 +299,18 @@ INLINE ulong8 add_products(struct lane_products *sums, struct product_block bloc
                            const ulong8 *packed, uint rows)
 {
     ulong8 bits = 0;
-    global const ELEMENT *a = block.a + j * block.a_stride + block.first;
-    global const ELEMENT *b = block.b + j * block.b_stride + block.first;
     for (ulong i = 0; i < block.columns; i++) {
+        long column = block_column(block, i);
+        long ahead = block.reverses ? block_column(block, i + FETCH_REVERSED) - column
+                                    : PRODUCT_FETCH * block.a_stride;
+        global const ELEMENT *a = block.a + j * block.a_stride + column;
+        global const ELEMENT *b = block.b + j * block.b_stride + column;
         ulong8 x[TERMS], y[TERMS];
         UNROLL for (uint row = 0; row < rows; row++) {
-            PREFETCH(a + (row + PRODUCT_FETCH) * block.a_stride + i * LANES);
-            x[row] = as_ulong8(load_vector(a + row * block.a_stride + i * LANES));
+            PREFETCH(a + row * block.a_stride + ahead);
+            x[row] = as_ulong8(load_vector(a + row * block.a_stride));
             y[row] = packed ? packed[row * SUM_COLUMNS + i]
-                            : as_ulong8(load_vector(b + row * block.b_stride + i * LANES));
+                            : as_ulong8(load_vector(b + row * block.b_stride));
             bits |= packed ? x[row] : x[row] | y[row];
         }
         struct lane_products sum = sums[i];
@@ -280,26 +333,38 @@ INLINE ulong8 add_block(struct lane_products *sums, struct product_block block, 
     return bits;
 }
 
-/* Takes what out holds. Returns the bits that any element has. */
+/* Takes what out holds, or fetches its lines. Returns the bits that any element has. */
 NOINLINE static ulong8 load_out(ulong8 *held, struct product_block block)
 {
     ulong8 bits = 0;
+    for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE) {
+        global ELEMENT *from = block.out + reversed_place(block, i);
+        if (block.adds)
+            load_reversed(held + i, from, block.apart);
+        else
+            UNROLL for (uint j = 0; j < BESIDE; j++) PREFETCH(from + j * block.apart);
+    }
     for (ulong i = 0; i < block.columns; i++) {
-        held[i] = block.adds ? as_ulong8(load_permuted(block.out, block.out_axis,
-                                                       block.first + (long)i * LANES))
-                             : (ulong8)(0);
+        if (!block.adds)
+            held[i] = 0;
+        else if (!block.reverses)
+            held[i] = as_ulong8(load_permuted(block.out, block.out_axis, block_column(block, i)));
         bits |= held[i];
     }
     return bits;
 }
 
-/* out = held + sums mod q; all of held in [0, 2^62) */
-NOINLINE static void store_out(const struct lane_products *sums, const ulong8 *held,
+/* out = held + sums mod q; all of held in [0, 2^62), which becomes that, too */
+NOINLINE static void store_out(const struct lane_products *sums, ulong8 *held,
                                struct product_block block, struct lane_divisor p)
 {
-    for (ulong i = 0; i < block.columns; i++)
-        store_permuted(as_long8(lane_products_reduce(&sums[i], held[i], p)), block.out,
-                       block.out_axis, block.first + (long)i * LANES);
+    for (ulong i = 0; i < block.columns; i++) {
+        held[i] = lane_products_reduce(&sums[i], held[i], p);
+        if (!block.reverses)
+            store_permuted(as_long8(held[i]), block.out, block.out_axis, block_column(block, i));
+    }
+    for (ulong i = 0; block.reverses && i < block.columns; i += BESIDE)
+        store_reversed(held + i, block.out + reversed_place(block, i), block.apart);
 }
 
 /* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, and with adds *out, mod q;
@@ -317,10 +382,12 @@ static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, lo
 /* The same for each column of a block. */
 NOINLINE static void sum_block_slowly(struct product_block block, struct modulus q)
 {
-    for (long l = block.first; l < block.first + (long)(block.columns * LANES); l++)
+    for (ulong i = 0; i < block.columns * LANES; i++) {
+        long l = block_column(block, i / LANES) + (long)(i % LANES);
         sum_products(block.out + axis_position(block.out_axis, l), block.a + l, block.a_stride,
                      block.b + axis_position(block.b_axis, l), block.b_stride, block.count, q,
                      block.adds);
+    }
 }
 
 /*
@@ -345,13 +412,19 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     block.count = space.shape[AXIS_TERMS];
     block.a_stride = space.operand[1].stride[AXIS_TERMS];
     block.b_stride = space.operand[2].stride[AXIS_TERMS];
+    const long n = space.shape[AXIS_N], whole = SUM_COLUMNS * LANES;
+    const bool shares = space.operand[2].stride[AXIS_REPS] == 0;
+    /* Of b's rows that many reps share, the time does not matter. */
+    block.reverses = block.b_axis.perm && (perm[n] & PERMUTATION_REVERSES_BITS) && n % whole == 0 &&
+                     block.out_axis.stride == 1 && block.b_axis.stride == 1 &&
+                     !(shares && space.shape[AXIS_REPS] >= REPS_MIN);
+    block.apart = n / BESIDE;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[0]];
         struct lane_divisor p = make_divisor(modulus);
-        block.first = span.index[1] * SUM_COLUMNS * LANES;
-        block.columns = min((ulong)SUM_COLUMNS, (ulong)(space.shape[AXIS_N] - block.first) / LANES);
+        block.first = span.index[1] * (block.reverses ? whole / BESIDE : whole);
+        block.columns = min((ulong)SUM_COLUMNS, (ulong)(n - block.first) / LANES);
         long packed_first = -1; /* the first of the rows of b that are packed */
-        bool shares = space.operand[2].stride[AXIS_REPS] == 0;
         bool packs = (shares && span.length >= REPS_MIN) || block.b_axis.stride != 1 || block.b_axis.perm;
         for (ulong r = 0; r < span.length; r++) {
             block.out = out + POSITION(space, span, 0, r);

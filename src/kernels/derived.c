@@ -230,7 +230,7 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
                                    struct healcl_error *error)
 {
     struct derived_key key = twiddle_key(self, DERIVED_TWIDDLES, step->in[i], step->in[q_input]);
-    if (derived_find(self, step->in[i], &key, table))
+    if (derived_find_rows(self, step->in[i], &key, table))
         return HEALCL_OK;
     const struct layout q_vector = last_axis(&step->in[q_input]->layout);
     void *made = host_twiddles(self, step, i, &key.layout, q_input, &q_vector);
@@ -282,7 +282,7 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     struct derived_key key =
         twiddle_key(self, DERIVED_LANE_TWIDDLES, step->in[i], step->in[q_input]);
     key.size = word_bits;
-    if (derived_find(self, step->in[i], &key, table))
+    if (derived_find_rows(self, step->in[i], &key, table))
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
     const struct buffer *twiddles;
@@ -307,7 +307,7 @@ enum healcl_status derive_twiddle_products(struct launcher *self, const struct s
     struct derived_key key =
         twiddle_key(self, DERIVED_TWIDDLE_PRODUCTS, step->in[i], step->in[q_input]);
     key.size = log2_low;
-    if (derived_find(self, step->in[i], &key, table))
+    if (derived_find_rows(self, step->in[i], &key, table))
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
     const struct buffer *moduli, *twiddles;

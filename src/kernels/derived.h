@@ -44,6 +44,11 @@ struct derived {
 bool derived_find(const struct launcher *self, const struct tensor *tensor,
                   const struct derived_key *key, const struct buffer **table);
 
+/* The same of a table that has a row for each modulus: one of more moduli, which begins with these,
+ * will do, as levels of ciphertexts have fewer and fewer. */
+bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
+                       const struct derived_key *key, const struct buffer **table);
+
 /* Adds an entry with a table of count elements of size bytes to a tensor's storage, which has none
  * under that key; 0 elements for no table. */
 MUST_CHECK enum healcl_status derived_add(struct launcher *self, const struct tensor *tensor,

@@ -10,7 +10,10 @@
  * these are few of all: only views of the same elements again and again lead to more than this. */
 enum { KEPT_TIMES = 4, KEPT_BYTES = 64 << 20 };
 
-enum { BUCKETS_MIN = 64 };
+enum {
+    BUCKETS_MIN = 64,
+    ROWS_LOOKED_AT = 16 /* of a storage, the last ones: views of one may be without number */
+};
 
 static uint64_t hash_layout(const struct layout *layout, uint64_t hash)
 {
@@ -59,6 +62,36 @@ bool derived_find(const struct launcher *self, const struct tensor *tensor,
             *table = &derived->table;
             return true;
         }
+    return false;
+}
+
+/* Whether the elements of one view are the first ones of another along axis 0. */
+static bool begins(const struct layout *view, const struct layout *other)
+{
+    struct layout first = *other;
+    if (view->rank < 1 || view->rank != other->rank || view->shape[0] > other->shape[0])
+        return false;
+    first.shape[0] = view->shape[0];
+    return same_layout(view, &first);
+}
+
+bool derived_find_rows(const struct launcher *self, const struct tensor *tensor,
+                       const struct derived_key *key, const struct buffer **table)
+{
+    const struct device_storage *storage = &self->storages[tensor->storage->id];
+    if (derived_find(self, tensor, key, table))
+        return true;
+    int left = ROWS_LOOKED_AT;
+    for (struct derived *derived = storage->derived; derived && left > 0;
+         derived = derived->next_of_storage, left--) {
+        const struct derived_key *other = &derived->key;
+        if (other->kind == key->kind && other->first == key->first && other->size == key->size &&
+            other->q_storage == key->q_storage && other->q_generation == key->q_generation &&
+            begins(&key->layout, &other->layout) && begins(&key->q_layout, &other->q_layout)) {
+            *table = &derived->table;
+            return true;
+        }
+    }
     return false;
 }
 

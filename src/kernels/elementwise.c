@@ -109,13 +109,25 @@ static const char *lacks_rows_of_vectors(const struct step *step,
         return lack;
     struct space space = space_of(step, NULL);
     uint32_t last = space.rank - 1;
-    if (space.shape[last] % LANES != 0 || space.operand[0].stride[last] != 1)
-        return "no rows of multiples of eight elements in order";
+    if (space.shape[last] < LANES || space.operand[0].stride[last] != 1)
+        return "no rows of eight elements or more in order";
+    if (space.shape[last] % LANES != 0 && last > 0 && space.shape[last] > VECTORS_GRANULE)
+        return "long rows of no multiple of eight elements";
     for (int i = 1; i <= 2; i++)
         if (space.operand[i].stride[last] != 0 && space.operand[i].stride[last] != 1)
             return "an operand's elements are not in order";
     return moduli_are_periodic(step, 2, device, &k) ? NULL
                                                     : "moduli do not repeat along the last axis";
+}
+
+/* The vector of a table of moduli that goes with the last eight elements of a row of n, which is a
+ * multiple of the moduli. */
+static int64_t last_moduli(const struct periodic_moduli *moduli, int64_t n)
+{
+    int64_t place = 0;
+    while (n % LANES != 0 && (place * LANES - (n - LANES)) % moduli->k != 0)
+        place++;
+    return place;
 }
 
 MUST_CHECK static enum healcl_status launch_vectors(struct launcher *self, const struct step *step,
@@ -129,9 +141,12 @@ MUST_CHECK static enum healcl_status launch_vectors(struct launcher *self, const
     job.space = space_of(step, NULL);
     job.space.operand[OPERAND_Q].offset = moduli.first;
     job_add_table(&job, moduli.lanes);
+    int64_t n = job.space.shape[job.space.rank - 1];
+    bool is_whole = n % LANES == 0 || job.space.rank == 1;
     job_add_long(&job, moduli.period);
+    job_add_long(&job, last_moduli(&moduli, n));
     add_scalars(&job, step);
-    job.granule = VECTORS_GRANULE;
+    job.granule = (uint64_t)(is_whole ? VECTORS_GRANULE : VECTORS_GRANULE / n * n);
     return job_launch(&job, error);
 }
 
@@ -542,7 +557,7 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
 static const struct variant elementwise_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
-     "rows of multiples of eight elements in order, moduli that repeat along them"},
+     "rows of eight elements or more in order, moduli that repeat along them"},
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},

@@ -486,9 +486,16 @@ MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launc
 static const char *lacks_product_columns(const struct step *step,
                                          const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout;
-    const char *lack = lacks_sum_vectors(step, device, a->shape[1], step->out->layout.shape[2]);
-    return lack ? lack : a->stride[3] == 1 ? NULL : "rows are not in order";
+    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
+    if (lack)
+        return lack;
+    if (a->stride[3] != 1)
+        return "rows are not in order";
+    /* One modulus after the other would go over the same lines of out, and the same a. */
+    return out->shape[1] > 1 && out->stride[1] == 1 && a->stride[2] == 0 && !step->in[3]
+               ? "moduli share a, and lie together in out"
+               : NULL;
 }
 
 /* The space is as modmul_axis_sum_vectors wants it. */
@@ -633,22 +640,50 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     return launch_shared(&job, &sharing, error);
 }
 
-/* Where elements of k moduli lie together, but neither those of n nor of the terms: see
- * modmul_axis_sum_interleaved. */
-static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
+/* A sum of products as modmul_axis_sum_interleaved does it. The axes that terms do not go along are
+ * [reps,k,n]. */
+struct grouped_products {
+    uint32_t rows;         /* the axis along which vectors go */
+    uint32_t inner;        /* the one along which a work-item goes first */
+    bool swaps;            /* b streams by, and a is packed */
+    int64_t k;             /* elements of a group */
+    int64_t strides[3][3]; /* of out, a, b along the axes */
+};
+
+/* Which operand along an axis is the same again and again: b, else a, else none. */
+static bool is_shared(const struct grouped_products *found, uint32_t axis, bool *by_a)
+{
+    *by_a = found->strides[2][axis] != 0 && found->strides[1][axis] == 0;
+    return found->strides[2][axis] == 0 || *by_a;
+}
+
+static struct grouped_products grouped_products_of(const struct step *step)
 {
     const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
-    int64_t k = out->shape[1], period;
-    const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
-    if (lack)
-        return lack;
-    if (step->in[3])
-        return "there is a permutation";
-    if ((k != 1 && k != 2 && k != 4) ||
-        (k > 1 && (a->stride[2] != 1 || b.stride[2] != 1 || out->stride[1] != 1)))
-        return "moduli do not lie together by ones, twos or fours";
-    return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
+    const int64_t k = out->shape[1];
+    struct grouped_products found = {
+        .rows = out->shape[2] % LANES == 0 ? 2 : 0,
+        .k = (k == 2 || k == 4) && a->stride[2] == 1 && b.stride[2] == 1 && out->stride[1] == 1 ? k
+                                                                                                : 1,
+        .strides = {{out->stride[0], out->stride[1], out->stride[2]},
+                    {a->stride[0], a->stride[2], a->stride[3]},
+                    {b.stride[0], b.stride[2], b.stride[3]}}};
+    const uint32_t other = 2 - found.rows;
+    bool swaps;
+    found.inner = other;
+    if (is_shared(&found, 1, &swaps) && found.k == 1 &&
+        (k > out->shape[other] || !is_shared(&found, other, &swaps)))
+        found.inner = 1;
+    is_shared(&found, found.inner, &found.swaps);
+    return found;
+}
+
+static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
+{
+    int64_t n = step->out->layout.shape[grouped_products_of(step).rows];
+    const char *lack = lacks_sum_vectors(step, device, step->in[0]->layout.shape[1], n);
+    return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
 MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self,
@@ -658,26 +693,39 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
 {
     const struct layout *a = &step->in[0]->layout, b = step_factor(step);
     const struct layout *out = &step->out->layout;
-    int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
-    int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / k;
-    struct layout blocks = {.rank = 2, .shape = {(n + block - 1) / block, reps}};
-    struct periodic_moduli moduli;
+    const struct grouped_products found = grouped_products_of(step);
+    const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
+    const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
+    const int64_t n = out->shape[found.rows];
+    const int64_t block = (int64_t)PRODUCT_COLUMNS * LANES / found.k;
+    struct layout blocks = {.rank = 3, .shape = {(n + block - 1) / block}};
     struct job job;
     TRY(begin_product(&job, self, step, variant, step_adds(step), error));
-    TRY(derive_periodic_moduli(self, step, 2, &moduli, error));
+    if (found.swaps) {
+        struct launch_argument *arguments = job.launch.arguments + 2, first = arguments[0];
+        arguments[0] = arguments[1];
+        arguments[1] = first;
+    }
+    for (int i = 0; i < 2; i++)
+        blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];
     space_init(&job.space, &blocks);
-    job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
-    job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b.offset, .stride = {0, b.stride[0]}};
-    job_add_table(&job, moduli.lanes);
+    job.space.operand[0].offset = out->offset;
+    job.space.operand[1].offset = found.swaps ? b.offset : a->offset;
+    job.space.operand[2].offset = found.swaps ? a->offset : b.offset;
+    for (int i = 0; i < 2; i++) {
+        job.space.operand[0].stride[1 + i] = found.strides[0][axes[i]];
+        job.space.operand[1].stride[1 + i] = found.strides[streamed][axes[i]];
+        job.space.operand[2].stride[1 + i] = found.strides[packed][axes[i]];
+        job.space.operand[3].stride[1 + i] = axes[i] == 1;
+    }
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
-    job_add_long(&job, k);
-    job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b.stride[1]);
-    job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b.stride[3]);
-    job_add_long(&job, out->stride[2]);
+    job_add_long(&job, found.k);
+    job_add_long(&job, found.swaps ? b.stride[1] : a->stride[1]);
+    job_add_long(&job, found.swaps ? a->stride[1] : b.stride[1]);
+    job_add_long(&job, found.strides[streamed][found.rows]);
+    job_add_long(&job, found.strides[packed][found.rows]);
+    job_add_long(&job, found.strides[0][found.rows]);
     return job_launch_alone(&job, error);
 }
 
@@ -734,7 +782,7 @@ static const struct variant product_variants[] = {
      "8192 terms, or 256 of a sum; tensors of one chunk"},
     {"interleaved", VARIANT_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
      "vectors", "modmul_axis_sum_interleaved", "cl/modular/interleaved.cl",
-     "k of 1, 2 or 4 whose elements lie together"},
+     "n, or reps, a multiple of eight; no permutation"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };

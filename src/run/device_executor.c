@@ -648,9 +648,9 @@ enum healcl_status device_executor_upload(struct executor *executor, const struc
     struct buffer_place place;
     char *copy = launcher_keeps_contents(&self->launcher, storage) ? malloc(bytes) : NULL;
     enum healcl_status status =
-        bound ? device_upload_memory_at(
-                    self->launcher.device, launcher_place(&self->launcher, storage, &place), bytes,
-                    bound, launcher_memory(&self->launcher, storage), error)
+        bound ? device_upload_memory_at(self->launcher.device,
+                                        launcher_place(&self->launcher, storage, &place), bytes,
+                                        bound, launcher_memory(&self->launcher, storage), error)
               : upload(self, storage, step->payload, copy, error);
     if (status != HEALCL_OK) {
         free(copy);

@@ -82,6 +82,11 @@ static ulong same(ulong x)
 
 #define prefetch(from, count) (void)(from)
 
+static void transpose_8(ulong *a)
+{
+    (void)a;
+}
+
 struct span {
     ulong linear, length;
     long index[SPACE_AXES], position[SPACE_OPERANDS];

@@ -329,6 +329,47 @@ static void large_results(void **state)
     script_results_release(&results);
 }
 
+/* Transforms by the tables of all moduli, then of some, the first ones or not, or by moduli that
+ * are not the table's, before and after one of them has changed. */
+static void twiddles_of_some_moduli(void **state)
+{
+    (void)state;
+    enum { K = 4, N = 256 };
+    static const char *const slices[] = {"[0:4:1]", "[0:2:1]", "[0:3:2]", "[1:3:1]", "[2:4:1]"};
+    static int64_t values[K * N], inputs[2 * N];
+    struct random random = {0x7a1d};
+    struct script script = {0};
+    struct script_results results;
+    for (int i = 0; i < K * N; i++)
+        values[i] = random_value(&random, DTYPE_INT64);
+    for (int i = 0; i < 2 * N; i++)
+        inputs[i] = random_value(&random, DTYPE_INT64);
+    script_upload(&script, "all", DTYPE_INT64, 4, VALUES(1, N, 1, K), values);
+    script_upload(&script, "a", DTYPE_INT64, 4, VALUES(1, N, 1, 2), inputs);
+    script_upload(&script, "q", DTYPE_INT64, 1, VALUES(K), VALUES(12289, 97, 65537, 40961));
+    script_upload(&script, "psi", DTYPE_INT64, 2, VALUES(K, N), values);
+    script_call(&script, "whole", "empty", "(1,256,1,4) :int64");
+    script_call(&script, "out", "empty", "(1,256,1,2) :int64");
+    for (int round = 0; round < 2; round++) {
+        script_call(&script, "whole", "ntt", "all none none q psi whole 0 1");
+        script_download(&script, "whole");
+        for (int of_q = 1; of_q < 5; of_q++)
+            for (int of_psi = 1; of_psi < 5; of_psi++) {
+                char text[64];
+                snprintf(text, sizeof text, "q %s", slices[of_q]);
+                script_call(&script, "some_q", "get_slice", text);
+                snprintf(text, sizeof text, "psi %.6s,0:256:1]", slices[of_psi]);
+                script_call(&script, "some_psi", "get_slice", text);
+                script_call(&script, "out", "ntt", "a none none some_q some_psi out 0 1");
+                script_download(&script, "out");
+            }
+        script_call(&script, "one", "get_slice", round ? "psi [0:1:1,0:256:1]" : "q [1:2:1]");
+        script_call(&script, "one", "set_const_val", "one 31");
+    }
+    run_both(&script, &results);
+    script_results_release(&results);
+}
+
 /* ---------------------------------------------------------------- repetitions and memory */
 
 static void write_mixed_script(struct script *script)
@@ -605,6 +646,7 @@ int main(void)
         cmocka_unit_test(many_short_rows),
         cmocka_unit_test(moduli_change),
         cmocka_unit_test(twiddles_change),
+        cmocka_unit_test(twiddles_of_some_moduli),
         cmocka_unit_test(permutations_change),
         cmocka_unit_test(checks_change),
         cmocka_unit_test(crt_moduli_change),

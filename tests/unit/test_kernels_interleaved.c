@@ -77,6 +77,10 @@ static void components(void **state)
         for (int i = 0; i < SIZES; i++)
             for (int64_t k = 1; k <= 4; k++)
                 check_components(dtypes[d], sizes[i], k);
+    static const int64_t rows[] = {7, 8, 9, 12, 23, 30, 41}; /* of vectors, and what is left */
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 7; i++)
+            check_components(dtypes[d], sizes[rows[i] == 23 ? 4 : i % 2], rows[i]);
 }
 
 /* Sums over s of [l,s,n,k] into a component of [l,n,2,k]. */
@@ -120,6 +124,133 @@ static void sums(void **state)
                 check_sums(dtypes[d], lengths[i], k);
 }
 
+/* What sums of products add up: numbers below 2^62, which is the fast way, or one of them is not,
+ * or any. */
+enum summands { SMALL, ONE_ODD, ANY, SUMMANDS };
+
+static void upload_summands(struct script *script, const char *name, enum dtype dtype,
+                            enum summands summands, uint32_t rank, const int64_t *shape)
+{
+    const int64_t most = dtype == DTYPE_INT32 ? INT32_MAX : ((int64_t)1 << 62) - 1;
+    const int64_t odd[] = {-1, -most - 1, dtype == DTYPE_INT32 ? -2 : most + 1};
+    int64_t count = 1;
+    if (summands == ANY) {
+        upload(script, name, dtype, rank, shape);
+        return;
+    }
+    for (uint32_t axis = 0; axis < rank; axis++)
+        count *= shape[axis];
+    int64_t *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    for (int64_t i = 0; i < count; i++)
+        values[i] = most - random_between(&generator, 0, random_once_in(&generator, 3) ? 3 : most);
+    if (summands == ONE_ODD)
+        values[random_between(&generator, 0, count - 1)] = odd[random_between(&generator, 0, 2)];
+    script_upload(script, name, dtype, rank, shape, values);
+    free(values);
+}
+
+/* Base conversions: residues [l,n,s], with places between them, times weights [s,k], which all rows
+ * share, into one component of [l,n,2,k], or into [l,k,n]; and with n for the reps, too. */
+static void check_conversion(enum dtype dtype, int64_t n, int64_t s, int64_t k,
+                             enum summands summands)
+{
+    struct script script = {0};
+    char what[96];
+    int l = 2, rows = (int)n, terms = (int)s, width = (int)k;
+    const int odd = (int)random_between(&generator, 0, 3);
+    snprintf(what, sizeof what, "%s, n %d, s %d, k %d, summands %d", dtype_name(dtype), rows, terms,
+             width, (int)summands);
+    upload_summands(&script, "more", dtype, odd == 0 ? SMALL : summands, 3, VALUES(l, n, s + 1));
+    upload_summands(&script, "weights", dtype, odd == 1 ? SMALL : summands, 2, VALUES(s, k));
+    upload_summands(&script, "all", dtype, odd == 2 ? SMALL : summands, 4, VALUES(l, n, 2, k));
+    upload_summands(&script, "rows", dtype, odd == 2 ? SMALL : summands, 3, VALUES(l, k, n));
+    upload_moduli(&script, "q", dtype, k);
+    call(&script, "x", "get_slice", "more [0:%d:1,0:%d:1,1:%d:1]", l, rows, terms + 1);
+    call(&script, "x", "unsqueeze", "x -1"); /* [l,n,s,1] */
+    call(&script, "x", "expand", "x -1 %d", width);
+    call(&script, "w", "unsqueeze", "weights 0");
+    call(&script, "w", "expand", "w 0 %d", rows); /* [n,s,k] */
+    call(&script, "out", "get_slice", "all [0:%d:1,0:%d:1,1,0:%d:1]", l, rows, width);
+    call(&script, NULL, "modmul_axis_sum", "x w q none none none out 0 -3");
+    script_download(&script, "all");
+    call(&script, "turned", "moveaxis", "rows 1 2");
+    call(&script, NULL, "modmul_axis_sum", "x w q none none none turned 0 -3");
+    script_download(&script, "rows");
+    /* [l n,1,s,k], [1,s,k] and [l n,1,k] */
+    call(&script, "x", "get_slice", "more [0,0:%d:1,1:%d:1]", rows, terms + 1);
+    call(&script, "x", "unsqueeze", "x 1");
+    call(&script, "x", "unsqueeze", "x -1");
+    call(&script, "x", "expand", "x -1 %d", width);
+    call(&script, "w", "unsqueeze", "weights 0");
+    call(&script, "out", "get_slice", "all [1,0:%d:1,0,0:%d:1]", rows, width);
+    call(&script, "out", "unsqueeze", "out 1");
+    call(&script, NULL, "modmul_axis_sum", "x w q none none none out 0 -3");
+    script_download(&script, "all");
+    expect_same(&script, what);
+}
+
+static void conversions(void **state)
+{
+    (void)state;
+    static const int64_t ns[] = {8, 12, 72, 200}, ks[] = {1, 2, 3, 4, 5, 9, 29};
+    static const int64_t terms[] = {1, 2, 5, 66}; /* more than are packed at a time */
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 4; i++)
+            for (int j = 0; j < 7; j++)
+                for (int t = 0; t < 4; t++)
+                    if (ns[i] * terms[t] <= 1000)
+                        check_conversion(dtypes[d], ns[i], terms[t], ks[j],
+                                         (enum summands)((i + j + t) % SUMMANDS));
+}
+
+/* Rows of products through a permutation that reverses bits, but for two entries where it is not to
+ * be that, into every other row. */
+static void check_reversed(enum dtype dtype, int64_t n, int64_t reps, int64_t s, bool is_one,
+                           enum summands summands)
+{
+    struct script script = {0};
+    char what[96];
+    const int64_t k = 2;
+    int64_t *perm = malloc((size_t)n * sizeof *perm);
+    assert_non_null(perm);
+    for (int64_t i = 0; i < n; i++) {
+        perm[i] = 0;
+        for (int64_t bit = 1, to = n / 2; bit < n; bit *= 2, to /= 2)
+            perm[i] |= i & bit ? to : 0;
+    }
+    if (!is_one) {
+        int64_t first = perm[n - 1];
+        perm[n - 1] = perm[n - 2];
+        perm[n - 2] = first;
+    }
+    snprintf(what, sizeof what, "%s, reversed %d, n %d, reps %d, s %d, summands %d",
+             dtype_name(dtype), is_one, (int)n, (int)reps, (int)s, (int)summands);
+    upload_summands(&script, "a", dtype, summands, 4, VALUES(reps, s, k, n));
+    upload_summands(&script, "b", dtype, summands, 3, VALUES(s, k, n));
+    upload_summands(&script, "all", dtype, summands, 4, VALUES(reps, k, 2, n));
+    upload_moduli(&script, "q", dtype, k);
+    script_upload(&script, "perm", DTYPE_INT64, 1, &n, perm);
+    call(&script, "out", "get_slice", "all [0:%d:1,0:2:1,1,0:%d:1]", (int)reps, (int)n);
+    call(&script, NULL, "modmul_axis_sum", "a b q none none perm out 1");
+    script_download(&script, "all");
+    expect_same(&script, what);
+    free(perm);
+}
+
+static void reversed_bits(void **state)
+{
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (int64_t n = 256; n <= 2048; n *= 2)
+            for (int64_t reps = 1; reps <= 3; reps++)
+                for (int summands = 0; summands < SUMMANDS; summands++) {
+                    int64_t s = reps == 1 ? 33 : 3; /* more than are packed at a time */
+                    bool is_one = !random_once_in(&generator, 4);
+                    check_reversed(dtypes[d], n, reps, s, is_one, (enum summands)summands);
+                }
+}
+
 /* Products by one factor of either sign, modulo one number, at the ends of their ranges. */
 static void one_factor(void **state)
 {
@@ -150,8 +281,8 @@ static void one_factor(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(components),
-        cmocka_unit_test(sums),
+        cmocka_unit_test(components),  cmocka_unit_test(sums),
+        cmocka_unit_test(conversions), cmocka_unit_test(reversed_bits),
         cmocka_unit_test(one_factor),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);

@@ -503,33 +503,38 @@ static void random_programs(void **state)
     assert_true(refusals > 0 && refusals < (uint64_t)programs);
 }
 
-/* Chains of any two operations on dense rows and on groups of k, of any values: what is between
- * wraps where the dtype does not hold it. */
+/* Chains of any two operations on dense rows, on groups of k and on rows that vectors do not fill,
+ * of any values: what is between wraps where the dtype does not hold it. */
 static void chains_of_any_layout(void **state)
 {
     (void)state;
-    enum { LONG = 1040, MOST = 2 * LONG * 2 };
+    enum { LONG = 1040, MOST = 2 * LONG * 2, K_MOST = 13 };
+    static const struct {
+        int64_t shape[3], k;
+        const char *view, *between;
+    } layouts[] = {{{LONG, 2, 2}, 2, "[...]", "(1040,2,2)"},
+                   {{LONG, 2, 2}, 2, "[:,1]", "(1040,2)"},
+                   {{MOST / 16, 1, 16}, K_MOST, "[:,0,2:15]", "(260,13)"}};
     static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
     static const char *const names[] = {"_modmul_tt", "_modsum_tt", "_mod_t", "_modneg_t"};
     struct random random = {seed};
     uint64_t chains = 0; /* mod of what it does not change is none */
     int64_t values[MOST];
-    for (int way = 0; way < 2 * 2 * 16; way++) {
+    for (int way = 0; way < 2 * 3 * 16; way++) {
         struct script script = {0};
         enum dtype dtype = dtypes[way % 2];
-        const bool strided = way / 2 % 2;
-        const int first = way / 4 % 4, second = way / 16;
+        const int layout = way / 2 % 3, first = way / 6 % 4, second = way / 24;
         for (const char *name = "xyqo"; *name; name++) {
             for (int i = 0; i < MOST; i++)
                 values[i] = *name == 'q'                 ? random_modulus(&random, dtype)
                             : random_once_in(&random, 2) ? random_value(&random, dtype)
                                                          : random_between(&random, 0, 96);
             script_upload(&script, (char[]){*name, '0', 0}, dtype, *name == 'q' ? 1 : 3,
-                          *name == 'q' ? (int64_t[]){2} : (int64_t[]){LONG, 2, 2}, values);
+                          *name == 'q' ? &layouts[layout].k : layouts[layout].shape, values);
             call(&script, (char[]){*name, 0}, "get_slice", "%c0 %s", *name,
-                 strided && *name != 'q' ? "[:,1]" : "[...]");
+                 *name == 'q' ? "[...]" : layouts[layout].view);
         }
-        call(&script, "t", "empty", strided ? "(%d,2) :int%d" : "(%d,2,2) :int%d", LONG,
+        call(&script, "t", "empty", "%s :int%d", layouts[layout].between,
              8 * (int)dtype_size(dtype));
         for (int i = 0; i < 2; i++) {
             const int which = i ? second : first;
@@ -552,7 +557,7 @@ static void chains_of_any_layout(void **state)
         release(&expected);
         script_release(&script);
     }
-    assert_true(chains > 48);
+    assert_true(chains > 72);
 }
 
 /* Inverse transforms and factors of any sign: rows in order and side by side, moduli of all sizes,
