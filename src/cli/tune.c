@@ -12,7 +12,8 @@ enum { BUDGET_MAX = 86400 }; /* seconds */
 
 /* One `healcl tune`. */
 struct session {
-    const char *selector;
+    const char *selector, *name;                /* of the one operation or step, or NULL */
+    const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
     bool dry_run, reset, force;
     uint32_t budget; /* seconds from the start; 0: as long as it takes */
@@ -21,7 +22,7 @@ struct session {
     struct healcl_device *device;
     struct device_info info; /* of the device */
     struct tune_report report;
-    char *kept; /* path; with reset of what is forgotten */
+    char *kept, *kept_kernels; /* paths; with reset of what is forgotten */
 };
 
 /* ---------------------------------------------------------------- measuring */
@@ -41,12 +42,50 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     return HEALCL_OK;
 }
 
-static bool any_is_chosen(const struct tune_report *report)
+/* Whether any of the subjects is decided that are healcl's own, or of manifests. */
+static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
 {
     for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].chosen)
+        if (report->alternatives[i].chosen &&
+            (report->alternatives[i].kernel != NULL) == of_manifests)
             return true;
     return false;
+}
+
+MUST_CHECK static enum healcl_status list(struct session *session, struct healcl_error *error)
+{
+    const struct operation_table *table = session->operations ? session->operations->table : NULL;
+    struct tune_report *report = &session->report;
+    if (!session->name)
+        tune_list(&session->info, report);
+    else
+        report->tuning = session->device->tuning;
+    report->choices = session->device->choices;
+    tune_list_kernels(&session->info, table, session->name, report);
+    if (report->count == 0)
+        FAIL(error, HEALCL_USAGE,
+             "no kernels of manifests for '%s' have anything to choose from on this device",
+             session->name);
+    return HEALCL_OK;
+}
+
+/* Keeps what was chosen. */
+MUST_CHECK static enum healcl_status keep(struct session *session, struct healcl_error *error)
+{
+    const struct tune_report *report = &session->report;
+    const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
+    if (!any && !any_kernel && report->alternatives[0].outcome == TUNE_NOT_MEASURED)
+        FAIL(error, HEALCL_DEVICE,
+             "%u s are not enough to measure all choices of '%s': nothing is kept", session->budget,
+             report->alternatives[0].subject);
+    if (!any && !any_kernel)
+        FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
+             report->alternatives[0].subject, report->alternatives[0].reason);
+    if (any)
+        TRY(tuning_keep(&report->tuning, &session->info, &session->kept, error));
+    if (any_kernel)
+        TRY(kernel_choices_keep(&report->choices, &session->info, &session->kept_kernels, error));
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status reset(struct session *session, struct healcl_error *error)
@@ -59,7 +98,8 @@ MUST_CHECK static enum healcl_status reset(struct session *session, struct healc
         session->info = list[index];
     free(list);
     TRY(status);
-    return tuning_forget(&session->info, &session->kept, error);
+    TRY(tuning_forget(&session->info, &session->kept, error));
+    return kernel_choices_forget(&session->info, &session->kept_kernels, error);
 }
 
 MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl_error *error)
@@ -68,21 +108,18 @@ MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl
     if (session->reset)
         return reset(session, error);
     TRY(open_device(session, error));
-    tune_list(&session->info, &session->report);
+    TRY(list(session, error));
     if (session->dry_run)
         return HEALCL_OK;
     struct tune_options options = {.memory_limit = host_memory(),
                                    .force = session->force,
+                                   .table = session->operations ? session->operations->table : NULL,
                                    .measuring = say,
                                    .context = session};
     if (session->budget > 0) /* a tenth is left for closing the device and keeping binaries */
         options.deadline = session->start + (uint64_t)session->budget * 900000000u;
     TRY(tune_measure(&session->device, &options, &session->report, error));
-    if (!any_is_chosen(&session->report))
-        FAIL(error, HEALCL_DEVICE,
-             "%u s are not enough to measure all choices of '%s': nothing is kept", session->budget,
-             session->report.alternatives[0].subject);
-    return tuning_keep(&session->report.tuning, &session->info, &session->kept, error);
+    return keep(session, error);
 }
 
 /* ---------------------------------------------------------------- telling */
@@ -92,9 +129,10 @@ static int write_json(struct session *session, const struct tune_facts *facts)
     FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status written = session->reset
-                                     ? report_tune_reset_json(&session->info, session->kept, stream)
-                                     : report_tune_json(facts, stream);
+    enum healcl_status written =
+        session->reset
+            ? report_tune_reset_json(&session->info, session->kept, session->kept_kernels, stream)
+            : report_tune_json(facts, stream);
     return report_file_end(&session->json, written, false);
 }
 
@@ -103,7 +141,7 @@ static int print_text(struct session *session, const struct tune_facts *facts)
     struct style style = style_of(stdout);
     if (!session->reset)
         return printed(report_tune(facts, &style));
-    report_tune_reset(&session->info, session->kept, &style);
+    report_tune_reset(&session->info, session->kept, session->kept_kernels, &style);
     return EXIT_VERIFIED;
 }
 
@@ -112,7 +150,8 @@ static int tell(struct session *session)
     struct tune_facts facts = {.device = &session->info,
                                .report = &session->report,
                                .measured = !session->dry_run,
-                               .kept = session->kept};
+                               .kept = session->kept,
+                               .kept_kernels = session->kept_kernels};
     int code = session->json.on_stdout ? EXIT_VERIFIED : print_text(session, &facts);
     int json_code = write_json(session, &facts);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
@@ -132,6 +171,7 @@ static int tune_and_tell(struct session *session)
     healcl_device_close(session->device);
     report_file_discard(&session->json);
     free(session->kept);
+    free(session->kept_kernels);
     return code;
 }
 
@@ -139,6 +179,8 @@ static int tune_and_tell(struct session *session)
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(name)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(dry_run)},
     {"budget", 0, OPTION_SECONDS, KEPT_IN(budget), .most = BUDGET_MAX},
@@ -149,13 +191,20 @@ static const struct command_option options[] = {
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &session);
-    if (code != GOES_ON)
-        return code;
-    if (session.reset && (session.dry_run || session.budget > 0 || session.force))
-        return usage_error(command, "--reset measures nothing: it goes with --device and --json");
-    return tune_and_tell(&session);
+    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
+    if (!session)
+        return printed(HEALCL_NO_MEMORY);
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON && session->reset &&
+        (session->dry_run || session->budget > 0 || session->force || session->operations ||
+         session->name))
+        code = usage_error(command, "--reset measures nothing: it goes with --device and --json");
+    if (code == GOES_ON && session->name && !session->operations)
+        code = usage_error(command, "--op names an operation of --ops DIR");
+    if (code == GOES_ON)
+        code = tune_and_tell(session);
+    free(session);
+    return code;
 }
 
 const struct command command_tune = {
@@ -168,6 +217,10 @@ const struct command command_tune = {
         "Usage: healcl tune [OPTIONS]\n"
         "\n"
         "  -d, --device SEL      the device, as for healcl run\n"
+        "      --ops DIR         measure the kernels of a folder of manifests too, those that\n"
+        "                        have tunables or of which there are several (docs/VENDORS.md);\n"
+        "                        may be repeated\n"
+        "      --op NAME         only those for one operation, or one kind of step\n"
         "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
         "                        longer, and only what was measured whole is kept\n"
         "      --force           keep the choice however busy the machine was\n"

@@ -169,6 +169,7 @@ struct healcl_device {
     struct healcl_device_options brought; /* by the caller: log, memory, and the queue or NULL */
     struct device_info info;
     struct device_tuning tuning;
+    struct kernel_choices choices; /* among kernels of manifests */
     cl_context context;
     cl_command_queue compute, transfer;
     bool queue_takes_times; /* that the caller has brought */

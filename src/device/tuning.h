@@ -93,6 +93,26 @@ MUST_CHECK enum healcl_status tuning_parse(struct device_tuning *tuning, const c
 enum { TUNING_TEXT_SIZE = 512 };
 void tuning_format(const struct device_tuning *tuning, char text[TUNING_TEXT_SIZE]);
 
+/*
+ * Which of several kernels of others, or of their alternatives, goes before the rest: by a number
+ * for those that there are to choose from, which is another one where one of these changes. What a
+ * choice means is the caller's.
+ */
+enum { KERNEL_CHOICES_MAX = 64 };
+struct kernel_choices {
+    size_t count;
+    struct {
+        uint64_t of;
+        uint32_t choice;
+    } items[KERNEL_CHOICES_MAX]; /* the one made last at the end */
+};
+
+/* The choice; 0 where there is none. */
+uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of);
+
+/* Makes a choice, in the place of an earlier one; the oldest goes where there are too many. */
+void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice);
+
 /* ---- tuning_kept.c ---- */
 
 /*
@@ -119,5 +139,14 @@ MUST_CHECK enum healcl_status tuning_keep(const struct device_tuning *tuning,
  * file cannot be removed. */
 MUST_CHECK enum healcl_status tuning_forget(const struct device_info *info, char **path,
                                             struct healcl_error *error);
+
+/* The same for choices among kernels of others. What cannot be read or understood is nothing; nor
+ * is what was kept where HEALCL_AS names another kind of device. */
+void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info);
+MUST_CHECK enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
+                                                  const struct device_info *info, char **path,
+                                                  struct healcl_error *error);
+MUST_CHECK enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
+                                                    struct healcl_error *error);
 
 #endif

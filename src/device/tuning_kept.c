@@ -65,16 +65,14 @@ enum healcl_status tuning_of_device(const struct device_info *info, struct devic
     return HEALCL_OK;
 }
 
-enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
-                               char **path, struct healcl_error *error)
+/* Keeps a line in a file of that name. */
+MUST_CHECK static enum healcl_status keep_line(const char *name, const char *text, char **path,
+                                               struct healcl_error *error)
 {
     *path = NULL;
     char *directory = cache_directory();
     if (!directory)
         return HEALCL_OK;
-    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
-    name_of(info, name);
-    tuning_format(tuning, text);
     const struct cache_part parts[] = {{text, strlen(text)}, {"\n", 1}};
     bool written = cache_write(directory, name, 2, parts);
     enum healcl_status status = HEALCL_OK;
@@ -86,15 +84,13 @@ enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct 
     return status;
 }
 
-enum healcl_status tuning_forget(const struct device_info *info, char **path,
-                                 struct healcl_error *error)
+MUST_CHECK static enum healcl_status forget_file(const char *name, char **path,
+                                                 struct healcl_error *error)
 {
     *path = NULL;
     char *directory = cache_directory();
     if (!directory)
         return HEALCL_OK;
-    char name[NAME_SIZE];
-    name_of(info, name);
     char *kept = cache_path(directory, name);
     enum healcl_status status = HEALCL_OK;
     if (!kept)
@@ -107,6 +103,104 @@ enum healcl_status tuning_forget(const struct device_info *info, char **path,
         free(kept);
     free(directory);
     return status;
+}
+
+enum healcl_status tuning_keep(const struct device_tuning *tuning, const struct device_info *info,
+                               char **path, struct healcl_error *error)
+{
+    char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
+    name_of(info, name);
+    tuning_format(tuning, text);
+    return keep_line(name, text, path, error);
+}
+
+enum healcl_status tuning_forget(const struct device_info *info, char **path,
+                                 struct healcl_error *error)
+{
+    char name[NAME_SIZE];
+    name_of(info, name);
+    return forget_file(name, path, error);
+}
+
+/* ---------------------------------------------------------------- kernels of others */
+
+/* Of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
+enum { CHOICE_SIZE = 16 + 1 + 10 + 1, CHOICES_SIZE = KERNEL_CHOICES_MAX * CHOICE_SIZE + 1 };
+
+static void name_choices(const struct device_info *info, char name[NAME_SIZE])
+{
+    char key[CACHE_KEY_SIZE];
+    cache_key(info, "healcl kernel choices 1", "", 0, NULL, key);
+    snprintf(name, NAME_SIZE, "kernels_%s", key);
+}
+
+uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of)
+{
+    for (size_t i = 0; i < choices->count; i++)
+        if (choices->items[i].of == of)
+            return choices->items[i].choice;
+    return 0;
+}
+
+void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice)
+{
+    size_t place = 0;
+    while (place < choices->count && choices->items[place].of != of)
+        place++;
+    if (place == KERNEL_CHOICES_MAX)
+        place = 0;
+    choices->count -= place < choices->count;
+    memmove(&choices->items[place], &choices->items[place + 1],
+            (choices->count - place) * sizeof *choices->items);
+    choices->items[choices->count].of = of;
+    choices->items[choices->count++].choice = choice;
+}
+
+void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info)
+{
+    char name[NAME_SIZE], text[CHOICES_SIZE], *end = text;
+    struct kernel_choices kept = {.count = 0};
+    bool given;
+    choices->count = 0;
+    if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
+        return;
+    char *directory = cache_directory();
+    name_choices(info, name);
+    char *path = directory ? cache_path(directory, name) : NULL;
+    bool good = path && cache_read_line(path, sizeof text, text);
+    while (good && *end && kept.count < KERNEL_CHOICES_MAX) {
+        const uint64_t of = strtoull(end, &end, 16);
+        good = *end == '=';
+        if (good)
+            kernel_choices_set(&kept, of, (uint32_t)strtoul(end + 1, &end, 10));
+        good = good && (*end == ' ' || !*end);
+        end += *end == ' ';
+    }
+    if (good)
+        *choices = kept;
+    free(path);
+    free(directory);
+}
+
+enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
+                                       const struct device_info *info, char **path,
+                                       struct healcl_error *error)
+{
+    char name[NAME_SIZE], text[CHOICES_SIZE] = "";
+    size_t used = 0;
+    name_choices(info, name);
+    for (size_t i = 0; i < choices->count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%016" PRIx64 "=%" PRIu32,
+                                 i > 0 ? " " : "", choices->items[i].of, choices->items[i].choice);
+    return keep_line(name, text, path, error);
+}
+
+enum healcl_status kernel_choices_forget(const struct device_info *info, char **path,
+                                         struct healcl_error *error)
+{
+    char name[NAME_SIZE];
+    name_choices(info, name);
+    return forget_file(name, path, error);
 }
 
 /* ---------------------------------------------------------------- rates */

@@ -79,7 +79,13 @@ bool vendor_has_kernel(const struct step *step, const struct healcl_device *devi
  * host reference. */
 bool step_is_left_out(const struct step *step, const struct healcl_device *device);
 
-/* The kernel of a manifest that runs a step; NULL where a variant does. */
+struct vendor_kernel;
+
+/* Whether a kernel of a manifest is for a device, or its platform. */
+bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct device_info *info);
+
+/* The alternative of a kernel of a manifest that runs a step, one of the kernel's names; NULL where
+ * a variant does. */
 const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
                                const struct healcl_device *device);
 

@@ -5,9 +5,8 @@
 
 #include "kernels/kernels.h"
 
-static bool is_for_device(const struct vendor_kernel *kernel, const struct healcl_device *device)
+bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct device_info *info)
 {
-    const struct device_info *info = &device->info;
     if (kernel->type && strcmp(kernel->type, device_type_name(info->type)) != 0)
         return false;
     return !kernel->device || strstr(info->name, kernel->device) ||
@@ -27,22 +26,48 @@ static bool has_chunks(const struct step *step, const struct healcl_device *devi
     return found;
 }
 
-/* The first kernel that can run a step on a device, or NULL. */
-static const struct vendor_kernel *kernel_for(const struct step *step,
-                                              const struct healcl_device *device,
-                                              const struct vendor_launch **launch)
+/* A kernel in one of its alternatives, and its launch for a step. */
+struct pick {
+    const struct vendor_kernel *kernel;
+    const char *name; /* of the alternative */
+    const struct vendor_launch *launch;
+};
+
+/* Whether an alternative of kernel i can run a step on a device: then it is picked. */
+static bool pick(const struct step *step, const struct healcl_device *device, uint32_t i,
+                 uint32_t alternative, struct pick *picked)
 {
     const struct vendor_call *call = step->vendor;
-    if (device_lacks(device, call->operation->name))
-        return NULL;
-    for (uint32_t i = 0; i < call->operation->kernel_count; i++) {
-        *launch = &call->launches[i];
-        if ((*launch)->possible && !device_has_failed(device, call->operation->kernels[i]) &&
-            is_for_device(call->operation->kernels[i], device) &&
-            !(step->kind == STEP_VENDOR && has_chunks(step, device)))
-            return call->operation->kernels[i];
-    }
-    return NULL;
+    const struct vendor_kernel *kernel = call->operation->kernels[i];
+    if (device_has_failed(device, kernel) || !vendor_is_for_device(kernel, &device->info) ||
+        (step->kind == STEP_VENDOR && has_chunks(step, device)))
+        return false;
+    picked->kernel = kernel;
+    picked->name = kernel->names[alternative];
+    picked->launch =
+        alternative == 0 ? &call->launches[i] : vendor_launch_tuned(call, i, alternative);
+    return picked->launch->possible;
+}
+
+/* The one that was chosen for the device, or else the first one, that can run a step; its kernel is
+ * NULL where there is none. */
+static struct pick pick_for(const struct step *step, const struct healcl_device *device)
+{
+    const struct vendor_operation *operation = step->vendor->operation;
+    const uint32_t choice = kernel_choices_find(&device->choices, operation->identity);
+    const uint32_t chosen = choice / VENDOR_ALTERNATIVES_MAX;
+    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
+    struct pick picked = {.kernel = NULL};
+    if (device_lacks(device, operation->name))
+        return picked;
+    if (choice > 0 && chosen < operation->kernel_count &&
+        alternative < operation->kernels[chosen]->alternative_count &&
+        pick(step, device, chosen, alternative, &picked))
+        return picked;
+    for (uint32_t i = 0; i < operation->kernel_count; i++)
+        if (pick(step, device, i, 0, &picked))
+            return picked;
+    return (struct pick){.kernel = NULL};
 }
 
 bool vendor_has_failed(const struct step *step, const struct healcl_device *device)
@@ -56,23 +81,20 @@ bool vendor_has_failed(const struct step *step, const struct healcl_device *devi
 
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
-    const struct vendor_launch *launch;
-    return kernel_for(step, device, &launch) != NULL;
+    return pick_for(step, device).kernel != NULL;
 }
 
 enum healcl_status vendor_note_failed(const struct step *step, struct healcl_device *device,
                                       struct healcl_error *error)
 {
-    const struct vendor_launch *launch;
-    return device_note_failed(device, kernel_for(step, device, &launch), error);
+    return device_note_failed(device, pick_for(step, device).kernel, error);
 }
 
 bool step_is_left_out(const struct step *step, const struct healcl_device *device)
 {
-    const struct vendor_launch *launch;
     if (step->side == STEP_ALWAYS)
         return false;
-    bool has_kernel = device && kernel_for(step, device, &launch);
+    bool has_kernel = device && pick_for(step, device).kernel;
     return has_kernel != (step->side == STEP_OF_KERNEL);
 }
 
@@ -174,11 +196,10 @@ MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
                                                       struct healcl_error *error)
 {
     (void)variant;
-    const struct vendor_launch *made;
-    const struct vendor_kernel *kernel = kernel_for(step, self->device, &made);
-    if (!kernel)
+    const struct pick picked = pick_for(step, self->device);
+    if (!picked.kernel)
         REFUSE(error, "it has no kernel for %s, and no body", self->device->info.name);
-    return launch(self, step, kernel, made, error);
+    return launch(self, step, picked.kernel, picked.launch, error);
 }
 
 static const struct variant variants[] = {
@@ -209,23 +230,47 @@ static bool is_of_passes(const struct step *step)
            (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
 }
 
-/* A kernel of a manifest for a step; NULL where there is none. */
+/* Whether an alternative of a replacement can run a step: *made is its launch. */
+static bool can_replace(const struct vendor_replacement *replacement, uint32_t alternative,
+                        const struct healcl_device *device, struct expression_values *values,
+                        struct vendor_launch *made)
+{
+    if (!vendor_is_for_device(replacement->kernel, &device->info))
+        return false;
+    vendor_set_alternative(replacement->kernel, alternative, values);
+    return vendor_launch_make(replacement->kernel, &replacement->names, values, NULL, made, NULL) ==
+               HEALCL_OK &&
+           made->possible;
+}
+
+/* A kernel of a manifest for a step, the one that was chosen for the device before others; NULL
+ * where there is none. *name: of its alternative. */
 static const struct vendor_kernel *replacement_for(const struct plan *plan, const struct step *step,
                                                    const struct healcl_device *device,
-                                                   struct vendor_launch *made)
+                                                   struct vendor_launch *made, const char **name)
 {
     const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *next = all ? all->replacements[step->kind] : NULL;
+    const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
     struct expression_values values;
-    if (!next || is_of_passes(step) || has_chunks(step, device))
+    if (!first || is_of_passes(step) || has_chunks(step, device))
         return NULL;
+    const uint32_t choice =
+        kernel_choices_find(&device->choices, all->replacement_identities[step->kind]);
+    const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
+    const struct vendor_replacement *chosen = choice > 0 ? first : NULL;
+    for (uint32_t i = choice / VENDOR_ALTERNATIVES_MAX; chosen && i > 0; i--)
+        chosen = chosen->next;
     set_values(step, &values);
-    for (; next; next = next->next)
-        if (is_for_device(next->kernel, device) &&
-            vendor_launch_make(next->kernel, &next->names, &values, NULL, made, NULL) ==
-                HEALCL_OK &&
-            made->possible)
-            return next->kernel;
+    if (chosen && alternative < chosen->kernel->alternative_count &&
+        can_replace(chosen, alternative, device, &values, made)) {
+        *name = chosen->kernel->names[alternative];
+        return chosen->kernel;
+    }
+    for (; first; first = first->next)
+        if (can_replace(first, 0, device, &values, made)) {
+            *name = first->kernel->names[0];
+            return first->kernel;
+        }
     return NULL;
 }
 
@@ -233,18 +278,19 @@ const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
                                const struct healcl_device *device)
 {
     struct vendor_launch made;
-    const struct vendor_launch *launched;
-    const struct vendor_kernel *kernel = step->kind == STEP_VENDOR
-                                             ? kernel_for(step, device, &launched)
-                                             : replacement_for(plan, step, device, &made);
-    return kernel ? kernel->kernel : NULL;
+    const char *name = NULL;
+    if (step->kind == STEP_VENDOR)
+        return pick_for(step, device).name;
+    return replacement_for(plan, step, device, &made, &name) ? name : NULL;
 }
 
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
                                       bool *launched, struct healcl_error *error)
 {
     struct vendor_launch made;
-    const struct vendor_kernel *kernel = replacement_for(self->plan, step, self->device, &made);
+    const char *name;
+    const struct vendor_kernel *kernel =
+        replacement_for(self->plan, step, self->device, &made, &name);
     *launched = kernel != NULL;
     return kernel ? launch(self, step, kernel, &made, error) : HEALCL_OK;
 }

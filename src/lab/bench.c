@@ -503,7 +503,8 @@ MUST_CHECK static enum healcl_status measure_side(struct healcl_device *device,
                                                     example->number, false, by_body, error);
     if (status == HEALCL_OK && (by_body || example_has_kernel(&script, device))) {
         example->of[side].is_measured = true;
-        status = example_verify(device, options->table, example->operation, example->number,
+        example->kernel = by_body ? example->kernel : example_kernel(&script, device);
+        status = example_verify(device, options->table, example->operation, example->number, false,
                                 by_body, error);
         if (status == HEALCL_OK)
             status = time_example(device, options, &script, &result, error);
@@ -527,4 +528,26 @@ enum healcl_status bench_example(struct healcl_device *device, const struct benc
                        "%s, example %" PRIu32 ", its %s: ", example->operation->name,
                        example->number + 1, example_side_name((enum example_side)side));
     return HEALCL_OK;
+}
+
+enum healcl_status bench_kernel(struct healcl_device *device, const struct bench_options *options,
+                                const struct operation *operation, uint32_t number,
+                                const char *kernel, struct bench_result *result,
+                                struct healcl_error *error)
+{
+    struct example_script script;
+    const struct operation_table *table = options->table;
+    enum healcl_status status =
+        example_script_init(&script, table, operation, number, false, false, error);
+    *result = (struct bench_result){.samples = 0};
+    if (status == HEALCL_OK && example_kernel(&script, device) == kernel) {
+        for (int is_strided = 0; is_strided < 2 && status == HEALCL_OK; is_strided++)
+            status = example_verify(device, table, operation, number, is_strided, false, error);
+        if (status == HEALCL_OK)
+            status = time_example(device, options, &script, result, error);
+    }
+    example_script_release(&script);
+    if (status != HEALCL_OK)
+        error_prefix(error, "%s, example %" PRIu32 ": ", operation->name, number + 1);
+    return status;
 }

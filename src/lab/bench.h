@@ -128,10 +128,23 @@ MUST_CHECK enum healcl_status bench_run(struct healcl_device *device,
                                         const struct bench_options *options,
                                         struct bench_result *result, struct healcl_error *error);
 
+/*
+ * Measures the kernel that runs an example of an operation, which has a body: compared first with
+ * the body on the host reference, on contiguous tensors and on strided ones. kernel: the
+ * alternative that is to run it, one of its kernel's names; where another one does, nothing is
+ * measured, and result->samples is 0. Errors: as bench_run.
+ */
+MUST_CHECK enum healcl_status bench_kernel(struct healcl_device *device,
+                                           const struct bench_options *options,
+                                           const struct operation *operation, uint32_t number,
+                                           const char *kernel, struct bench_result *result,
+                                           struct healcl_error *error);
+
 /* The times of one example of an operation of a manifest. */
 struct bench_example {
     const struct operation *operation;
-    uint32_t number; /* of the example, from 0 */
+    uint32_t number;    /* of the example, from 0 */
+    const char *kernel; /* that runs it, as vendor_kernel_name; NULL: none */
     struct {
         bool is_measured; /* else there is no kernel for the device, or no body */
         uint32_t samples, launches;

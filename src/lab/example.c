@@ -220,13 +220,17 @@ void example_script_release(struct example_script *script)
     *script = (struct example_script){.text = NULL};
 }
 
-bool example_has_kernel(const struct example_script *script, const struct healcl_device *device)
+const char *example_kernel(const struct example_script *script, const struct healcl_device *device)
 {
     for (size_t i = 0; i < script->plan->step_count; i++)
-        if (script->plan->steps[i].kind == STEP_VENDOR &&
-            vendor_kernel_name(script->plan, &script->plan->steps[i], device))
-            return true;
-    return false;
+        if (script->plan->steps[i].kind == STEP_VENDOR)
+            return vendor_kernel_name(script->plan, &script->plan->steps[i], device);
+    return NULL;
+}
+
+bool example_has_kernel(const struct example_script *script, const struct healcl_device *device)
+{
+    return example_kernel(script, device) != NULL;
 }
 
 /* ---------------------------------------------------------------- results */
@@ -457,16 +461,16 @@ void example_check(struct healcl_device *device, const struct operation_table *t
 }
 
 enum healcl_status example_verify(struct healcl_device *device, const struct operation_table *table,
-                                  const struct operation *operation, uint32_t number, bool by_body,
-                                  struct healcl_error *error)
+                                  const struct operation *operation, uint32_t number,
+                                  bool is_strided, bool by_body, struct healcl_error *error)
 {
     struct answers answers = {.operation = example_vendor(operation)};
     struct example_script script = {.text = NULL};
     enum healcl_status status = HEALCL_OK;
     if (answers.operation->body_count > 0)
-        status = solve(operation, number, false, &answers, error);
+        status = solve(operation, number, is_strided, &answers, error);
     if (status == HEALCL_OK)
-        status = example_script_init(&script, table, operation, number, false, by_body, error);
+        status = example_script_init(&script, table, operation, number, is_strided, by_body, error);
     if (status == HEALCL_OK)
         status = run(&script, device, &answers, error);
     example_script_release(&script);

@@ -47,7 +47,8 @@ MUST_CHECK enum healcl_status example_script_init(struct example_script *script,
                                                   struct healcl_error *error);
 void example_script_release(struct example_script *script);
 
-/* Whether a kernel of the operation runs its step on the device. */
+/* The kernel of the operation that runs its step on the device, as vendor_kernel_name; or NULL. */
+const char *example_kernel(const struct example_script *script, const struct healcl_device *device);
 bool example_has_kernel(const struct example_script *script, const struct healcl_device *device);
 
 struct example_check {
@@ -68,11 +69,11 @@ bool example_is_right(const struct example_check *check);
 void example_check(struct healcl_device *device, const struct operation_table *table,
                    struct example_check *check);
 
-/* Compares one example with tensors in C order, for what is measured. Errors: HEALCL_DIFFERENT, or
- * why it cannot run. */
+/* Compares one example, for what is measured. Errors: HEALCL_DIFFERENT, or why it cannot run. */
 MUST_CHECK enum healcl_status example_verify(struct healcl_device *device,
                                              const struct operation_table *table,
                                              const struct operation *operation, uint32_t number,
-                                             bool by_body, struct healcl_error *error);
+                                             bool is_strided, bool by_body,
+                                             struct healcl_error *error);
 
 #endif

@@ -178,6 +178,76 @@ void tune_list(const struct device_info *info, struct tune_report *report)
     add_number(&lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
 }
 
+/* ---------------------------------------------------------------- kernels of manifests */
+
+/* The operation that becomes a kind of step, "step ntt". */
+static const char *operation_of_step(const char *subject)
+{
+    const char *step = strchr(subject, ' ') + 1;
+    static const char *const names[][2] = {{"digits", "apply_g_decomp"},
+                                           {"digits_full_q", "apply_g_decomp_relative_to_full_q"},
+                                           {"gather", "take_along_axis"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], step) == 0)
+            return names[i][1];
+    return step;
+}
+
+static void add_kernel(struct lister *lister, const struct tune_alternative *subject,
+                       const struct vendor_kernel *kernel, uint32_t place)
+{
+    struct tune_report *report = lister->report;
+    if (!vendor_is_for_device(kernel, lister->info))
+        return;
+    for (uint32_t i = 0; i < kernel->alternative_count && report->count < TUNE_ALTERNATIVES_MAX;
+         i++) {
+        struct tune_alternative *added = &report->alternatives[report->count++];
+        *added = *subject;
+        added->kernel = kernel->names[i];
+        added->number = vendor_choice(place, i);
+        snprintf(added->choice, sizeof added->choice, "%s", kernel->names[i]);
+    }
+}
+
+/* What has no other is not measured. */
+static void end_subject(struct tune_report *report, size_t first)
+{
+    if (report->count == first + 1)
+        report->count = first;
+}
+
+void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
+                       const char *only, struct tune_report *report)
+{
+    struct lister lister = {info, report};
+    const struct vendor_operations *all = vendor_of_table(table);
+    const struct operation *operation;
+    const char *name = only && *only == '_' ? only + 1 : only;
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
+        const struct vendor_operation *vendor = example_vendor(operation);
+        const struct tune_alternative subject = {
+            .subject = operation->name, .operation = operation, .of = vendor->identity};
+        const size_t first = report->count;
+        if ((name && strcmp(name, operation->name) != 0) || vendor->example_count == 0 ||
+            vendor->body_count == 0)
+            continue;
+        for (uint32_t place = 0; place < vendor->kernel_count; place++)
+            add_kernel(&lister, &subject, vendor->kernels[place], place);
+        end_subject(report, first);
+    }
+    for (int kind = 0; all && kind < STEP_KINDS; kind++) {
+        const struct vendor_replacement *next = all->replacements[kind];
+        const size_t first = report->count;
+        if (!next || (name && strcmp(name, next->step) != 0))
+            continue;
+        const struct tune_alternative subject = {.subject = next->subject,
+                                                 .of = all->replacement_identities[kind]};
+        for (uint32_t place = 0; next; next = next->next, place++)
+            add_kernel(&lister, &subject, next->kernel, place);
+        end_subject(report, first);
+    }
+}
+
 const char *tune_outcome_name(enum tune_outcome outcome)
 {
     static const char *const names[] = {"not measured", "right", "wrong", "failed"};
@@ -201,7 +271,7 @@ bool tune_is_decided(const struct tune_report *report, const char *subject)
 
 /* ---------------------------------------------------------------- measuring */
 
-static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run};
+static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run, bench_kernel};
 
 /* One call of tune_measure. */
 struct tuner {
@@ -249,6 +319,71 @@ static bool is_out_of_time(struct tuner *tuner)
     return tuner->out_of_time;
 }
 
+/* Adds what a measurement that began then has found. */
+static void add_times(struct tuner *tuner, struct tune_alternative *alternative, uint64_t begin,
+                      const struct bench_result *result)
+{
+    uint64_t took = tuner->clock->now() - begin;
+    if (took > tuner->longest)
+        tuner->longest = took;
+    alternative->nanoseconds += result->min_ns; /* what else runs only adds */
+    alternative->median_nanoseconds += result->median_ns;
+}
+
+/* The examples of an operation of a manifest that the alternative runs. */
+MUST_CHECK static enum healcl_status run_examples(struct tuner *tuner,
+                                                  struct tune_alternative *alternative,
+                                                  const struct bench_options *bench,
+                                                  struct healcl_error *error)
+{
+    const uint32_t count = example_vendor(alternative->operation)->example_count;
+    uint32_t measured = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct bench_result result;
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->kernel(*tuner->device, bench, alternative->operation, i,
+                                 alternative->kernel, &result, error));
+        measured += result.samples > 0;
+        add_times(tuner, alternative, begin, &result);
+    }
+    if (measured == 0)
+        REFUSE(error, "it runs no example");
+    return HEALCL_OK;
+}
+
+/* Whether a case is one of those that an alternative of a replacement is measured by. */
+static bool becomes_step(const struct tune_alternative *alternative,
+                         const struct tune_case *measured)
+{
+    return strcmp(measured->operation, operation_of_step(alternative->subject)) == 0;
+}
+
+/* Where none is listed for the families, one with its own defaults is measured. */
+MUST_CHECK static enum healcl_status run_replaced(struct tuner *tuner,
+                                                  struct tune_alternative *alternative,
+                                                  const struct bench_options *bench,
+                                                  struct healcl_error *error)
+{
+    const struct tune_case own = {.operation = operation_of_step(alternative->subject)};
+    bool found = false;
+    for (int i = 0; i <= CASE_COUNT; i++) {
+        const struct tune_case *measured = i < CASE_COUNT ? &cases[i] : &own;
+        struct bench_result result;
+        if (i < CASE_COUNT ? !becomes_step(alternative, measured) : found)
+            continue;
+        found = true;
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(measured->operation),
+                                &measured->settings, bench, &result, error));
+        add_times(tuner, alternative, begin, &result);
+    }
+    return HEALCL_OK;
+}
+
 /* Measures the cases of an alternative, unless time runs out. */
 MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
                                                struct tune_alternative *alternative,
@@ -257,6 +392,12 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
     struct bench_options bench = {.repeat = SAMPLES, .memory_limit = tuner->options->memory_limit};
     struct bench_result result;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
+    if (alternative->kernel)
+        bench.table = tuner->options->table;
+    if (alternative->operation)
+        return run_examples(tuner, alternative, &bench, error);
+    if (alternative->kernel)
+        return run_replaced(tuner, alternative, &bench, error);
     for (int i = 0; i < CASE_COUNT; i++) {
         if (!decides(alternative->subject, &cases[i]))
             continue;
@@ -265,11 +406,7 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
         uint64_t begin = tuner->clock->now();
         TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
                                 &cases[i].settings, &bench, &result, error));
-        uint64_t took = tuner->clock->now() - begin;
-        if (took > tuner->longest)
-            tuner->longest = took;
-        alternative->nanoseconds += result.min_ns; /* what else runs only adds */
-        alternative->median_nanoseconds += result.median_ns;
+        add_times(tuner, alternative, begin, &result);
     }
     return HEALCL_OK;
 }
@@ -307,7 +444,12 @@ MUST_CHECK static enum healcl_status measure(struct tuner *tuner,
     struct device_tuning tuning;
     if (is_out_of_time(tuner))
         return HEALCL_OK;
-    TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
+    if (alternative->kernel) {
+        tuning = tuner->report->tuning;
+        kernel_choices_set(&(*tuner->device)->choices, alternative->of, alternative->number);
+    } else {
+        TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
+    }
     TRY(device_set_tuning(*tuner->device, &tuning, error));
     if (options->measuring)
         options->measuring(options->context, alternative);
@@ -349,10 +491,16 @@ MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alt
     if (tuner->out_of_time)
         return HEALCL_OK;
     struct tune_alternative *best = fastest(list, count);
+    if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
+        return HEALCL_OK;
     if (!best)
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,
              list[0].reason);
     best->chosen = true;
+    if (best->kernel) {
+        kernel_choices_set(&tuner->report->choices, best->of, best->number);
+        return HEALCL_OK;
+    }
     return tuning_parse(&tuner->report->tuning, best->choice, "tune", &(*tuner->device)->info,
                         error);
 }
@@ -365,7 +513,7 @@ MUST_CHECK static enum healcl_status complete(struct tuner *tuner, struct healcl
     report->tuning = tuning_default(info);
     (void)tuning_read_kept(&report->tuning, info);
     for (size_t i = 0; i < report->count; i++)
-        if (report->alternatives[i].chosen)
+        if (report->alternatives[i].chosen && !report->alternatives[i].kernel)
             TRY(tuning_parse(&report->tuning, report->alternatives[i].choice, "tune", info, error));
     return HEALCL_OK;
 }
@@ -386,5 +534,6 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
     }
     if (tuner.out_of_time)
         TRY(complete(&tuner, error));
+    (*device)->choices = report->choices;
     return device_set_tuning(*device, &report->tuning, error);
 }

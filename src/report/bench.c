@@ -197,6 +197,8 @@ static void add_example(struct json *json, cJSON *object, const struct bench_exa
         if (!example->of[side].is_measured)
             continue;
         cJSON *times = json_object(json, object, example_side_name((enum example_side)side));
+        if (side == EXAMPLE_KERNEL)
+            json_string(json, times, "name", example->kernel);
         json_number(json, times, "samples", example->of[side].samples);
         json_number(json, times, "launches", example->of[side].launches);
         json_decimal(json, times, "median_ns", example->of[side].median_ns);

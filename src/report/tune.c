@@ -76,15 +76,21 @@ enum healcl_status report_tune(const struct tune_facts *facts, const struct styl
     putc('\n', style->stream);
     print_left(facts->report, style);
     report_label(style, "tuning", "%s", text);
-    report_label(style, "kept", "%s", facts->kept ? facts->kept : "nowhere: HEALCL_CACHE_DIR");
+    if (facts->kept || !facts->kept_kernels)
+        report_label(style, "kept", "%s", facts->kept ? facts->kept : "nowhere: HEALCL_CACHE_DIR");
+    if (facts->kept_kernels)
+        report_label(style, "kept", "%s", facts->kept_kernels);
     return HEALCL_OK;
 }
 
-void report_tune_reset(const struct device_info *device, const char *forgotten,
+void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
                        const struct style *style)
 {
     report_label(style, "device", "%s", device->name);
-    report_label(style, "forgotten", "%s", forgotten ? forgotten : "nothing: none was kept");
+    if (forgotten || !kernels)
+        report_label(style, "forgotten", "%s", forgotten ? forgotten : "nothing: none was kept");
+    if (kernels)
+        report_label(style, "forgotten", "%s", kernels);
 }
 
 /* ---------------------------------------------------------------- JSON */
@@ -104,6 +110,14 @@ static void add_alternative(struct json *json, cJSON *object,
     json_bool(json, object, "chosen", alternative->chosen);
 }
 
+static void add_path(struct json *json, const char *name, const char *path)
+{
+    if (path)
+        json_string(json, json->top, name, path);
+    else
+        json_null(json, json->top, name);
+}
+
 enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
 {
     struct json json;
@@ -119,22 +133,18 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
             json_string(&json, left, NULL, facts->report->alternatives[i].subject);
     tuning_format(&facts->report->tuning, text);
     json_string(&json, json.top, "tuning", text);
-    if (facts->kept)
-        json_string(&json, json.top, "kept", facts->kept);
-    else
-        json_null(&json, json.top, "kept");
+    add_path(&json, "kept", facts->kept);
+    add_path(&json, "kept_kernels", facts->kept_kernels);
     return json_print(&json, stream);
 }
 
 enum healcl_status report_tune_reset_json(const struct device_info *device, const char *forgotten,
-                                          FILE *stream)
+                                          const char *kernels, FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), device);
-    if (forgotten)
-        json_string(&json, json.top, "forgotten", forgotten);
-    else
-        json_null(&json, json.top, "forgotten");
+    add_path(&json, "forgotten", forgotten);
+    add_path(&json, "forgotten_kernels", kernels);
     return json_print(&json, stream);
 }

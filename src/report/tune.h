@@ -10,17 +10,20 @@ struct tune_facts {
     const struct device_info *device;
     const struct tune_report *report;
     bool measured;
-    const char *kept; /* the file that keeps the choice, or NULL */
+    const char *kept;         /* the file that keeps the choice, or NULL */
+    const char *kept_kernels; /* the same of kernels of manifests */
 };
 
 MUST_CHECK enum healcl_status report_tune(const struct tune_facts *facts,
                                           const struct style *style);
 MUST_CHECK enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream);
 
-/* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none. */
-void report_tune_reset(const struct device_info *device, const char *forgotten,
+/* Of `healcl tune --reset`. forgotten: the file that is gone, or NULL where there was none;
+ * kernels: that of kernels of manifests. */
+void report_tune_reset(const struct device_info *device, const char *forgotten, const char *kernels,
                        const struct style *style);
 MUST_CHECK enum healcl_status report_tune_reset_json(const struct device_info *device,
-                                                     const char *forgotten, FILE *stream);
+                                                     const char *forgotten, const char *kernels,
+                                                     FILE *stream);
 
 #endif

@@ -43,6 +43,11 @@ MUST_CHECK static enum healcl_status make_options(const struct vendor_kernel *ke
         snprintf(text, sizeof text, "%" PRId64, value);
         TRY(define(launch, "", kernel->defines[i].name, text, error));
     }
+    for (uint32_t i = 0; i < kernel->tunable_count; i++) {
+        char text[24];
+        snprintf(text, sizeof text, "%" PRId64, values->integers[VENDOR_TUNABLES + i]);
+        TRY(define(launch, "", kernel->tunables[i].name, text, error));
+    }
     return HEALCL_OK;
 }
 
@@ -130,6 +135,33 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
         TRY(make_groups(kernel, values, launch, error));
     }
     return make_arguments(kernel, values, strides_of, launch, error);
+}
+
+void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,
+                            struct expression_values *values)
+{
+    for (uint32_t i = kernel->tunable_count;
+         i-- > 0;) { /* values of the last one lie side by side */
+        const struct vendor_tunable *tunable = &kernel->tunables[i];
+        values->integers[VENDOR_TUNABLES + i] = tunable->values[alternative % tunable->count];
+        alternative /= tunable->count;
+    }
+}
+
+const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
+                                                uint32_t alternative)
+{
+    const struct vendor_operation *operation = call->operation;
+    struct vendor_tuned *tuned = call->tuned;
+    const uint32_t choice = vendor_choice(kernel, alternative);
+    if (tuned->choice == choice)
+        return &tuned->launch;
+    vendor_set_alternative(operation->kernels[kernel], alternative, &tuned->values);
+    tuned->choice = choice;
+    if (vendor_launch_make(operation->kernels[kernel], &operation->names, &tuned->values,
+                           operation->strides_of, &tuned->launch, NULL) != HEALCL_OK)
+        tuned->launch.possible = false;
+    return &tuned->launch;
 }
 
 /* ---------------------------------------------------------------- what is wanted of arguments */
@@ -301,9 +333,13 @@ MUST_CHECK static enum healcl_status make_launches(const struct vendor_operation
         if (step->in[i])
             set_value(values, i, step->in[i]);
     set_value(values, VENDOR_OUT, step->out);
-    for (uint32_t i = 0; i < operation->kernel_count; i++)
+    for (uint32_t i = 0; i < operation->kernel_count; i++) {
+        vendor_set_alternative(operation->kernels[i], 0, values);
         TRY(vendor_launch_make(operation->kernels[i], &operation->names, values,
                                operation->strides_of, &made->launches[i], error));
+    }
+    if (made->tuned)
+        made->tuned->values = *values;
     return HEALCL_OK;
 }
 
@@ -416,6 +452,14 @@ MUST_CHECK static enum healcl_status add_body(struct call *call, const struct st
 
 /* ---------------------------------------------------------------- both */
 
+static bool has_alternatives(const struct vendor_operation *operation)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < operation->kernel_count; i++)
+        found |= operation->kernels[i]->alternative_count > 1;
+    return found;
+}
+
 MUST_CHECK static enum healcl_status add_sides(struct call *call, struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
@@ -428,7 +472,9 @@ MUST_CHECK static enum healcl_status add_sides(struct call *call, struct healcl_
     made->operation = operation;
     made->launches =
         arena_alloc(planner->plan->arena, (operation->kernel_count + 1) * sizeof *made->launches);
-    if (!made->launches)
+    made->tuned =
+        has_alternatives(operation) ? arena_alloc(planner->plan->arena, sizeof *made->tuned) : NULL;
+    if (!made->launches || (has_alternatives(operation) && !made->tuned))
         NO_MEMORY(error);
     struct step step = planner_step(planner, STEP_VENDOR, call->result);
     TRY(set_inputs(call, &step, &copies, error));

@@ -11,7 +11,7 @@
 #include "core/layout.h"
 #include "core/status.h"
 
-enum { EXPRESSION_NAMES_MAX = 16, EXPRESSION_TEXT_MAX = 512 };
+enum { EXPRESSION_NAMES_MAX = 20, EXPRESSION_TEXT_MAX = 512 };
 
 /* What an expression may name. */
 struct expression_names {

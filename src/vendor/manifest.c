@@ -295,6 +295,25 @@ MUST_CHECK static enum healcl_status dtype_of(const struct reader *reader, const
     REFUSE_AT(reader, node, NULL, "must be int8, int32 or int64");
 }
 
+/* An integer, or one in a text, where JSON's numbers may not be exact. */
+MUST_CHECK static enum healcl_status read_integer(const struct reader *reader, const cJSON *node,
+                                                  int64_t *value)
+{
+    char none[] = "-", *end = none;
+    errno = 0;
+    if (cJSON_IsNumber(node) && fabs(node->valuedouble) <= 9007199254740992.0 &&
+        floor(node->valuedouble) == node->valuedouble) {
+        *value = (int64_t)node->valuedouble;
+        return HEALCL_OK;
+    }
+    if (cJSON_IsString(node) && *node->valuestring &&
+        strspn(node->valuestring, "-0123456789") == strlen(node->valuestring))
+        *value = strtoll(node->valuestring, &end, 10);
+    if (*end || errno == ERANGE)
+        REFUSE_AT(reader, node, NULL, "must be an integer of 64 bits: one above 2^53 as a text");
+    return HEALCL_OK;
+}
+
 /* One dtype or a list of them. */
 MUST_CHECK static enum healcl_status read_dtypes(const struct reader *reader, const cJSON *object,
                                                  uint32_t *dtypes)
@@ -399,6 +418,99 @@ MUST_CHECK static enum healcl_status read_defines(const struct reader *reader, c
     return HEALCL_OK;
 }
 
+/* "key_switch[STAGES=2,LOCAL=64]", or the kernel's name alone. */
+MUST_CHECK static enum healcl_status name_alternatives(const struct reader *reader,
+                                                       struct vendor_kernel *kernel)
+{
+    enum { NAME_SIZE = WORD_MAX + 2 + VENDOR_TUNABLES_MAX * (WORD_MAX + 24) };
+    kernel->names = arena_alloc(reader->arena, kernel->alternative_count * sizeof *kernel->names);
+    if (!kernel->names)
+        NO_MEMORY(reader->error);
+    for (uint32_t number = 0; number < kernel->alternative_count; number++) {
+        struct expression_values values = {.integers = {0}};
+        char name[NAME_SIZE];
+        size_t used = (size_t)snprintf(name, sizeof name, "%s", kernel->kernel);
+        vendor_set_alternative(kernel, number, &values);
+        for (uint32_t i = 0; i < kernel->tunable_count; i++)
+            used += (size_t)snprintf(name + used, sizeof name - used, "%s%s=%" PRId64,
+                                     i > 0 ? "," : "[", kernel->tunables[i].name,
+                                     values.integers[VENDOR_TUNABLES + i]);
+        if (kernel->tunable_count > 0)
+            snprintf(name + used, sizeof name - used, "]");
+        TRY(keep(reader, name, &kernel->names[number]));
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status read_tunable_values(const struct reader *reader,
+                                                         const cJSON *list,
+                                                         struct vendor_tunable *tunable)
+{
+    if (!cJSON_IsArray(list) || !list->child)
+        REFUSE_AT(reader, list, NULL, "must be a list of integers");
+    if (cJSON_GetArraySize(list) > VENDOR_TUNABLE_VALUES_MAX)
+        REFUSE_AT(reader, list, NULL, "has more than %d items", VENDOR_TUNABLE_VALUES_MAX);
+    for (const cJSON *item = list->child; item; item = item->next) {
+        int64_t value;
+        TRY(read_integer(reader, item, &value));
+        for (uint32_t i = 0; i < tunable->count; i++)
+            if (tunable->values[i] == value)
+                REFUSE_AT(reader, item, NULL, "%" PRId64 " is there twice", value);
+        tunable->values[tunable->count++] = value;
+    }
+    return HEALCL_OK;
+}
+
+/* Integers that a kernel's expressions may name too, and its source gets as macros. */
+MUST_CHECK static enum healcl_status read_tunables(const struct reader *reader, const cJSON *object,
+                                                   struct expression_names *names,
+                                                   struct vendor_kernel *kernel)
+{
+    const cJSON *tunables = member_of(object, "tunables");
+    kernel->alternative_count = 1;
+    if (tunables && !cJSON_IsObject(tunables))
+        REFUSE_AT(reader, object, "tunables", "must be an object");
+    for (const cJSON *item = tunables ? tunables->child : NULL; item; item = item->next) {
+        const uint32_t number = VENDOR_TUNABLES + kernel->tunable_count;
+        struct vendor_tunable *tunable = &kernel->tunables[kernel->tunable_count];
+        if (kernel->tunable_count == VENDOR_TUNABLES_MAX)
+            REFUSE_AT(reader, item, NULL, "is more than %d", VENDOR_TUNABLES_MAX);
+        if (strlen(item->string) > WORD_MAX || !*item->string || !is_word(item->string))
+            REFUSE_AT(reader, item, NULL, "is no name of a macro");
+        for (uint32_t i = 0; i < names->count; i++)
+            if (names->of[i].name && strcmp(names->of[i].name, item->string) == 0)
+                REFUSE_AT(reader, item, NULL, "something else is named '%s'", item->string);
+        if (member_of(member_of(object, "defines"), item->string))
+            REFUSE_AT(reader, item, NULL, "a define is named '%s'", item->string);
+        TRY(keep(reader, item->string, &tunable->name));
+        TRY(read_tunable_values(reader, item, tunable));
+        names->of[number].name = tunable->name;
+        names->of[number].is_known = true;
+        kernel->tunable_count++;
+        kernel->alternative_count *= tunable->count;
+        if (kernel->alternative_count > VENDOR_ALTERNATIVES_MAX)
+            REFUSE_AT(reader, item, NULL, "there are more than %d combinations",
+                      VENDOR_ALTERNATIVES_MAX);
+    }
+    return name_alternatives(reader, kernel);
+}
+
+/* What tells lists of kernels apart: all that manifests say of them, and what their sources hold.
+ */
+MUST_CHECK static enum healcl_status add_identity(const struct reader *reader, const cJSON *object,
+                                                  const struct vendor_kernel *kernel,
+                                                  uint64_t *identity)
+{
+    char *text = cJSON_PrintUnformatted(object);
+    if (!text)
+        NO_MEMORY(reader->error);
+    *identity = XXH64(text, strlen(text), *identity);
+    cJSON_free(text);
+    if (kernel->program)
+        *identity = XXH64(kernel->program, strlen(kernel->program), *identity);
+    return HEALCL_OK;
+}
+
 /* A tensor's name stands for its memory, anything else is an integer. */
 MUST_CHECK static enum healcl_status read_arguments(const struct reader *reader,
                                                     const cJSON *object,
@@ -423,9 +535,9 @@ MUST_CHECK static enum healcl_status read_arguments(const struct reader *reader,
     return HEALCL_OK;
 }
 
-static const char *const kernel_members[] = {"step",   "source",  "kernel",    "options",
-                                             "device", "type",    "when",      "global",
-                                             "local",  "defines", "arguments", NULL};
+static const char *const kernel_members[] = {
+    "step",   "source", "kernel",   "options", "device",    "type", "when",
+    "global", "local",  "tunables", "defines", "arguments", NULL};
 
 static const char *const native_members[] = {"step", "library", "entry",     "device",
                                              "type", "when",    "arguments", NULL};
@@ -492,6 +604,9 @@ MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJ
     TRY(read_text(reader, object, "device", false, TEXT_MAX, &kernel->device));
     TRY(read_choice(reader, object, "type", types, "any", &type));
     kernel->type = type > 0 ? types[type] : NULL;
+    if (is_native)
+        TRY(read_word(reader, object, "entry", true, &kernel->kernel));
+    TRY(read_tunables(reader, object, &with_strides, kernel));
     TRY(read_expression_member(reader, object, "when", false, &with_strides, &kernel->when));
     *made = kernel;
     TRY(read_arguments(reader, object, &with_strides, kernel));
@@ -797,25 +912,6 @@ static bool holds_tensor(const struct vendor_operation *operation, uint32_t para
     return kind == PARAMETER_TENSOR || kind == PARAMETER_OUT;
 }
 
-/* An integer, or one in a text, where JSON's numbers may not be exact. */
-MUST_CHECK static enum healcl_status read_integer(const struct reader *reader, const cJSON *node,
-                                                  int64_t *value)
-{
-    char none[] = "-", *end = none;
-    errno = 0;
-    if (cJSON_IsNumber(node) && fabs(node->valuedouble) <= 9007199254740992.0 &&
-        floor(node->valuedouble) == node->valuedouble) {
-        *value = (int64_t)node->valuedouble;
-        return HEALCL_OK;
-    }
-    if (cJSON_IsString(node) && *node->valuestring &&
-        strspn(node->valuestring, "-0123456789") == strlen(node->valuestring))
-        *value = strtoll(node->valuestring, &end, 10);
-    if (*end || errno == ERANGE)
-        REFUSE_AT(reader, node, NULL, "must be an integer of 64 bits: one above 2^53 as a text");
-    return HEALCL_OK;
-}
-
 MUST_CHECK static enum healcl_status read_shape(const struct reader *reader, const cJSON *object,
                                                 enum dtype dtype, struct layout *layout)
 {
@@ -981,8 +1077,9 @@ MUST_CHECK static enum healcl_status read_kernels(struct reader *reader, const c
     for (const cJSON *item = list ? list->child : NULL; item; item = item->next) {
         if (member_of(item, "step"))
             REFUSE_AT(reader, item, "step", "is for replacements");
-        TRY(read_kernel(reader, item, &operation->names,
-                        &operation->kernels[operation->kernel_count++]));
+        struct vendor_kernel **kernel = &operation->kernels[operation->kernel_count++];
+        TRY(read_kernel(reader, item, &operation->names, kernel));
+        TRY(add_identity(reader, item, *kernel, &operation->identity));
     }
     if (operation->kernel_count == 0 && !member_of(object, "body"))
         REFUSE_AT(reader, object, "kernels", "there is neither a kernel nor a body");
@@ -1034,22 +1131,22 @@ MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const
 
 /* Kinds of steps that another kernel can be given for, and what their inputs are called. */
 static const struct {
-    const char *name;
+    const char *name, *subject;
     enum step_kind kind;
     const char *inputs[STEP_INPUTS];
 } replaceable[] = {
-    {"copy", STEP_COPY, {"a"}},
-    {"modmul", STEP_MODMUL, {"a", "b", "p"}},
-    {"modsum", STEP_MODSUM, {"a", "b", "p"}},
-    {"mod", STEP_MOD, {"a", NULL, "p"}},
-    {"modneg", STEP_MODNEG, {"a", NULL, "p"}},
-    {"axis_modsum", STEP_AXIS_MODSUM, {"a", "q"}},
-    {"modmul_axis_sum", STEP_MODMUL_AXIS_SUM, {"a", "b", "q", "perm"}},
-    {"ntt", STEP_NTT, {"a", "q", "psi", "perm"}},
-    {"intt", STEP_INTT, {"a", "q", "ipsi", "perm", "n_inv"}},
-    {"digits", STEP_DIGITS, {"a"}},
-    {"digits_full_q", STEP_DIGITS_FULL_Q, {"a", "q"}},
-    {"gather", STEP_GATHER, {"a", "idx"}},
+    {"copy", "step copy", STEP_COPY, {"a"}},
+    {"modmul", "step modmul", STEP_MODMUL, {"a", "b", "p"}},
+    {"modsum", "step modsum", STEP_MODSUM, {"a", "b", "p"}},
+    {"mod", "step mod", STEP_MOD, {"a", NULL, "p"}},
+    {"modneg", "step modneg", STEP_MODNEG, {"a", NULL, "p"}},
+    {"axis_modsum", "step axis_modsum", STEP_AXIS_MODSUM, {"a", "q"}},
+    {"modmul_axis_sum", "step modmul_axis_sum", STEP_MODMUL_AXIS_SUM, {"a", "b", "q", "perm"}},
+    {"ntt", "step ntt", STEP_NTT, {"a", "q", "psi", "perm"}},
+    {"intt", "step intt", STEP_INTT, {"a", "q", "ipsi", "perm", "n_inv"}},
+    {"digits", "step digits", STEP_DIGITS, {"a"}},
+    {"digits_full_q", "step digits_full_q", STEP_DIGITS_FULL_Q, {"a", "q"}},
+    {"gather", "step gather", STEP_GATHER, {"a", "idx"}},
 };
 
 static void name_step(size_t kind, struct expression_names *names)
@@ -1080,8 +1177,12 @@ MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, con
     if (kind == sizeof replaceable / sizeof *replaceable)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
     made->kind = replaceable[kind].kind;
+    made->step = replaceable[kind].name;
+    made->subject = replaceable[kind].subject;
     name_step(kind, &made->names);
     TRY(read_kernel(reader, object, &made->names, &made->kernel));
+    TRY(add_identity(reader, object, made->kernel,
+                     &reader->operations->replacement_identities[made->kind]));
     const struct vendor_replacement **last = &reader->operations->replacements[made->kind];
     while (*last) /* the first one that can run a step does */
         last = (const struct vendor_replacement **)&((struct vendor_replacement *)*last)->next;

@@ -13,11 +13,15 @@
 #include "plan/infer.h"
 #include "vendor/expression.h"
 
-/* Numbers of names in expressions: inputs of the step, its output, integers. */
+/* Of a kernel, and of each of them; alternatives are all combinations of their values. */
+enum { VENDOR_TUNABLES_MAX = 4, VENDOR_TUNABLE_VALUES_MAX = 8, VENDOR_ALTERNATIVES_MAX = 32 };
+
+/* Numbers of names in expressions: inputs of the step, its output, integers, tunables. */
 enum {
     VENDOR_OUT = STEP_INPUTS,
-    VENDOR_INTEGERS, /* the first one */
-    VENDOR_INTEGERS_MAX = EXPRESSION_NAMES_MAX - VENDOR_INTEGERS,
+    VENDOR_INTEGERS,                                              /* the first one */
+    VENDOR_TUNABLES = EXPRESSION_NAMES_MAX - VENDOR_TUNABLES_MAX, /* of the kernel at hand */
+    VENDOR_INTEGERS_MAX = VENDOR_TUNABLES - VENDOR_INTEGERS,
     VENDOR_ARGUMENTS_MAX = 32, /* of a kernel: tensors' pointers, offsets and strides, integers */
     VENDOR_DEFINES_MAX = 16,
     VENDOR_KERNELS_MAX = 8, /* of an operation */
@@ -44,7 +48,23 @@ struct vendor_kernel {
         const char *name;
         struct expression *value;
     } defines[VENDOR_DEFINES_MAX];
+    uint32_t tunable_count;
+    struct vendor_tunable {
+        const char *name;
+        uint32_t count;
+        int64_t values[VENDOR_TUNABLE_VALUES_MAX]; /* the first one is the default */
+    } tunables[VENDOR_TUNABLES_MAX];
+    uint32_t alternative_count; /* 1 without tunables; number 0 has all defaults */
+    const char **names;         /* of alternatives: "key_switch[STAGES=2]" */
 };
+
+/* The kernel and the alternative of an operation, or of the replacements of a kind of step, that go
+ * before the others: kernel * VENDOR_ALTERNATIVES_MAX + alternative, as device/choices.c keeps it.
+ */
+static inline uint32_t vendor_choice(uint32_t kernel, uint32_t alternative)
+{
+    return kernel * VENDOR_ALTERNATIVES_MAX + alternative;
+}
 
 /* A kernel's launch for a step: all but what the device knows. */
 struct vendor_launch {
@@ -110,6 +130,7 @@ struct vendor_operation {
     uint32_t rule_count;
     struct vendor_kernel *kernels[VENDOR_KERNELS_MAX];
     uint32_t kernel_count;
+    uint64_t identity; /* a hash of the kernels, their sources included: what a choice is kept by */
     struct body_entry *body;
     uint32_t body_count, body_tensors; /* 0: there is none; tensors that it makes */
     struct vendor_example *examples;
@@ -119,12 +140,20 @@ struct vendor_operation {
 /* What a step of the kind STEP_VENDOR, and those that go with it, are of. */
 struct vendor_call {
     const struct vendor_operation *operation;
-    struct vendor_launch *launches; /* by kernel */
+    struct vendor_launch *launches; /* by kernel, of its first alternative */
+    /* The launch of another alternative: worked out when a device first asks for it, for there may
+     * be many. NULL where no kernel has several. */
+    struct vendor_tuned {
+        struct expression_values values; /* of the step */
+        uint32_t choice;                 /* whose launch it is, 0: none yet */
+        struct vendor_launch launch;
+    } * tuned;
 };
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
     enum step_kind kind;
+    const char *step, *subject; /* "ntt", as manifests call it, and "step ntt" */
     struct expression_names names;
     struct vendor_kernel *kernel;
     const struct vendor_replacement *next; /* of the same kind */
@@ -135,6 +164,7 @@ struct vendor_operations {
     struct healcl_operations base; /* first: the handle is cast back */
     struct arena *arena;
     const struct vendor_replacement *replacements[STEP_KINDS];
+    uint64_t replacement_identities[STEP_KINDS]; /* as of struct vendor_operation */
     struct vendor_library {
         void *handle;
         struct vendor_library *next;
@@ -147,6 +177,15 @@ MUST_CHECK enum healcl_status vendor_operations_create(struct vendor_operations 
 
 /* The infer function of all operations of manifests; their context is a struct vendor_operation. */
 infer_function infer_vendor;
+
+/* Gives the tunables of a kernel their values in one of its alternatives. */
+void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,
+                            struct expression_values *values);
+
+/* The launch of call->tuned, of an alternative of one of the operation's kernels. Not possible
+ * where an expression has no value. */
+const struct vendor_launch *vendor_launch_tuned(const struct vendor_call *call, uint32_t kernel,
+                                                uint32_t alternative);
 
 /* Works out a kernel's launch. tensors: by number. strides_of: by number, which of them are handed
  * over with strides; NULL: all. */

@@ -191,7 +191,7 @@ static enum healcl_status measure(struct healcl_device *device,
     return HEALCL_OK;
 }
 
-static const struct tune_clock fake = {now, measure};
+static const struct tune_clock fake = {.now = now, .bench = measure};
 
 /* Tunes a device with two choices of digits, the default first, and two of gather; each of them has
  * one case. */

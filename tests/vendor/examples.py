@@ -5,6 +5,7 @@
     examples.py HEALCL
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -36,6 +37,29 @@ def change(path, old, new):
         file.write(text.replace(old, new, 1))
 
 
+def largest_moduli(healcl, folder):
+    """Each alternative on values that are no residues, of moduli of 16, 62 and 63 bits."""
+    with open(os.path.join(folder, "key_switch.json"), encoding="utf-8") as file:
+        manifest = json.load(file)
+    with tempfile.TemporaryDirectory() as other:
+        shutil.copy(os.path.join(folder, "key_switch.cl"), other)
+        operation = manifest["operations"][0]
+        any_value = {"dtype": "int64", "below": str(2**63 - 1)}
+        operation["examples"] = [
+            {"a": {**any_value, "shape": [n]}, "key": {**any_value, "shape": [3, 3, n]},
+             "q": {"dtype": "int64", "shape": [3], "values": [65537, str(2**62 - 57), str(2**63 - 25)]},
+             "psi": {**any_value, "shape": [3, n]}, "base_bits": bits,
+             "out": {"dtype": "int64", "shape": [3, n]}}
+            for n, bits in ((8, 30), (256, 21))]
+        stages = operation["kernels"][0]["tunables"]["STAGES"]
+        for number in stages:
+            operation["kernels"][0]["tunables"]["STAGES"] = [number]
+            with open(os.path.join(other, "m.json"), "w", encoding="utf-8") as file:
+                json.dump(manifest, file)
+            assert "\nkey_switch  kernel 4/4  body 4/4\n" in run(
+                healcl, "check", "--ops", other, "--op", "key_switch"), number
+
+
 def key_switch(healcl, folder):
     made = transcript(folder, "256", "3", "4")
     manifest = os.path.join(folder, "key_switch.json")
@@ -43,7 +67,7 @@ def key_switch(healcl, folder):
     assert "key_switch(a, key, q, psi, base_bits, out)" in run(healcl, "ops", *ops)
     assert "unknown operation" in run(healcl, "run", made, code=3)
     assert "key_switch" in run(healcl, "inspect", *ops, made)
-    assert "key_switch" in run(healcl, "inspect", *ops, "--kernels", made)
+    assert "key_switch[STAGES=3]" in run(healcl, "inspect", *ops, "--kernels", made)
     for where in (["--reference"], []):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
@@ -55,9 +79,10 @@ def key_switch(healcl, folder):
     # One residue is a single element, and one digit is all of a.
     for shape in ("1", "1", "1"), ("2", "2", "60"), ("512", "1", "2"), ("64", "5", "3"):
         run(healcl, "run", *ops, transcript(folder, *shape))
+    largest_moduli(healcl, folder)
     # The kernel is what runs on a device: a wrong one differs there, not on the reference.
     kernel = os.path.join(folder, "key_switch.cl")
-    change(kernel, "(long)reduce_wide_below(upper[u], lower[u], m)", "(long)lower[u]")
+    change(kernel, "STORE(AS_LONGS(sum), out + u)", "STORE(AS_LONGS(whole), out + u)")
     made = transcript(folder, "256", "3", "4")
     run(healcl, "run", *ops, made, code=1)
     run(healcl, "run", *ops, "--reference", made)

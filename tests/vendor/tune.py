@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""healcl tune of kernels of manifests: what is right and fastest is chosen, kept, used, forgotten.
+
+    tune.py HEALCL
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE = """
+#if ROUNDS == 4
+#error "not on this device"
+#endif
+KERNEL scale(global long *out, long out_at, global const long *a, long a_at, long f)
+{
+    long i = get_global_id(0);
+    for (volatile int round = 0; round < ROUNDS * 1000; round++) {
+    }
+    out[out_at + i] = a[a_at + i] * f % 97 + (ROUNDS == 2 && i == 1);
+}
+KERNEL other(global long *out, long out_at, global const long *a, long a_at, long f)
+{
+    long i = get_global_id(0);
+    for (volatile int round = 0; round < 100000; round++) {
+    }
+    out[out_at + i] = a[a_at + i] * f % 97;
+}
+KERNEL replaced(global long *out, long out_at, long s0, long s1, global const long *a, long a_at,
+                long t0, long t1, long n)
+{
+    long i = get_global_id(0);
+    out[out_at + i / n * s0 + i % n * s1] = a[a_at + i / n * t0 + i % n * t1];
+}
+"""
+
+TENSOR = {"dtype": "int64", "shape": [64], "below": 1000}
+KERNEL = {"source": "scale.cl", "kernel": "scale", "global": "size(out)", "local": 1,
+          "when": "ROUNDS != 5", "tunables": {"ROUNDS": [100, 2, 4, 5, 1], "UNUSED": [7]},
+          "arguments": ["out", "a", "f"]}
+OTHER = {"source": "scale.cl", "kernel": "other", "global": "size(out)", "local": 1,
+         "options": "-D ROUNDS=0", "arguments": ["out", "a", "f"]}
+OPERATION = {
+    "name": "scale",
+    "parameters": [{"name": "a", "kind": "tensor", "dtype": "int64"}, {"name": "f", "kind": "int"},
+                   {"name": "out", "kind": "out", "dtype": "int64"}],
+    "kernels": [KERNEL, OTHER],
+    "body": [{"name": "modmul", "args": ["a", "f", 97, "out"]}],
+    "examples": [{"a": TENSOR, "f": 5, "out": {"dtype": "int64", "shape": [64]}}],
+}
+REPLACEMENT = {"step": "copy", "source": "scale.cl", "kernel": "replaced", "options": "-D ROUNDS=0",
+               "when": "rank(out) == 2 && dtype(out) == 64", "tunables": {"LOCAL": [1, 2]},
+               "global": "size(out)", "local": "LOCAL",
+               "arguments": ["out", "a", "shape(a, 1)"]}
+
+
+class Folder:
+    def __init__(self, healcl, path):
+        self.healcl, self.path = healcl, path
+        self.kept = os.path.join(path, "kept")
+        self.write("scale.cl", SOURCE)
+        self.write("m.json", json.dumps({"healcl": 1, "operations": [OPERATION],
+                                         "replacements": [REPLACEMENT]}))
+
+    def write(self, name, text):
+        with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run(self, command, *options, code=0):
+        environment = {**os.environ, "HEALCL_CACHE_DIR": self.kept}
+        environment.pop("HEALCL_AS", None)
+        done = subprocess.run([self.healcl, command, *options], capture_output=True, text=True,
+                              check=False, env=environment)
+        assert done.returncode == code, done
+        return done.stdout + done.stderr
+
+    def tune(self, *options, code=0):
+        told = self.run("tune", "--ops", self.path, "--force", "--json", "-", *options, code=code)
+        return json.JSONDecoder().raw_decode(told)[0]
+
+    def kernel(self):
+        """What runs the operation."""
+        told = self.run("bench", "--ops", self.path, "--op", "scale", "--repeat", "1", "--json", "-")
+        return json.JSONDecoder().raw_decode(told)[0]["examples"][0]["kernel"]["name"]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as path:
+        folder = Folder(os.path.abspath(sys.argv[1]), path)
+        listed = folder.run("tune", "--ops", path, "--dry-run")
+        for name in "scale[ROUNDS=100,UNUSED=7]", "scale[ROUNDS=1,UNUSED=7]", "other", "step copy":
+            assert f" {name}" in listed or f"\n{name}" in listed, (name, listed)
+        assert "local_size" in listed, listed
+        assert not [name for name in os.listdir(folder.kept) if name.startswith("kernels_")]
+        assert "local_size" not in folder.run("tune", "--ops", path, "--dry-run", "--op", "_scale")
+        folder.run("tune", "--op", "scale", code=2)
+        assert "no kernels of manifests for 'ntt'" in folder.run(
+            "tune", "--ops", path, "--op", "ntt", code=2)
+        assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
+        made = folder.tune("--op", "scale")
+        outcomes = [(one["choice"].split(",")[0], one["outcome"], one["chosen"])
+                    for one in made["alternatives"]]
+        assert outcomes == [("scale[ROUNDS=100", "right", False), ("scale[ROUNDS=2", "wrong", False),
+                            ("scale[ROUNDS=4", "failed", False), ("scale[ROUNDS=5", "failed", False),
+                            ("scale[ROUNDS=1", "right", True), ("other", "right", False)], outcomes
+        assert "the memory of out" in made["alternatives"][1]["reason"], made
+        assert "it runs no example" in made["alternatives"][3]["reason"], made
+        assert made["kept"] is None and os.path.dirname(made["kept_kernels"]) == folder.kept
+        assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
+        # Another subject leaves the choice as it is.
+        made = folder.tune("--op", "copy")
+        assert [one["subject"] for one in made["alternatives"]] == ["step copy"] * 2, made
+        assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
+        # Another source is another kernel, of which nothing is known.
+        folder.write("scale.cl", SOURCE + "\n")
+        assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
+        folder.write("scale.cl", SOURCE)
+        assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
+        # What cannot be read is nothing.
+        with open(made["kept_kernels"], "r+", encoding="utf-8") as file:
+            text = file.read()
+            file.seek(0)
+            file.write(text.replace("=", "?"))
+        assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
+        assert made["kept_kernels"] in folder.run("tune", "--reset")
+        assert not os.path.exists(made["kept_kernels"])
+        folder.run("tune", "--reset", "--ops", path, code=2)
+
+
+main()
