@@ -227,15 +227,16 @@ static inline uint place_of(struct tile tile, uint i)
 #endif
 }
 
-/* The lowest bits of i in reversed order. */
-static inline uint reverse_bits(uint i, uint bits)
+/* Number i of count, a power of two, with its bits in reversed order. A product, for a compiler gets
+ * a shift by what is not a constant wrong here (docs/DRIVERS.md). */
+static inline uint reverse_bits(uint i, uint count)
 {
     i = i >> 16 | i << 16;
     i = (i >> 8 & 0x00ff00ff) | (i & 0x00ff00ff) << 8;
     i = (i >> 4 & 0x0f0f0f0f) | (i & 0x0f0f0f0f) << 4;
     i = (i >> 2 & 0x33333333) | (i & 0x33333333) << 2;
     i = (i >> 1 & 0x55555555) | (i & 0x55555555) << 1;
-    return i >> (32 - bits) % 32;
+    return mul_hi(i, count);
 }
 
 /* permutation[i] of a row of n, of those kinds. */
@@ -243,7 +244,7 @@ static inline uint permuted(uint i, uint n, uint kinds, global const uint *permu
 {
     if (kinds & PERMUTATION_IDENTITY)
         return i;
-    return kinds & PERMUTATION_REVERSES_BITS ? reverse_bits(i, 31 - clz(n)) : permutation[i];
+    return kinds & PERMUTATION_REVERSES_BITS ? reverse_bits(i, n) : permutation[i];
 }
 
 /* The element of a work-group whose turn it is, e-th, where places are permuted. Blocks that are
@@ -252,8 +253,8 @@ static inline uint element_of_turn(uint e, uint kinds)
 {
 #ifdef APART
     if ((kinds & PERMUTATION_IDENTITY) == 0)
-        return ELEMENT_OF(reverse_bits(e / ROWS % TILES, LOG2_TILES), e % ROWS,
-                          reverse_bits(e / ROWS / TILES, LOG2_TILE));
+        return ELEMENT_OF(reverse_bits(e / ROWS % TILES, TILES), e % ROWS,
+                          reverse_bits(e / ROWS / TILES, TILE));
 #endif
     return e;
 }
