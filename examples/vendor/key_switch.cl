@@ -37,7 +37,7 @@ typedef ulong lanes;
 
 /* The upper 64 bits of x * y. */
 #if N >= 16
-INLINE lanes high_word(lanes x, lanes y)
+INLINE lanes key_upper_word(lanes x, lanes y)
 {
     lanes x_high = x >> 32, y_high = y >> 32;
     lanes middle = HALVES(x_high, y) + (HALVES(x, y) >> 32);
@@ -45,7 +45,7 @@ INLINE lanes high_word(lanes x, lanes y)
     return HALVES(x_high, y_high) + (middle >> 32) + (other >> 32);
 }
 #else
-#define high_word mul_hi
+#define key_upper_word mul_hi
 #endif
 
 /* high * 2^64 + low modulo q and its quotient; high in [0, q). As divide_wide of arithmetic.h. */
@@ -53,7 +53,7 @@ INLINE lanes divide_lanes(lanes high, lanes low, struct modulus m, lanes *quotie
 {
     lanes x = high << m.shift | low >> (64 - m.shift), divisor = m.normalized, one = 1;
     low <<= m.shift;
-    lanes lower = x * m.reciprocal, estimate = high_word(x, (lanes)(m.reciprocal)) + x + one;
+    lanes lower = x * m.reciprocal, estimate = key_upper_word(x, (lanes)(m.reciprocal)) + x + one;
     lanes fraction = lower + low;
     estimate += CARRY(fraction < lower);
     lanes rest = low - estimate * divisor;
@@ -221,7 +221,7 @@ PASSES(exact, EXACT_BUTTERFLY)
             if (ANY(factor >= m.value))                                                            \
                 factor = reduce_all(factor, m);                                                    \
             lanes product = value * factor, low = LOAD(lower + u) + product;                       \
-            lanes high = LOAD(upper + u) + high_word(value, factor) + CARRY(low < product);        \
+            lanes high = LOAD(upper + u) + key_upper_word(value, factor) + CARRY(low < product);        \
             STORE(low, lower + u);                                                                 \
             STORE(min(high, high - m.value), upper + u);                                           \
         }                                                                                          \
