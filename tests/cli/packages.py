@@ -26,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
+from share import COMPILE_FAST  # noqa: E402
 
 GOLDEN = Path(__file__).with_suffix(".txt")
 healcl, driver, hasher = sys.argv[1:4]
@@ -35,7 +36,7 @@ SEAL = b"healcl package "
 
 
 def run(*arguments, compiler=True, **more):
-    environment = {**os.environ, "HEALCL_CACHE_DIR": "", **more}
+    environment = {**os.environ, **COMPILE_FAST, "HEALCL_CACHE_DIR": "", **more}
     if not compiler:
         environment.update(LD_PRELOAD=driver, FAULTY_NO_COMPILER="1")
     return subprocess.run([healcl, *map(str, arguments)], cwd=ROOT, env=environment, text=True,

@@ -5,6 +5,7 @@
  * vectors.
  */
 #include "helper_calls.h"
+#include "helper_share.h"
 
 static const enum dtype dtypes[] = {DTYPE_INT32, DTYPE_INT64};
 
@@ -285,5 +286,6 @@ int main(void)
         cmocka_unit_test(conversions), cmocka_unit_test(reversed_bits),
         cmocka_unit_test(one_factor),
     };
+    share_compile_variants_fast();
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cl/base/base.h"
+#include "helper_share.h"
 #include "lab/bench.h"
 
 enum { WAVE = 64 };
@@ -206,6 +207,7 @@ static int open_telling_device(void **state)
     static char *told[sizeof programs / sizeof *programs];
     unsetenv("HEALCL_VARIANT");
     setenv("HEALCL_AS", "gpu", 1);
+    share_compile_fast(true);
     if (open_device(state))
         return -1;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device/internal.h"
+#include "helper_share.h"
 
 static const enum dtype dtypes[] = {DTYPE_INT64, DTYPE_INT32};
 
@@ -18,6 +19,7 @@ static int open_small_gpu(void **state)
     unsetenv("HEALCL_TUNING");
     unsetenv("HEALCL_VARIANT");
     unsetenv("HEALCL_CHUNK_BYTES");
+    share_compile_fast(true);
     if (open_device(state))
         return -1;
     device->tuning.local_size = 2;

@@ -10,6 +10,12 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from share import COMPILE_FAST  # noqa: E402
+
+os.environ.update(COMPILE_FAST)
 
 TENSOR = {"dtype": "int64", "shape": [4, 3], "below": 1000}
 

@@ -11,6 +11,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from share import COMPILE_FAST  # noqa: E402
+
+os.environ.update(COMPILE_FAST)
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "vendor")
 
