@@ -1,7 +1,8 @@
 /*
  * What a call costs above clSetKernelArg and clEnqueueNDRangeKernel of the same kernels, for some
- * operations: overhead [DEVICE [ROUNDS [MOST]]]. MOST: microseconds that no operation's smallest
- * figure may exceed.
+ * operations: overhead [DEVICE [ROUNDS [MOST [OPS]]]]. MOST: microseconds that no operation's
+ * smallest figure may exceed, or 0. OPS: a folder with the manifest of key_switch, which is called
+ * too.
  */
 #include <healcl.h>
 #include <stdio.h>
@@ -94,7 +95,11 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? atoi(argv[2]) : ROUNDS;
     double most = argc > 3 ? strtod(argv[3], NULL) : 0, largest = 0;
     need(healcl_device_open(argc > 1 ? argv[1] : NULL, &device, &error));
-    need(healcl_queue_open(device, NULL, &queue, &error));
+    struct healcl_operations *loaded = NULL;
+    if (argc > 4)
+        need(healcl_operations_load(argv[4], &loaded, &error));
+    const struct healcl_limits limits = {.operations = loaded};
+    need(healcl_queue_open(device, &limits, &queue, &error));
     int64_t values[ROWS * COLUMNS], moduli[COLUMNS] = {97, 97, 193, 193};
     for (int i = 0; i < ROWS * COLUMNS; i++)
         values[i] = i * i + 1;
@@ -109,6 +114,8 @@ int main(int argc, char **argv)
     struct healcl_argument perm = create(1, shape + 1, (int64_t[]){0, 2, 1, 3});
     struct healcl_argument indices = create(2, shape, (int64_t[ROWS * COLUMNS]){3, 2, 1});
     struct healcl_argument x = create(4, rows, values), y = create(4, rows, NULL);
+    struct healcl_argument digits = create(1, shape + 1, values), switched = create(2, row, NULL);
+    struct healcl_argument key = create(3, (int64_t[]){1, 1, COLUMNS}, values);
     const struct healcl_argument none = healcl_no_argument(), zero = healcl_int_argument(0);
     const struct healcl_argument five = healcl_int_argument(5), prime = healcl_int_argument(97);
     const struct healcl_index index[2] = {
@@ -133,16 +140,23 @@ int main(int argc, char **argv)
          2,
          {healcl_shape_argument(2, shape), healcl_dtype_argument(HEALCL_INT64)},
          true},
+        {"key_switch, of a manifest",
+         "key_switch",
+         6,
+         {digits, key, p, psi, five, switched},
+         false},
     };
+    const size_t count = sizeof calls / sizeof *calls - (loaded ? 0 : 1);
     printf("microseconds a call %20s %10s %10s %15s\n", "launches", "smallest", "median",
            "OpenCL's, median");
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < count; i++) {
         repeat(&calls[i]); /* kernels are built, and run for the first time */
         double smallest = measure(&calls[i], rounds);
         largest = smallest > largest ? smallest : largest;
     }
     healcl_queue_close(queue);
     healcl_device_close(device);
+    healcl_operations_free(loaded);
     healcl_error_clear(&error);
     if (most > 0 && largest > most)
         fprintf(stderr, "a call costs more than %g microseconds\n", most);
