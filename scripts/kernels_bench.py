@@ -163,14 +163,14 @@ def matches(pattern, row):
 
 def chosen_rows(pattern, peers):
     """Of the table, and each case once for every peer that has no bars."""
-    rows = [row for row in ROWS if matches(pattern, row)]
     judging = {row.against for row in ROWS if not row.base}
     works = {}
-    for row in rows:
+    for row in ROWS:
         works.setdefault(row.case._replace(per="units"), row.work)
-    return rows + [Row(work, measured, name, None, None)
+    rows = ROWS + [Row(work, measured, name, None, None)
                    for name in peers if name not in judging
                    for measured, work in works.items()]
+    return [row for row in rows if matches(pattern, row)]
 
 
 # ------------------------------------------------------------------ running
@@ -433,12 +433,6 @@ def peer(text):
     return name, os.path.abspath(path)
 
 
-def pattern_of_rows(text):
-    if not any(matches(text, row) for row in ROWS):
-        raise argparse.ArgumentTypeError("no row matches '%s'; --list tells which there are" % text)
-    return text
-
-
 def json_path(text):
     folder = os.path.dirname(text) or "."
     if text != "-" and not os.access(folder, os.W_OK):
@@ -461,7 +455,7 @@ def parse(arguments):
     parser.add_argument("--peer", type=peer, action="append", default=[],
                         metavar="[NAME=]PROGRAM", help="may be given several times; without a name "
                         "the program's file has it")
-    parser.add_argument("--only", type=pattern_of_rows, default="", metavar="PATTERN",
+    parser.add_argument("--only", default="", metavar="PATTERN",
                         help="rows with that in their names or their peer's; a regular "
                         "expression too")
     parser.add_argument("--runs", type=count_of_runs, help="pairs of runs (default %d)" % RUNS)
@@ -479,6 +473,9 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     if len(dict(options.peer)) < len(options.peer):
         parser.error("two peers have the same name")
+    if not chosen_rows(options.only, dict(options.peer)):
+        parser.error("argument --only: no row matches '%s'; --list tells which there are"
+                     % options.only)
     return options
 
 
