@@ -99,6 +99,7 @@ make_root() {
 build() {
     local libraries=$root/usr/lib/aarch64-linux-gnu
     step "building build/aarch64"
+    rm -f build/aarch64/CMakeCache.txt # it keeps what it found in another root
     {
         PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$libraries/pkgconfig:$root/usr/share/pkgconfig \
             cmake -G Ninja -B build/aarch64 -D CMAKE_BUILD_TYPE=Release -D HEALCL_WERROR=ON \
