@@ -75,6 +75,9 @@ bool vendor_has_failed(const struct step *step, const struct healcl_device *devi
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
 
+/* Of the same of a call that is kept: whether its launch would be the one that ran last. */
+bool vendor_runs_again(const struct step *step, const struct healcl_device *device);
+
 /* Whether a step is not executed: another side of its vendor's operation is. device: NULL for the
  * host reference. */
 bool step_is_left_out(const struct step *step, const struct healcl_device *device);

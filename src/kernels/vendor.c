@@ -31,6 +31,7 @@ struct pick {
     const struct vendor_kernel *kernel;
     const char *name; /* of the alternative */
     const struct vendor_launch *launch;
+    uint32_t choice; /* vendor_choice */
 };
 
 /* Whether an alternative of kernel i can run a step on a device: then it is picked. */
@@ -44,6 +45,7 @@ static bool pick(const struct step *step, const struct healcl_device *device, ui
         return false;
     picked->kernel = kernel;
     picked->name = kernel->names[alternative];
+    picked->choice = vendor_choice(i, alternative);
     picked->launch =
         alternative == 0 ? &call->launches[i] : vendor_launch_tuned(call, i, alternative);
     return picked->launch->possible;
@@ -82,6 +84,12 @@ bool vendor_has_failed(const struct step *step, const struct healcl_device *devi
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
     return pick_for(step, device).kernel != NULL;
+}
+
+bool vendor_runs_again(const struct step *step, const struct healcl_device *device)
+{
+    const struct pick picked = pick_for(step, device);
+    return picked.kernel && *step->vendor->ran == picked.choice + 1;
 }
 
 enum healcl_status vendor_note_failed(const struct step *step, struct healcl_device *device,
@@ -199,7 +207,10 @@ MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
         REFUSE(error, "it has no kernel for %s, and no body", self->device->info.name);
-    return launch(self, step, picked.kernel, picked.launch, error);
+    TRY(launch(self, step, picked.kernel, picked.launch, error));
+    if (step->vendor->ran)
+        *step->vendor->ran = picked.choice + 1;
+    return HEALCL_OK;
 }
 
 static const struct variant variants[] = {

@@ -32,11 +32,12 @@ MUST_CHECK static enum healcl_status init(struct live_plan *live, struct healcl_
     plan->arena = arena_create();
     plan->constants.arena = arena_create();
     live->planner.values = (struct values){.plan = plan, .arena = arena_create()};
+    live->kept.arena = arena_create();
     plan->steps = calloc(LIVE_STEPS_MAX, sizeof *plan->steps);
     plan->constants.values = calloc(LIVE_CONSTANTS_MAX, sizeof *plan->constants.values);
     live->segment.counts = calloc(operation_count(plan->table), sizeof *live->segment.counts);
-    if (!plan->arena || !plan->constants.arena || !live->planner.values.arena || !plan->steps ||
-        !plan->constants.values || !live->segment.counts)
+    if (!plan->arena || !plan->constants.arena || !live->planner.values.arena ||
+        !live->kept.arena || !plan->steps || !plan->constants.values || !live->segment.counts)
         NO_MEMORY(error);
     live->planner.step_capacity = LIVE_STEPS_MAX;
     live->planner.constant_capacity = LIVE_CONSTANTS_MAX;
@@ -77,6 +78,7 @@ void live_plan_release(struct live_plan *live)
     arena_free(live->plan.arena);
     arena_free(live->plan.constants.arena);
     arena_free(live->planner.values.arena);
+    arena_free(live->kept.arena);
     free(live->plan.steps);
     free(live->plan.constants.values);
     free(live->segment.counts);
@@ -85,10 +87,19 @@ void live_plan_release(struct live_plan *live)
     free(live->storages.free_ids);
 }
 
+void live_plan_keep_calls(struct live_plan *live, const struct healcl_device *device,
+                          bool (*runs_again)(const struct step *step,
+                                             const struct healcl_device *device))
+{
+    live->kept.device = device;
+    live->kept.runs_again = runs_again;
+    live->planner.kept = &live->kept;
+}
+
 bool live_plan_is_full(const struct live_plan *live)
 {
     return live->plan.step_count + CALL_STEPS_MAX > LIVE_STEPS_MAX ||
-           live->kept_calls >= LIVE_STEPS_MAX || /* views are no steps, but take memory */
+           live->calls_since >= LIVE_STEPS_MAX || /* views are no steps, but take memory */
            live->plan.constants.count + CALL_CONSTANTS_MAX > LIVE_CONSTANTS_MAX;
 }
 
@@ -152,8 +163,10 @@ void live_plan_distrust(struct live_plan *live)
 bool live_plan_forget(struct live_plan *live)
 {
     struct plan *plan = &live->plan;
-    plan->step_count = live->segment.step_count = live->kept_calls = 0;
+    plan->step_count = live->segment.step_count = live->calls_since = 0;
     arena_clear(plan->arena);
+    if (live->kept.count > KEPT_CALLS_MAX)
+        kept_calls_forget(&live->kept);
     if (plan->constants.count < LIVE_CONSTANTS_MAX / 2)
         return false;
     names_clear(&live->planner.constants);

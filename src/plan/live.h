@@ -28,10 +28,10 @@ struct live_plan {
     struct plan plan; /* its storage_count is that of all that there can be */
     struct planner planner;
     struct live_storages storages;
+    struct kept_calls kept;
     struct segment segment;
     size_t calls;
-    size_t kept_calls; /* whose memory has not been forgotten; counted by who makes them, refused or
-                          not */
+    size_t calls_since; /* memory was forgotten; counted by who makes them, refused or not */
 };
 
 /* limits may be NULL. Errors: HEALCL_NO_MEMORY; then nothing is left to release. */
@@ -39,6 +39,11 @@ MUST_CHECK enum healcl_status live_plan_init(struct live_plan *live,
                                              const struct healcl_limits *limits,
                                              struct healcl_error *error);
 void live_plan_release(struct live_plan *live);
+
+/* Calls of vendors' operations may be kept: their steps run on a device. */
+void live_plan_keep_calls(struct live_plan *live, const struct healcl_device *device,
+                          bool (*runs_again)(const struct step *step,
+                                             const struct healcl_device *device));
 
 /* Whether the steps so far have to be waited for, and forgotten, before another call is planned. */
 bool live_plan_is_full(const struct live_plan *live);

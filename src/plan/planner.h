@@ -10,6 +10,20 @@
 /* Elements that an operation may visit where nothing else is said: hours of a fast device. */
 #define WORK_LIMIT_DEFAULT (UINT64_C(1) << 42)
 
+enum { KEPT_CALLS_MAX = 256 };
+
+/* What calls of vendors' operations have planned, for calls with arguments of the same shapes,
+ * layouts and integers (vendor/kept_call.c): they take one step, without a look at the manifest. */
+struct kept_calls {
+    struct arena *arena;
+    uint32_t count; /* above KEPT_CALLS_MAX all are forgotten, together with the steps */
+    const struct kept_call *buckets[KEPT_CALLS_MAX]; /* by hash */
+    /* Whether the device runs a step of the kind STEP_VENDOR with the launch that ran last; set by
+     * who executes the steps. */
+    bool (*runs_again)(const struct step *step, const struct healcl_device *device);
+    const struct healcl_device *device;
+};
+
 struct planner {
     struct plan *plan;
     struct names names;
@@ -26,7 +40,8 @@ struct planner {
     const struct vendor_call *vendor;
     const struct operation *outer; /* whose body is planned, or NULL */
     struct live_storages
-        *live; /* of operations by call (live.c); NULL: the plan is a transcript's */
+        *live;               /* of operations by call (live.c); NULL: the plan is a transcript's */
+    struct kept_calls *kept; /* NULL: nothing is kept */
 };
 
 /* One operation entry while it is planned. */
@@ -72,6 +87,9 @@ MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl
  * been counted. */
 MUST_CHECK enum healcl_status planner_inner_operation(struct call *call,
                                                       struct healcl_error *error);
+
+/* Forgets what was kept; no step may have come from it. */
+void kept_calls_forget(struct kept_calls *kept);
 
 /* A storage for an operation by call; NULL where there are too many. */
 struct storage *live_storage(struct live_storages *live);

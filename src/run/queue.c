@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "kernels/kernels.h"
 #include "plan/live.h"
 #include "run/run.h"
 
@@ -225,7 +226,7 @@ MUST_CHECK static enum healcl_status begin_entry(struct healcl_queue *queue, con
 {
     if (live_plan_is_full(&queue->live))
         TRY(wait(queue, error));
-    queue->live.kept_calls++;
+    queue->live.calls_since++;
     queue->entry.kind = ENTRY_OPERATION;
     queue->entry.name = operation;
     queue->entry.argument_count = count;
@@ -433,9 +434,11 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     enum healcl_status status =
         device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
     turn_end(queue);
-    if (status == HEALCL_OK)
-        executor_allow_fallback(queue->executor, queue->device);
-    return status;
+    if (status != HEALCL_OK)
+        return status;
+    executor_allow_fallback(queue->executor, queue->device);
+    live_plan_keep_calls(&queue->live, queue->device, vendor_runs_again);
+    return HEALCL_OK;
 }
 
 enum healcl_status healcl_queue_open(struct healcl_device *device,

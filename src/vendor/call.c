@@ -275,6 +275,18 @@ MUST_CHECK static enum healcl_status release_copies(struct call *call, const str
 }
 
 /* Results are as if every input had been read first: what overlaps the output is copied. */
+static bool overlaps_out(const struct tensor *tensor, const struct tensor *out)
+{
+    return tensor->storage == out->storage && layouts_may_overlap(&tensor->layout, &out->layout);
+}
+
+/* Whether the kernels want a tensor contiguous that is not. */
+static bool wants_contiguous(const struct vendor_operation *operation, int number,
+                             const struct tensor *tensor)
+{
+    return !operation->strides_of[number] && !layout_is_contiguous(&tensor->layout);
+}
+
 MUST_CHECK static enum healcl_status set_inputs(struct call *call, struct step *step,
                                                 struct copies *copies, struct healcl_error *error)
 {
@@ -285,8 +297,7 @@ MUST_CHECK static enum healcl_status set_inputs(struct call *call, struct step *
             continue;
         const uint8_t parameter = (uint8_t)operation->parameter_of[i];
         tensor = call->tensors[parameter];
-        if (tensor->storage == step->out->storage &&
-            layouts_may_overlap(&tensor->layout, &step->out->layout))
+        if (overlaps_out(tensor, step->out))
             TRY(copy_tensor(call, tensor, parameter, copies, &tensor, error));
         else
             TRY(planner_view(call->planner, tensor->storage, &tensor->layout, &tensor, error));
@@ -304,12 +315,12 @@ MUST_CHECK static enum healcl_status make_contiguous(struct call *call, struct s
     const struct vendor_operation *operation = operation_of(call);
     struct tensor *copy;
     for (int i = 0; i < STEP_INPUTS; i++) {
-        if (!step->in[i] || operation->strides_of[i] || layout_is_contiguous(&step->in[i]->layout))
+        if (!step->in[i] || !wants_contiguous(operation, i, step->in[i]))
             continue;
         TRY(copy_tensor(call, step->in[i], step->arguments[i].parameter, copies, &copy, error));
         step->in[i] = copy;
     }
-    if (operation->strides_of[VENDOR_OUT] || layout_is_contiguous(&step->out->layout))
+    if (!wants_contiguous(operation, VENDOR_OUT, step->out))
         return HEALCL_OK;
     if (operation->reads_out) {
         TRY(copy_tensor(call, step->out, (uint8_t)operation->parameter_of[VENDOR_OUT], copies,
@@ -460,22 +471,32 @@ static bool has_alternatives(const struct vendor_operation *operation)
     return found;
 }
 
-MUST_CHECK static enum healcl_status add_sides(struct call *call, struct healcl_error *error)
+/* Memory for what is planned of a call, of its launches too. */
+MUST_CHECK static enum healcl_status make_call(struct call *call, struct arena *arena,
+                                               struct vendor_call **made,
+                                               struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    const bool is_tuned = has_alternatives(operation);
+    struct vendor_call *new = arena_alloc(arena, sizeof *new);
+    if (!new)
+        NO_MEMORY(error);
+    new->operation = operation;
+    new->launches = arena_alloc(arena, (operation->kernel_count + 1) * sizeof *new->launches);
+    new->tuned = is_tuned ? arena_alloc(arena, sizeof *new->tuned) : NULL;
+    if (!new->launches || (is_tuned && !new->tuned))
+        NO_MEMORY(error);
+    *made = new;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_sides(struct call *call, struct vendor_call *made,
+                                               struct healcl_error *error)
 {
     const struct vendor_operation *operation = operation_of(call);
     struct planner *planner = call->planner;
-    struct vendor_call *made = arena_alloc(planner->plan->arena, sizeof *made);
     struct copies copies = {.count = 0};
     struct expression_values values;
-    if (!made)
-        NO_MEMORY(error);
-    made->operation = operation;
-    made->launches =
-        arena_alloc(planner->plan->arena, (operation->kernel_count + 1) * sizeof *made->launches);
-    made->tuned =
-        has_alternatives(operation) ? arena_alloc(planner->plan->arena, sizeof *made->tuned) : NULL;
-    if (!made->launches || (has_alternatives(operation) && !made->tuned))
-        NO_MEMORY(error);
     struct step step = planner_step(planner, STEP_VENDOR, call->result);
     TRY(set_inputs(call, &step, &copies, error));
     set_values(call, &values);
@@ -492,16 +513,113 @@ MUST_CHECK static enum healcl_status add_sides(struct call *call, struct healcl_
         TRY(add_body(call, &step, &values, error));
     planner->side = STEP_ALWAYS;
     planner->vendor = NULL;
-    /* Nothing the body says of its values is known of the kernel's. */
-    values_forget(&planner->values, call->result->storage);
-    call->result->storage->writes++;
     return release_copies(call, &copies, error);
 }
 
-enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
+/* Nothing that was known of out's values is known any more: nor what the body says of them, for the
+ * kernel says nothing. */
+static void forget_out(struct call *call)
+{
+    values_forget(&call->planner->values, call->result->storage);
+    call->result->storage->writes++;
+}
+
+/* ---------------------------------------------------------------- calls that are kept */
+
+/* Whether a call takes the kernel's step and nothing else, where the device has a kernel. */
+static bool may_keep(const struct call *call)
 {
     const struct vendor_operation *operation = operation_of(call);
+    if (!call->planner->kept || operation->kernel_count == 0 ||
+        wants_contiguous(operation, VENDOR_OUT, call->result))
+        return false;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        const struct tensor *tensor =
+            operation->of_number[i] ? call->tensors[operation->parameter_of[i]] : NULL;
+        if (tensor &&
+            (overlaps_out(tensor, call->result) || wants_contiguous(operation, i, tensor)))
+            return false;
+    }
+    return true;
+}
+
+/* Layouts that are there as long as what is kept. */
+MUST_CHECK static enum healcl_status keep_layouts(struct arena *arena,
+                                                  struct expression_values *values,
+                                                  struct healcl_error *error)
+{
+    for (uint32_t i = 0; i < EXPRESSION_NAMES_MAX; i++) {
+        if (!values->layouts[i])
+            continue;
+        struct layout *layout = arena_alloc(arena, sizeof *layout);
+        if (!layout)
+            NO_MEMORY(error);
+        *layout = *values->layouts[i];
+        values->layouts[i] = layout;
+    }
+    return HEALCL_OK;
+}
+
+/* Plans a call for itself and for those to come. */
+MUST_CHECK static enum healcl_status add_to_keep(struct call *call, uint64_t bytes_before,
+                                                 struct healcl_error *error)
+{
+    struct planner *planner = call->planner;
+    struct arena *arena = planner->kept->arena;
+    const uint64_t peak = planner->plan->bytes_peak;
+    struct vendor_call *made;
+    planner->kept->count++; /* also where it is refused: its memory is taken */
+    TRY(make_call(call, arena, &made, error));
+    made->ran = arena_alloc(arena, sizeof *made->ran);
+    if (!made->ran)
+        NO_MEMORY(error);
+    planner->plan->bytes_peak = planner->bytes_live;
+    TRY(add_sides(call, made, error));
+    if (made->tuned)
+        TRY(keep_layouts(arena, &made->tuned->values, error));
+    const struct vendor_plan plan = {.call = made,
+                                     .out = call->result->layout,
+                                     .bytes = planner->plan->bytes_peak - bytes_before};
+    if (planner->plan->bytes_peak < peak)
+        planner->plan->bytes_peak = peak;
+    return kept_call_add(call, &plan, error);
+}
+
+/* Adds the one step of a call that is kept, unless what has run cannot run now. */
+MUST_CHECK static enum healcl_status add_kept(struct call *call, const struct vendor_plan *kept,
+                                              bool *is_added, struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    struct planner *planner = call->planner;
+    struct step step = planner_step(planner, STEP_VENDOR, call->result);
+    step.vendor = kept->call;
+    for (int i = 0; i < STEP_INPUTS; i++) {
+        if (!operation->of_number[i])
+            continue;
+        step.arguments[i].parameter = (uint8_t)operation->parameter_of[i];
+        step.in[i] = call->tensors[operation->parameter_of[i]]; /* of this call alone */
+    }
+    *is_added = kept->bytes <= planner->memory_limit - planner->bytes_live &&
+                planner->kept->runs_again(&step, planner->kept->device);
+    if (!*is_added)
+        return HEALCL_OK;
+    if (operation->makes_out)
+        TRY_PREFIX(planner_new_tensor(call, operation->out_dtype, kept->out.rank, kept->out.shape,
+                                      &call->result, error),
+                   "out: ");
+    step.out = call->result;
+    TRY(planner_add_step(planner, &step, error));
+    forget_out(call);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status add_call(struct call *call, bool is_kept,
+                                              struct healcl_error *error)
+{
+    const struct vendor_operation *operation = operation_of(call);
+    const uint64_t bytes_before = call->planner->bytes_live;
     struct expression_values values;
+    struct vendor_call *made;
     TRY(check_dtypes(call, error));
     set_values(call, &values);
     TRY(check_rules(operation, &values, error));
@@ -509,7 +627,25 @@ enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
         TRY(make_out(call, &values, error));
     if (layout_elements(&call->result->layout) == 0)
         return HEALCL_OK;
-    enum healcl_status status = add_sides(call, error);
+    if (!is_kept && may_keep(call)) {
+        TRY(add_to_keep(call, bytes_before, error));
+    } else {
+        TRY(make_call(call, call->planner->plan->arena, &made, error));
+        TRY(add_sides(call, made, error));
+    }
+    forget_out(call);
+    return HEALCL_OK;
+}
+
+enum healcl_status infer_vendor(struct call *call, struct healcl_error *error)
+{
+    const struct vendor_plan *kept = kept_call_find(call);
+    bool is_added = false;
+    if (kept)
+        TRY(add_kept(call, kept, &is_added, error));
+    if (is_added)
+        return HEALCL_OK;
+    enum healcl_status status = add_call(call, kept, error);
     call->planner->side = STEP_ALWAYS;
     call->planner->vendor = NULL;
     call->planner->outer = NULL;

@@ -148,7 +148,21 @@ struct vendor_call {
         uint32_t choice;                 /* whose launch it is, 0: none yet */
         struct vendor_launch launch;
     } * tuned;
+    /* Of a call that may be kept: the vendor_choice that has run last, plus 1; else NULL. */
+    uint32_t *ran;
 };
+
+/* A call as it was planned, without copies: what another one with such arguments takes. */
+struct vendor_plan {
+    const struct vendor_call *call;
+    struct layout out; /* of a tensor that it makes */
+    uint64_t bytes;    /* that its steps had beside the tensors before, at their most */
+};
+
+/* What was planned for a call that differs in nothing but its tensors' storages; NULL: nothing. */
+const struct vendor_plan *kept_call_find(const struct call *call);
+MUST_CHECK enum healcl_status kept_call_add(const struct call *call, const struct vendor_plan *plan,
+                                            struct healcl_error *error);
 
 /* Another kernel for a built-in kind of step. */
 struct vendor_replacement {
