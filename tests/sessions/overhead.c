@@ -2,7 +2,7 @@
  * What a call costs above clSetKernelArg and clEnqueueNDRangeKernel of the same kernels, for some
  * operations: overhead [DEVICE [ROUNDS [MOST [OPS]]]]. MOST: microseconds that no operation's
  * smallest figure may exceed, or 0. OPS: a folder with the manifest of key_switch, which is called
- * too.
+ * too, and may cost a microsecond more than the dearest built-in operation.
  */
 #include <healcl.h>
 #include <stdio.h>
@@ -146,12 +146,15 @@ int main(int argc, char **argv)
          {digits, key, p, psi, five, switched},
          false},
     };
-    const size_t count = sizeof calls / sizeof *calls - (loaded ? 0 : 1);
+    const size_t built_in = sizeof calls / sizeof *calls - 1, count = built_in + (loaded ? 1 : 0);
+    bool is_dear = false;
     printf("microseconds a call %20s %10s %10s %15s\n", "launches", "smallest", "median",
            "OpenCL's, median");
     for (size_t i = 0; i < count; i++) {
         repeat(&calls[i]); /* kernels are built, and run for the first time */
         double smallest = measure(&calls[i], rounds);
+        if (i == built_in && smallest > largest + 1)
+            is_dear = true;
         largest = smallest > largest ? smallest : largest;
     }
     healcl_queue_close(queue);
@@ -160,5 +163,7 @@ int main(int argc, char **argv)
     healcl_error_clear(&error);
     if (most > 0 && largest > most)
         fprintf(stderr, "a call costs more than %g microseconds\n", most);
-    return most > 0 && largest > most ? 1 : 0;
+    if (most > 0 && is_dear)
+        fprintf(stderr, "a manifest's operation costs a microsecond more than any built-in one\n");
+    return most > 0 && (largest > most || is_dear) ? 1 : 0;
 }

@@ -29,7 +29,15 @@ static const char manifest[] =
     " \"result\": {\"dtype\": \"int64\", \"shape\": [\"shape(a, 1)\"]},\n"
     " \"rules\": [\"rank(a) == 2 && row >= 0 && row < shape(a, 0)\"],\n"
     " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"strided_row\",\n"
-    "  \"global\": \"shape(a, 1)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"row\"]}]}\n"
+    "  \"global\": \"shape(a, 1)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"row\"]}]},\n"
+    "{\"name\": \"brittle_double\", \"parameters\": [\n"
+    " {\"name\": \"a\", \"kind\": \"tensor\", \"dtype\": \"int64\"}],\n"
+    " \"result\": {\"dtype\": \"int64\", \"shape\": [\"shape(a, 0)\", \"shape(a, 1)\"]},\n"
+    " \"rules\": [\"rank(a) == 2\"],\n"
+    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"brittle_double\",\n"
+    "  \"defines\": {\"ROWS\": \"shape(a, 0)\"},\n"
+    "  \"global\": \"size(a)\", \"local\": 1, \"arguments\": [\"out\", \"a\"]}],\n"
+    " \"body\": [{\"name\": \"modsum\", \"args\": [\"a\", \"a\", 1000003, \"out\"]}]}\n"
     "]}\n";
 
 static const char kernels[] =
@@ -38,7 +46,12 @@ static const char kernels[] =
     "  out[out_at + i] = (out[out_at + i] + a[a_at + i] * f % 1000003) % 1000003; }\n"
     "KERNEL strided_row(global long *out, long out_at, global const long *a, long a_at,\n"
     "                   long down, long along, long row)\n"
-    "{ long i = get_global_id(0); out[out_at + i] = a[a_at + row * down + i * along]; }\n";
+    "{ long i = get_global_id(0); out[out_at + i] = a[a_at + row * down + i * along]; }\n"
+    "#if defined ROWS && ROWS == 3\n"
+    "#error this kernel is not for three rows\n"
+    "#endif\n"
+    "KERNEL brittle_double(global long *out, long out_at, global const long *a, long a_at)\n"
+    "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 1000003; }\n";
 
 static char folder[] = "/tmp/healcl_vendor_XXXXXX";
 static struct healcl_operations *loaded;
@@ -143,6 +156,67 @@ static void views_give_the_same(void **state)
             }
 }
 
+/* ---------------------------------------------------------------- calls that come again */
+
+enum { TENSORS = 3, CALLS = 3000 };
+
+static uint32_t drawn;
+
+static int draw(int below)
+{
+    drawn = drawn * 1664525u + 1013904223u;
+    return (int)((drawn >> 8) % (uint32_t)below);
+}
+
+/* A call of packed_add on drawn views of drawn tensors with a drawn integer, some of them refused;
+ * calls are often like earlier ones, up to their tensors. */
+static void add_drawn(struct healcl_queue *queue, struct healcl_tensor *const tensors[TENSORS])
+{
+    static const int views[][2] = {{0, 0}, {0, 3}, {3, 0}, {3, 3}, {1, 1}, {2, 2}};
+    const int pair = draw(6), f = draw(4) == 0 ? draw(400) - 50 : draw(3);
+    struct healcl_tensor *a = tensors[draw(TENSORS)], *out = tensors[draw(TENSORS)];
+    const int a_first = draw(4), out_first = draw(4);
+    struct healcl_tensor *from = view_of(queue, a, views[pair][0], a_first),
+                         *to = view_of(queue, out, views[pair][1], out_first);
+    assert_int_equal(CALL(queue, NULL, "packed_add", healcl_tensor_argument(from),
+                          healcl_int_argument(f), healcl_tensor_argument(to)),
+                     f == 0 ? HEALCL_REFUSED : HEALCL_OK);
+    healcl_tensor_release(from);
+    healcl_tensor_release(to);
+}
+
+static void call_in_drawn_order(struct healcl_device *where, int64_t results[TENSORS][36])
+{
+    struct healcl_queue *queue = open_queue(where);
+    struct healcl_tensor *tensors[TENSORS];
+    drawn = 20261123;
+    for (int i = 0; i < TENSORS; i++)
+        tensors[i] = new_tensor(queue);
+    for (int i = 0; i < CALLS; i++) {
+        const int which = draw(TENSORS);
+        add_drawn(queue, tensors);
+        if (draw(50) == 0) { /* made anew, its storage's number taken by another */
+            healcl_tensor_release(tensors[which]);
+            tensors[which] = new_tensor(queue);
+        }
+        if (draw(200) == 0)
+            OK(healcl_queue_wait(queue, &error));
+    }
+    for (int i = 0; i < TENSORS; i++)
+        OK(healcl_tensor_read(tensors[i], results[i], sizeof results[i], &error));
+    assert_int_equal(healcl_queue_fallbacks(queue), 0);
+    healcl_queue_close(queue);
+}
+
+static void calls_come_again(void **state)
+{
+    (void)state;
+    static int64_t on_device[TENSORS][36], on_host[TENSORS][36];
+    call_in_drawn_order(device, on_device);
+    call_in_drawn_order(NULL, on_host);
+    assert_memory_equal(on_device, on_host, sizeof on_host);
+}
+
 static void makes_new_tensors_of_any_layout(void **state)
 {
     (void)state;
@@ -154,6 +228,46 @@ static void makes_new_tensors_of_any_layout(void **state)
     OK(healcl_tensor_read(row, values, sizeof values, &error));
     for (int i = 0; i < 6; i++)
         assert_int_equal(values[i], 1000 * (6 * i + 2) + 17);
+    for (int again = 0; again < 3; again++) /* with one integer and with others */
+        for (int number = 0; number < 3; number++) {
+            healcl_tensor_release(row);
+            OK(CALL(queue, &row, "strided_row", healcl_tensor_argument(turned),
+                    healcl_int_argument(number)));
+            OK(healcl_tensor_read(row, values, sizeof values, &error));
+            for (int i = 0; i < 6; i++)
+                assert_int_equal(values[i], 1000 * (6 * i + number) + 17);
+        }
+    healcl_queue_close(queue);
+}
+
+static void double_rows(struct healcl_queue *queue, struct healcl_tensor *a, size_t count)
+{
+    struct healcl_tensor *made = NULL;
+    int64_t before[36], after[36];
+    OK(healcl_tensor_read(a, before, count * sizeof *before, &error));
+    OK(CALL(queue, &made, "brittle_double", healcl_tensor_argument(a)));
+    OK(healcl_tensor_read(made, after, count * sizeof *after, &error));
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(after[i], 2 * before[i] % 1000003);
+    healcl_tensor_release(made);
+}
+
+/* A kernel that has run for one shape fails for another: from then on its body runs for all. */
+static void bodies_take_over(void **state)
+{
+    (void)state;
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = new_tensor(queue), *rows = view_of(queue, a, 1, 1);
+    for (int i = 0; i < 3; i++)
+        double_rows(queue, a, 36);
+    assert_int_equal(healcl_queue_fallbacks(queue), 0);
+    double_rows(queue, rows, 18);
+    assert_int_equal(healcl_queue_fallbacks(queue), 1);
+    OK(CALL(queue, NULL, "packed_add", healcl_tensor_argument(a), healcl_int_argument(7),
+            healcl_tensor_argument(a))); /* other values at the same place */
+    for (int i = 0; i < 3; i++)
+        double_rows(queue, a, 36);
+    assert_int_equal(healcl_queue_fallbacks(queue), 4);
     healcl_queue_close(queue);
 }
 
@@ -199,9 +313,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(views_give_the_same),
+        cmocka_unit_test(calls_come_again),
         cmocka_unit_test(makes_new_tensors_of_any_layout),
         cmocka_unit_test(refusals_are_named),
         cmocka_unit_test(wrong_uses_are_refused),
+        cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
     return cmocka_run_group_tests(tests, load, unload);
 }
