@@ -307,6 +307,15 @@ struct healcl_segment_profile {
     size_t profile_count;
 };
 
+/* A kernel of a manifest that ran: of an operation of its own, or in the place of a built-in one.
+ */
+struct healcl_manifest_kernel {
+    const char *name; /* of the alternative, "key_switch[STAGES=3]" */
+    const char *what; /* the operation, or the kind of step that it replaces: "step ntt" */
+    uint64_t steps;   /* that it ran, in one repetition */
+    bool tuned;       /* healcl tune has chosen this alternative for the device */
+};
+
 struct healcl_report {
     enum healcl_verdict verdict;
     uint64_t results, results_compared, results_different;
@@ -338,6 +347,8 @@ struct healcl_report {
     bool operations_by_host;
     struct healcl_segment_profile *segments;
     size_t segment_count;
+    struct healcl_manifest_kernel *manifest_kernels;
+    size_t manifest_kernel_count;
     /* Where device memory is limited, of one repetition: the limit, the most bytes of tensors on
      * the device at one time, what was moved to make room, and the time that moving took. */
     uint64_t device_memory_limit, tensor_bytes_peak;

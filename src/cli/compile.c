@@ -1,4 +1,5 @@
 /* healcl compile */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +22,9 @@ struct session {
     struct healcl_device *device;
     struct device_info info;
     struct package package, *read; /* what is made; from: what was read */
-    char tuning[TUNING_TEXT_SIZE];
-    const char *file; /* the transcript that is run now, or NULL */
+    char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
+    struct healcl_limits limits; /* with the operations of --ops */
+    const char *file;            /* the transcript that is run now, or NULL */
 };
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */
@@ -34,7 +36,7 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
     session->file = file;
     progress_say(&session->progress, "running %s", file);
-    enum healcl_status status = healcl_transcript_open(file, NULL, &transcript, error);
+    enum healcl_status status = healcl_transcript_open(file, &session->limits, &transcript, error);
     if (status == HEALCL_OK)
         status = healcl_run(transcript, session->device, &options, &report, error);
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
@@ -61,6 +63,8 @@ MUST_CHECK static enum healcl_status record(struct session *session, enum device
     TRY(device_record(session->device, &session->package, kind, error));
     tuning_format(&session->device->tuning, session->tuning);
     session->package.tuning = session->tuning;
+    kernel_choices_format(&session->device->choices, session->choices);
+    session->package.choices = session->choices;
     return HEALCL_OK;
 }
 
@@ -159,8 +163,8 @@ MUST_CHECK static enum healcl_status emit_sources(struct session *session,
         char name[PACKAGE_FILE_SIZE - 4], file[PACKAGE_FILE_SIZE];
         struct package_program *program = &package->programs[i];
         snprintf(name, sizeof name, "%03zu_%s", i, program->name);
-        for (char *at = name; *at; at++)
-            *at = *at == '/' ? '_' : *at;
+        for (char *at = name; *at; at++) /* a manifest's may have any */
+            *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
         snprintf(file, sizeof file, "%s.cl", name);
         TRY(emit_file(session, file, EMIT_SOURCE, program, error));
         if (emit_is_one_source(session->target)) {
@@ -282,6 +286,7 @@ static const struct command_option options[] = {
     {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
     {"target", 0, OPTION_WORD, KEPT_IN(target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     END_OF_OPTIONS,
 };
 
@@ -335,6 +340,8 @@ const struct command command_compile = {
         "                        NVIDIA, fpga, spirv, or a name that Intel's ocloc knows, as dg2\n"
         "      --from FOLDER     make a package of what that script has compiled, for a device\n"
         "                        that is here\n"
+        "      --ops DIR         take operations and kernels from the manifests of a folder\n"
+        "                        (docs/VENDORS.md); may be given again\n"
         "  -h, --help            this text\n"
         "\n"
         "A package is for this device with this driver, and for this healcl: its kernels are\n"

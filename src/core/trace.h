@@ -23,6 +23,8 @@ struct trace_span {
     size_t entry;          /* of that operation */
     const char *program;   /* of a kernel, else NULL */
     const char *options;   /* that it was built with, as trace_keep has them, or NULL */
+    const char *manifest;  /* of a manifest's kernel its alternative, kept likewise, or NULL */
+    bool is_tuned;         /* healcl tune has chosen that one */
     uint64_t groups;       /* work-groups of a kernel */
     uint32_t local_size;   /* work-items in one of them */
     uint64_t bytes;  /* that were moved, or that a kernel asks global memory for; 0: unknown */

@@ -176,7 +176,9 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
     if (device->package)
         TRY(packaged_check(device, error));
     TRY(tuning_of(device, &device->tuning, error));
-    if (!device->package) /* it has no kernels of manifests */
+    if (device->package)
+        TRY(packaged_choices(device, &device->choices, error));
+    else
         kernel_choices_read_kept(&device->choices, &device->info);
     TRY(read_chunk_bytes(device, error));
     TRY(read_place_bytes(device, error));

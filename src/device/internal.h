@@ -223,6 +223,7 @@ struct program {
     const struct package_program *packaged; /* it is from there; or NULL */
     char *kernel_names;                     /* of device_record; or NULL */
     char *failure;                          /* why it cannot be built; NULL: it is */
+    const char *text; /* of a program of a manifest, which has it; NULL: it is known by name */
 };
 
 struct program_source {
@@ -281,6 +282,9 @@ MUST_CHECK enum healcl_status packaged_check(const struct healcl_device *device,
 MUST_CHECK enum healcl_status packaged_tuning(const struct healcl_device *device,
                                               struct device_tuning *tuning,
                                               struct healcl_error *error);
+MUST_CHECK enum healcl_status packaged_choices(const struct healcl_device *device,
+                                               struct kernel_choices *choices,
+                                               struct healcl_error *error);
 
 /* Gets a program from the device's package. Errors: HEALCL_DEVICE where it is not there. */
 MUST_CHECK enum healcl_status packaged_load(struct healcl_device *device, struct program *program,

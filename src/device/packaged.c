@@ -42,6 +42,15 @@ enum healcl_status packaged_tuning(const struct healcl_device *device, struct de
     return HEALCL_REFUSED;
 }
 
+enum healcl_status packaged_choices(const struct healcl_device *device,
+                                    struct kernel_choices *choices, struct healcl_error *error)
+{
+    if (!kernel_choices_parse(choices, device->package->choices))
+        REFUSE(error, "the choices of package " PATH_FORMAT " cannot be understood",
+               device->package->path);
+    return HEALCL_OK;
+}
+
 static bool is_same_program(const struct package_program *packaged, const struct program *program)
 {
     return strcmp(packaged->name, program->name) == 0 &&

@@ -125,8 +125,11 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
                                        FILE *stream, struct healcl_error *error)
 {
     char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, name, NULL, line, texts, error));
+    const char *texts[TEXT_COUNT], *text = NULL;
+    for (const struct program *program = device->programs; program && !text;
+         program = program->next)
+        text = strcmp(program->name, name) == 0 ? program->text : NULL;
+    TRY(find_texts(device, name, text, line, texts, error));
     for (size_t i = 0; i < TEXT_COUNT; i++)
         if (fputs(texts[i], stream) < 0)
             FAIL(error, HEALCL_USAGE, "the source of program '%s' cannot be written", name);
@@ -134,11 +137,11 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
 }
 
 static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                const char *source, struct healcl_error *error)
+                                struct healcl_error *error)
 {
     char line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, source, line, texts, error));
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
      * a program that needs it is built anew then. */
@@ -331,11 +334,12 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->hash = hash;
     program->name = strdup(launch->program);
     program->options = strdup(launch->options);
+    program->text = launch->source;
     program->chunks = chunks;
     program->local_size = launch->local_size;
     uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = program->name && program->options
-                                    ? build(device, program, launch->source, error)
+                                    ? build(device, program, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK && device->lack_met && device->keeps_failures && error)
         program->failure = strdup(error->message);

@@ -110,6 +110,17 @@ struct kernel_choices {
 /* The choice; 0 where there is none. */
 uint32_t kernel_choices_find(const struct kernel_choices *choices, uint64_t of);
 
+/* Of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
+enum {
+    KERNEL_CHOICE_SIZE = 16 + 1 + 10 + 1,
+    KERNEL_CHOICES_SIZE = KERNEL_CHOICES_MAX * KERNEL_CHOICE_SIZE + 1
+};
+
+void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE]);
+
+/* False for what that has not written; then there are no choices. */
+bool kernel_choices_parse(struct kernel_choices *choices, const char *text);
+
 /* Makes a choice, in the place of an earlier one; the oldest goes where there are too many. */
 void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t choice);
 

@@ -124,9 +124,6 @@ enum healcl_status tuning_forget(const struct device_info *info, char **path,
 
 /* ---------------------------------------------------------------- kernels of others */
 
-/* Of each choice "<of, in hexadecimal>=<choice>", and a space or the end. */
-enum { CHOICE_SIZE = 16 + 1 + 10 + 1, CHOICES_SIZE = KERNEL_CHOICES_MAX * CHOICE_SIZE + 1 };
-
 static void name_choices(const struct device_info *info, char name[NAME_SIZE])
 {
     char key[CACHE_KEY_SIZE];
@@ -156,10 +153,38 @@ void kernel_choices_set(struct kernel_choices *choices, uint64_t of, uint32_t ch
     choices->items[choices->count++].choice = choice;
 }
 
+void kernel_choices_format(const struct kernel_choices *choices, char text[KERNEL_CHOICES_SIZE])
+{
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; i < choices->count; i++)
+        used +=
+            (size_t)snprintf(text + used, KERNEL_CHOICES_SIZE - used, "%s%016" PRIx64 "=%" PRIu32,
+                             i > 0 ? " " : "", choices->items[i].of, choices->items[i].choice);
+}
+
+bool kernel_choices_parse(struct kernel_choices *choices, const char *text)
+{
+    struct kernel_choices parsed = {.count = 0};
+    bool good = true;
+    choices->count = 0;
+    while (good && *text && parsed.count < KERNEL_CHOICES_MAX) {
+        char *end;
+        const uint64_t of = strtoull(text, &end, 16);
+        good = *end == '=';
+        if (good)
+            kernel_choices_set(&parsed, of, (uint32_t)strtoul(end + 1, &end, 10));
+        good = good && (*end == ' ' || !*end);
+        text = end + (*end == ' ');
+    }
+    if (good)
+        *choices = parsed;
+    return good;
+}
+
 void kernel_choices_read_kept(struct kernel_choices *choices, const struct device_info *info)
 {
-    char name[NAME_SIZE], text[CHOICES_SIZE], *end = text;
-    struct kernel_choices kept = {.count = 0};
+    char name[NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     bool given;
     choices->count = 0;
     if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
@@ -167,17 +192,8 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
     char *directory = cache_directory();
     name_choices(info, name);
     char *path = directory ? cache_path(directory, name) : NULL;
-    bool good = path && cache_read_line(path, sizeof text, text);
-    while (good && *end && kept.count < KERNEL_CHOICES_MAX) {
-        const uint64_t of = strtoull(end, &end, 16);
-        good = *end == '=';
-        if (good)
-            kernel_choices_set(&kept, of, (uint32_t)strtoul(end + 1, &end, 10));
-        good = good && (*end == ' ' || !*end);
-        end += *end == ' ';
-    }
-    if (good)
-        *choices = kept;
+    if (path && cache_read_line(path, sizeof text, text))
+        (void)kernel_choices_parse(choices, text);
     free(path);
     free(directory);
 }
@@ -186,12 +202,9 @@ enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
                                        const struct device_info *info, char **path,
                                        struct healcl_error *error)
 {
-    char name[NAME_SIZE], text[CHOICES_SIZE] = "";
-    size_t used = 0;
+    char name[NAME_SIZE], text[KERNEL_CHOICES_SIZE];
     name_choices(info, name);
-    for (size_t i = 0; i < choices->count; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%016" PRIx64 "=%" PRIu32,
-                                 i > 0 ? " " : "", choices->items[i].of, choices->items[i].choice);
+    kernel_choices_format(choices, text);
     return keep_line(name, text, path, error);
 }
 

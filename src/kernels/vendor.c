@@ -32,6 +32,7 @@ struct pick {
     const char *name; /* of the alternative */
     const struct vendor_launch *launch;
     uint32_t choice; /* vendor_choice */
+    bool is_tuned;   /* that choice was made for the device */
 };
 
 /* Whether an alternative of kernel i can run a step on a device: then it is picked. */
@@ -64,8 +65,10 @@ static struct pick pick_for(const struct step *step, const struct healcl_device 
         return picked;
     if (choice > 0 && chosen < operation->kernel_count &&
         alternative < operation->kernels[chosen]->alternative_count &&
-        pick(step, device, chosen, alternative, &picked))
+        pick(step, device, chosen, alternative, &picked)) {
+        picked.is_tuned = true;
         return picked;
+    }
     for (uint32_t i = 0; i < operation->kernel_count; i++)
         if (pick(step, device, i, 0, &picked))
             return picked;
@@ -167,16 +170,19 @@ MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const 
 
 /* ---------------------------------------------------------------- launches */
 
-MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct step *step,
-                                            const struct vendor_kernel *kernel,
-                                            const struct vendor_launch *launch,
-                                            struct healcl_error *error)
+MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const struct step *step,
+                                                   const struct pick *picked,
+                                                   struct healcl_error *error)
 {
+    const struct vendor_kernel *kernel = picked->kernel;
+    const struct vendor_launch *launch = picked->launch;
     if (kernel->native)
         return launch_native(self, step, kernel, launch, error);
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
+    job.launch.manifest = picked->name;
+    job.launch.is_tuned = picked->is_tuned;
     strcpy(job.launch.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
@@ -207,7 +213,7 @@ MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
         REFUSE(error, "it has no kernel for %s, and no body", self->device->info.name);
-    TRY(launch(self, step, picked.kernel, picked.launch, error));
+    TRY(launch_picked(self, step, &picked, error));
     if (step->vendor->ran)
         *step->vendor->ran = picked.choice + 1;
     return HEALCL_OK;
@@ -254,17 +260,17 @@ static bool can_replace(const struct vendor_replacement *replacement, uint32_t a
            made->possible;
 }
 
-/* A kernel of a manifest for a step, the one that was chosen for the device before others; NULL
- * where there is none. *name: of its alternative. */
-static const struct vendor_kernel *replacement_for(const struct plan *plan, const struct step *step,
-                                                   const struct healcl_device *device,
-                                                   struct vendor_launch *made, const char **name)
+/* A kernel of a manifest for a step, the one that was chosen for the device before others; none is
+ * where there is none. made: its launch. */
+static struct pick replacement_for(const struct plan *plan, const struct step *step,
+                                   const struct healcl_device *device, struct vendor_launch *made)
 {
+    const struct pick none = {.kernel = NULL};
     const struct vendor_operations *all = vendor_of_table(plan->table);
     const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
     struct expression_values values;
     if (!first || is_of_passes(step) || has_chunks(step, device))
-        return NULL;
+        return none;
     const uint32_t choice =
         kernel_choices_find(&device->choices, all->replacement_identities[step->kind]);
     const uint32_t alternative = choice % VENDOR_ALTERNATIVES_MAX;
@@ -273,35 +279,35 @@ static const struct vendor_kernel *replacement_for(const struct plan *plan, cons
         chosen = chosen->next;
     set_values(step, &values);
     if (chosen && alternative < chosen->kernel->alternative_count &&
-        can_replace(chosen, alternative, device, &values, made)) {
-        *name = chosen->kernel->names[alternative];
-        return chosen->kernel;
-    }
+        can_replace(chosen, alternative, device, &values, made))
+        return (struct pick){.kernel = chosen->kernel,
+                             .name = chosen->kernel->names[alternative],
+                             .launch = made,
+                             .is_tuned = true};
     for (; first; first = first->next)
-        if (can_replace(first, 0, device, &values, made)) {
-            *name = first->kernel->names[0];
-            return first->kernel;
-        }
-    return NULL;
+        if (can_replace(first, 0, device, &values, made))
+            return (struct pick){
+                .kernel = first->kernel, .name = first->kernel->names[0], .launch = made};
+    return none;
 }
 
 const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
-                               const struct healcl_device *device)
+                               const struct healcl_device *device, bool *is_tuned)
 {
     struct vendor_launch made;
-    const char *name = NULL;
-    if (step->kind == STEP_VENDOR)
-        return pick_for(step, device).name;
-    return replacement_for(plan, step, device, &made, &name) ? name : NULL;
+    const struct pick picked = step->kind == STEP_VENDOR
+                                   ? pick_for(step, device)
+                                   : replacement_for(plan, step, device, &made);
+    if (is_tuned)
+        *is_tuned = picked.is_tuned;
+    return picked.name;
 }
 
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,
                                       bool *launched, struct healcl_error *error)
 {
     struct vendor_launch made;
-    const char *name;
-    const struct vendor_kernel *kernel =
-        replacement_for(self->plan, step, self->device, &made, &name);
-    *launched = kernel != NULL;
-    return kernel ? launch(self, step, kernel, &made, error) : HEALCL_OK;
+    const struct pick picked = replacement_for(self->plan, step, self->device, &made);
+    *launched = picked.kernel != NULL;
+    return *launched ? launch_picked(self, step, &picked, error) : HEALCL_OK;
 }

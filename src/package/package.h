@@ -43,6 +43,7 @@ struct package {
     char *path; /* or NULL */
     const char *platform, *device, *driver, *version;
     const char *tuning;   /* as tuning_format writes it */
+    const char *choices;  /* among kernels of manifests, as kernel_choices_format writes them */
     uint64_t chunk_bytes; /* of the device: a power of two */
     struct package_program *programs;
     size_t program_count;

@@ -50,7 +50,7 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
         steps++;
         if (lack)
             add_obstacle(service, lack);
-        else if (vendor_kernel_name(plan, step, device))
+        else if (vendor_kernel_name(plan, step, device, NULL))
             add_obstacle(service, "a manifest's kernel does");
         else if (variant == variant_for(step, device))
             service->steps++;
@@ -85,7 +85,7 @@ static struct vendors find_vendors(const struct plan *plan, const struct healcl_
     struct vendors vendors = {.count = 0};
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        const char *name = step->kind == kind ? vendor_kernel_name(plan, step, device) : NULL;
+        const char *name = step->kind == kind ? vendor_kernel_name(plan, step, device, NULL) : NULL;
         size_t place = 0;
         while (name && place < vendors.count && strcmp(vendors.of[place].kernel, name) != 0)
             place++;

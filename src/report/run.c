@@ -314,6 +314,17 @@ MUST_CHECK static enum healcl_status print_operations(const struct healcl_report
     return table_print(table, style->stream, style->width);
 }
 
+/* Which kernels of manifests ran. */
+static void print_manifest_kernels(const struct healcl_report *report, const struct style *style)
+{
+    for (size_t i = 0; i < report->manifest_kernel_count; i++) {
+        const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
+        report_label(style, "manifest", "%s ran %" PRIu64 " step%s of %s%s", kernel->name,
+                     kernel->steps, kernel->steps == 1 ? "" : "s", kernel->what,
+                     kernel->tuned ? ", tuned" : "");
+    }
+}
+
 /* What the host has done for the device. */
 MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report *report,
                                                      const struct style *style)
@@ -410,6 +421,7 @@ enum healcl_status report_run(const struct run_facts *facts, const struct style 
         report_label(style, "memory", "%s at most", text_bytes(report->device_bytes_peak, text));
     if (report->device_memory_limit > 0)
         print_price(report, style);
+    print_manifest_kernels(report, style);
     TRY(print_runs(report, style));
     if (report->segment_count > 0) {
         putc('\n', style->stream);

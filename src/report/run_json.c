@@ -99,6 +99,21 @@ static void add_memory(struct json *json, const struct healcl_report *report)
                 report->spill_nanoseconds);
 }
 
+static void add_manifest_kernels(struct json *json, const struct healcl_report *report)
+{
+    if (report->manifest_kernel_count == 0)
+        return;
+    cJSON *list = json_array(json, json->top, "manifest_kernels");
+    for (size_t i = 0; i < report->manifest_kernel_count; i++) {
+        const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
+        cJSON *object = json_object(json, list, NULL);
+        json_string(json, object, "name", kernel->name);
+        json_string(json, object, "of", kernel->what);
+        json_number(json, object, "steps", kernel->steps);
+        json_bool(json, object, "tuned", kernel->tuned);
+    }
+}
+
 enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
 {
     const struct healcl_report *report = facts->report;
@@ -141,6 +156,7 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     json_number(&json, json.top, "bytes_down", facts->plan->bytes_down);
     json_number(&json, json.top, "dropped_digits", report->dropped_digits);
     json_number(&json, json.top, "fallbacks", report->fallbacks);
+    add_manifest_kernels(&json, report);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
         add_segment(&json, segments, facts, &facts->plan->segments[i], &report->segments[i]);

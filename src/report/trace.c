@@ -68,6 +68,11 @@ static void print_arguments(const struct trace_span *span, FILE *stream)
         fputs(separator, stream);
         print_member(stream, "options", span->options);
     }
+    if (span->manifest) {
+        fputs(separator, stream);
+        print_member(stream, "manifest", span->manifest);
+        fprintf(stream, ", \"tuned\": %s", span->is_tuned ? "true" : "false");
+    }
     if (span->bytes > 0) {
         fprintf(stream, "%s\"bytes\": %" PRIu64, separator, span->bytes);
         separator = ", ";

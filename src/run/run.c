@@ -479,6 +479,7 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     run->report->device_bytes_peak = run->device ? run->device->bytes_peak : run->plan->bytes_peak;
     run->report->compile_nanoseconds = compile_time(run) - compiled_before;
     if (run->device) {
+        TRY(report_manifest_kernels(run->plan, run->device, run->arena, run->report, error));
         device_executor_price(run->executor, run->report);
         warn_of_memory(run);
         run->report->programs_built = run->device->programs_built - built_before;
@@ -536,7 +537,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     results_free(run.results);
     free(run.times);
     if (status != HEALCL_OK) {
-        arena_free(run.arena);
+        healcl_report_free(run.report);
         return status;
     }
     *report = run.report;
@@ -545,6 +546,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
 
 void healcl_report_free(struct healcl_report *report)
 {
-    if (report)
-        arena_free(((struct owned_report *)report)->arena);
+    if (!report)
+        return;
+    free(report->manifest_kernels);
+    arena_free(((struct owned_report *)report)->arena);
 }

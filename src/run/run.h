@@ -154,6 +154,14 @@ MUST_CHECK enum healcl_status device_executor_limit(struct executor *executor, u
 /* Says in a report what memory the tensors have taken; and with a limit what that took, in the last
  * repetition. */
 void device_executor_price(const struct executor *executor, struct healcl_report *report);
+
+/* Tells which kernels of manifests run a plan's steps on a device; the arena owns the names, and
+ * the report the list. */
+MUST_CHECK enum healcl_status report_manifest_kernels(const struct plan *plan,
+                                                      const struct healcl_device *device,
+                                                      struct arena *arena,
+                                                      struct healcl_report *report,
+                                                      struct healcl_error *error);
 MUST_CHECK enum healcl_status reference_executor_create(const struct plan *plan,
                                                         struct executor **executor,
                                                         struct healcl_error *error);

@@ -112,6 +112,24 @@ def check_package(folder):
     expect(run("compile", "--from", emitted, "-o", package), 3, "programs[0].image is no integer")
 
 
+def check_manifests(folder):
+    """Kernels of manifests are emitted with the others."""
+    emitted, transcript, operations = folder / "vendors", folder / "t.json", ROOT / "examples/vendor"
+    with open(transcript, "w", encoding="utf-8") as file:
+        subprocess.run([sys.executable, operations / "key_switch.py", "64"], stdout=file, check=True)
+    missing, here = TARGETS["spirv"]
+    expect(run("compile", "--ops", operations, "--emit", emitted, "--target", "spirv", transcript), 0)
+    programs = json.loads((emitted / "manifest.json").read_text())["programs"]
+    program, = [program for program in programs if program["name"].startswith("key_switch.cl@")]
+    if not here:
+        print(f"spirv: {missing} are missing: manifests' sources were not compiled")
+        return
+    built = subprocess.run(["sh", emitted / "build.sh"], capture_output=True, text=True, check=False)
+    assert built.returncode == 0 and not built.stdout and not built.stderr, built
+    images = json.loads((emitted / "manifest.json").read_text())["images"]
+    assert b"key_switch" in (emitted / images[program["image"]]["file"]).read_bytes()
+
+
 def check_usage(folder):
     for arguments, text in (
             (["-o", "a"], "no FILE is named"), (["memory.json"], "--output is missing"),
@@ -132,6 +150,7 @@ def main():
         for target in TARGETS:
             check_target(target, Path(name) / target)
         check_package(Path(name))
+        check_manifests(Path(name))
     return 0
 
 

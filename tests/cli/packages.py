@@ -29,6 +29,7 @@ from devices import use_device  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
 
 GOLDEN = Path(__file__).with_suffix(".txt")
+OPERATIONS = ROOT / "examples" / "vendor"
 healcl, driver, hasher = sys.argv[1:4]
 update = "--update" in sys.argv
 files = [path for path in sys.argv[4:] if path != "--update"]
@@ -48,6 +49,26 @@ def expect(result, code, text=""):
         sys.exit(f"{result.args} ends with {result.returncode}, not {code} and '{text}':\n"
                  f"{result.stdout}{result.stderr}")
     return result
+
+
+def check_manifests(folder):
+    """Kernels of manifests run from a package; without it none can be built, and bodies run."""
+    transcript, package = folder / "key_switch.json", folder / "key_switch.healcl"
+    with open(transcript, "w", encoding="utf-8") as file:
+        subprocess.run([sys.executable, OPERATIONS / "key_switch.py", "64"], stdout=file, check=True)
+    expect(run("compile", "-o", package, transcript), 3, "unknown operation")
+    expect(run("compile", "--ops", OPERATIONS, "-o", package, transcript), 0)
+    packaged = ("run", "--ops", OPERATIONS, "--no-fallback", "--json", "-", "--package")
+    told = json.loads(expect(run(*packaged, package, "--quiet", transcript, compiler=False), 0).stdout)
+    assert told["verified"] and told["programs_built"] == 0, told
+    assert told["manifest_kernels"][0]["name"] == "key_switch[STAGES=3]", told
+    # A package of another source of the kernel is none for it.
+    changed = folder / "changed"
+    changed.mkdir()
+    for name in "key_switch.json", "key_switch.cl":
+        (changed / name).write_text((OPERATIONS / name).read_text() + "\n")
+    expect(run("run", "--ops", changed, "--no-fallback", "--package", package, transcript,
+               compiler=False), 4, "is not in")
 
 
 def check_runs(folder):
@@ -75,6 +96,7 @@ def check_runs(folder):
     reasons = {kind.get("fallback_reason", "") for segment in told["segments"]
                for kind in segment["operations_by_kind"]}
     assert any(" is not in '" in reason for reason in reasons), reasons
+    check_manifests(folder)
     # The same programs make the same package.
     again = folder / "again.healcl"
     expect(run("compile", "-o", again, transcripts[0]), 0)
@@ -241,6 +263,9 @@ def damages(package):
     yield "tuning missing", package.having((("tuning",), None))
     yield "tuning a list", package.having((("tuning",), ["local_size=1"]))
     yield "tuning unknown", package.having((("tuning",), "local_size=3"))
+    yield "choices missing", package.having((("choices",), None))
+    yield "choices a number", package.having((("choices",), 1))
+    yield "choices unknown", package.having((("choices",), "0123456789abcdef=1 x"))
     yield "chunks of no bytes", package.having((("chunk_bytes",), 0))
     yield "chunks of no power", package.having((("chunk_bytes",), 5000))
     yield "chunks too large", package.having((("chunk_bytes",), 1e300))

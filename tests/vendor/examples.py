@@ -7,6 +7,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -66,6 +67,19 @@ def largest_moduli(healcl, folder):
                 healcl, "check", "--ops", other, "--op", "key_switch"), number
 
 
+def reports_name_kernels(healcl, folder, made):
+    trace = os.path.join(folder, "..", "trace.json")
+    told = json.loads(run(healcl, "run", "--ops", folder, "--quiet", "--json", "-", "--trace", trace,
+                          made))
+    expected = {"name": "key_switch[STAGES=3]", "of": "key_switch", "steps": 1, "tuned": False}
+    assert told["manifest_kernels"] == [expected], told
+    with open(trace, encoding="utf-8") as file:
+        kernels = [event["args"] for event in json.load(file)["traceEvents"]
+                   if event.get("cat") == "kernel" and event["name"] == "key_switch"]
+    assert kernels and all(kernel["manifest"] == "key_switch[STAGES=3]" and not kernel["tuned"]
+                           for kernel in kernels), kernels
+
+
 def key_switch(healcl, folder):
     made = transcript(folder, "256", "3", "4")
     manifest = os.path.join(folder, "key_switch.json")
@@ -78,6 +92,8 @@ def key_switch(healcl, folder):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
         assert "\nntt " not in told, told
+        assert ("key_switch[STAGES=3] ran 1 step of key_switch\n" in told) == (not where), told
+    reports_name_kernels(healcl, folder, made)
     check = ("check", *ops, "--op", "key_switch")
     assert "\nkey_switch  kernel 6/6  body 6/6\n" in run(healcl, *check)
     told = run(healcl, "bench", *ops, "--op", "key_switch", "--repeat", "1")
@@ -117,7 +133,8 @@ def ntt(healcl, folder):
     for name in "ntt.json", "random_1.json", "encrypted_digits_toy.json.gz":
         path = os.path.join(transcripts, name)
         assert "vendor_ntt" in run(healcl, "inspect", *ops, "--kernels", "--json", "-", path)
-        run(healcl, "run", *ops, path)
+        told = run(healcl, "run", *ops, path)
+        assert re.search(r"\nmanifest +vendor_ntt ran \d+ steps? of ntt\n", told), told
     check = ("check", *ops, "--op", "ntt", "--quick")
     assert "had a part in 0 calls" not in run(healcl, *check)
     path = os.path.join(transcripts, "ntt.json")

@@ -57,6 +57,26 @@ REPLACEMENT = {"step": "copy", "source": "scale.cl", "kernel": "replaced", "opti
                "arguments": ["out", "a", "shape(a, 1)"]}
 
 
+TYPE = {"arg_type": "TENSOR_TYPE", "value": "int64"}
+
+
+def entry(name, out, *arguments):
+    return {"type": "DEVICE_OP", "op": {"name": name, "args": arguments, "out": tensor(out)}}
+
+
+def tensor(name):
+    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name, "dtype": "int64"}}
+
+
+def integer(value):
+    return {"arg_type": "INT", "value": value}
+
+
+SHAPE = {"arg_type": "SHAPE", "value": [integer(64)]}
+TRANSCRIPT = [entry("zeros", "a", SHAPE, TYPE), entry("empty", "out", SHAPE, TYPE),
+              entry("scale", "out", tensor("a"), integer(5), tensor("out"))]
+
+
 class Folder:
     def __init__(self, healcl, path):
         self.healcl, self.path = healcl, path
@@ -64,6 +84,8 @@ class Folder:
         self.write("scale.cl", SOURCE)
         self.write("m.json", json.dumps({"healcl": 1, "operations": [OPERATION],
                                          "replacements": [REPLACEMENT]}))
+
+        self.write("transcript", json.dumps(TRANSCRIPT))
 
     def write(self, name, text):
         with open(os.path.join(self.path, name), "w", encoding="utf-8") as file:
@@ -80,6 +102,14 @@ class Folder:
     def tune(self, *options, code=0):
         told = self.run("tune", "--ops", self.path, "--force", "--json", "-", *options, code=code)
         return json.JSONDecoder().raw_decode(told)[0]
+
+    def ran(self, *options):
+        """Which kernel ran in a transcript, and whether it was tuned."""
+        told = json.loads(self.run("run", "--ops", self.path, "--quiet", "--json", "-", *options,
+                                   os.path.join(self.path, "transcript")))
+        kernel, = told["manifest_kernels"]
+        assert (kernel["of"], kernel["steps"], told["fallbacks"]) == ("scale", 1, 0), told
+        return kernel["name"], kernel["tuned"]
 
     def kernel(self):
         """What runs the operation."""
@@ -110,6 +140,11 @@ def main():
         assert "it runs no example" in made["alternatives"][3]["reason"], made
         assert made["kept"] is None and os.path.dirname(made["kept_kernels"]) == folder.kept
         assert folder.kernel() == "scale[ROUNDS=1,UNUSED=7]"
+        assert folder.ran() == ("scale[ROUNDS=1,UNUSED=7]", True)
+        # A package has the choice of its time.
+        package = os.path.join(path, "tuned.healcl")
+        folder.run("compile", "--ops", path, "-o", package, os.path.join(path, "transcript"))
+        assert folder.ran("--package", package) == ("scale[ROUNDS=1,UNUSED=7]", True)
         # Another subject leaves the choice as it is.
         made = folder.tune("--op", "copy")
         assert [one["subject"] for one in made["alternatives"]] == ["step copy"] * 2, made
@@ -127,6 +162,8 @@ def main():
         assert folder.kernel() == "scale[ROUNDS=100,UNUSED=7]"
         assert made["kept_kernels"] in folder.run("tune", "--reset")
         assert not os.path.exists(made["kept_kernels"])
+        assert folder.ran() == ("scale[ROUNDS=100,UNUSED=7]", False)
+        assert folder.ran("--no-fallback", "--package", package) == ("scale[ROUNDS=1,UNUSED=7]", True)
         folder.run("tune", "--reset", "--ops", path, code=2)
 
 
