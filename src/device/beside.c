@@ -126,6 +126,7 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     opened->cl = first->cl;
     opened->info = first->info;
     opened->tuning = first->tuning;
+    opened->choices = first->choices;
     opened->chunk_bytes = first->chunk_bytes;
     opened->place_bytes = first->place_bytes;
     opened->binary_price = first->binary_price;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "helper_folder.h"
+#include "vendor/vendor.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
@@ -37,7 +38,13 @@ static const char manifest[] =
     " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"brittle_double\",\n"
     "  \"defines\": {\"ROWS\": \"shape(a, 0)\"},\n"
     "  \"global\": \"size(a)\", \"local\": 1, \"arguments\": [\"out\", \"a\"]}],\n"
-    " \"body\": [{\"name\": \"modsum\", \"args\": [\"a\", \"a\", 1000003, \"out\"]}]}\n"
+    " \"body\": [{\"name\": \"modsum\", \"args\": [\"a\", \"a\", 1000003, \"out\"]}]},\n"
+    "{\"name\": \"tell_shape\", \"parameters\": [\n"
+    " {\"name\": \"out\", \"kind\": \"out\", \"dtype\": \"int64\"}],\n"
+    " \"rules\": [\"rank(out) == 2\"],\n"
+    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"tell_shape\", \"when\": \"EACH != 5\",\n"
+    "  \"tunables\": {\"EACH\": [1, 2, 3, 5], \"WIDE\": [10, 20]},\n"
+    "  \"global\": \"size(out) / EACH\", \"local\": 1, \"arguments\": [\"out\"]}]}\n"
     "]}\n";
 
 static const char kernels[] =
@@ -51,7 +58,12 @@ static const char kernels[] =
     "#error this kernel is not for three rows\n"
     "#endif\n"
     "KERNEL brittle_double(global long *out, long out_at, global const long *a, long a_at)\n"
-    "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 1000003; }\n";
+    "{ long i = get_global_id(0); out[out_at + i] = 2 * a[a_at + i] % 1000003; }\n"
+    "#ifdef WIDE\n"
+    "KERNEL tell_shape(global long *out, long out_at)\n"
+    "{ for (int i = 0; i < EACH; i++)\n"
+    "    out[out_at + get_global_id(0) * EACH + i] = EACH + WIDE; }\n"
+    "#endif\n";
 
 static char folder[] = "/tmp/healcl_vendor_XXXXXX";
 static struct healcl_operations *loaded;
@@ -271,6 +283,42 @@ static void bodies_take_over(void **state)
     healcl_queue_close(queue);
 }
 
+static const struct vendor_operation *operation_named(const char *name)
+{
+    size_t number = 0;
+    while (strcmp(operation_at(loaded->table, number)->name, name) != 0)
+        number++;
+    return operation_at(loaded->table, number)->context;
+}
+
+/* Whether each element was written by the alternative of these values. */
+static void expect_shape(struct healcl_queue *queue, struct healcl_tensor *out, int64_t told)
+{
+    int64_t values[36];
+    OK(CALL(queue, NULL, "tell_shape", healcl_tensor_argument(out)));
+    OK(healcl_tensor_read(out, values, sizeof values, &error));
+    for (int i = 0; i < 36; i++)
+        assert_int_equal(values[i], told);
+}
+
+/* A kernel is compiled and launched with the values that were chosen for the device, and with its
+ * first ones where it cannot run with those. */
+static void tunables_are_as_chosen(void **state)
+{
+    (void)state;
+    static const int64_t told[] = {11, 21, 12, 22, 13, 23, 11, 11}; /* EACH == 5 is impossible */
+    const uint64_t identity = operation_named("tell_shape")->identity;
+    for (uint32_t alternative = 0; alternative < sizeof told / sizeof *told; alternative++) {
+        kernel_choices_set(&device->choices, identity, vendor_choice(0, alternative));
+        struct healcl_queue *queue = open_queue(device);
+        struct healcl_tensor *out = new_tensor(queue);
+        for (int again = 0; again < 3; again++)
+            expect_shape(queue, out, told[alternative]);
+        healcl_queue_close(queue);
+    }
+    device->choices.count = 0;
+}
+
 static void refusals_are_named(void **state)
 {
     (void)state;
@@ -315,6 +363,7 @@ int main(void)
         cmocka_unit_test(views_give_the_same),
         cmocka_unit_test(calls_come_again),
         cmocka_unit_test(makes_new_tensors_of_any_layout),
+        cmocka_unit_test(tunables_are_as_chosen),
         cmocka_unit_test(refusals_are_named),
         cmocka_unit_test(wrong_uses_are_refused),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
