@@ -7,7 +7,7 @@
 struct tensor;
 
 struct names {
-    void *root; /* of a tsearch(3) tree */
+    void **buckets; /* roots of tsearch(3) trees; NULL: there are no names */
 };
 
 /* The tensor a name is bound to, or NULL. */
