@@ -22,11 +22,22 @@ FUNCTION ulong magnitude(long x)
     return x < 0 ? 0 - (ulong)x : (ulong)x;
 }
 
+/* The upper word of a*b. Where CPUs multiply so, compilers seldom make that of mul_hi. */
+FUNCTION ulong high_word(ulong a, ulong b)
+{
+#if defined(__OPENCL_C_VERSION__) && defined(__SIZEOF_INT128__) && \
+    (defined(__x86_64__) || defined(__aarch64__))
+    return (ulong)((unsigned __int128)a * b >> 64);
+#else
+    return mul_hi(a, b);
+#endif
+}
+
 /* Quotient and remainder of high*2^64 + low, high < m.normalized, by m.normalized. */
 FUNCTION ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remainder)
 {
     ulong product_low = m.reciprocal * high;
-    ulong quotient = mul_hi(m.reciprocal, high) + high;
+    ulong quotient = high_word(m.reciprocal, high) + high;
     ulong fraction = product_low + low;
     quotient += (fraction < product_low) + 1;
     ulong rest = low - quotient * m.normalized;
@@ -73,7 +84,7 @@ FUNCTION ulong residue_of(long x, struct modulus m)
 FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 {
     ulong rest, scaled = a << m.shift;
-    divide_wide(mul_hi(scaled, b), scaled * b, m, &rest);
+    divide_wide(high_word(scaled, b), scaled * b, m, &rest);
     return rest >> m.shift;
 }
 
@@ -88,17 +99,6 @@ FUNCTION ulong add_mod(ulong a, ulong b, ulong q)
 FUNCTION ulong subtract_mod(ulong a, ulong b, ulong q)
 {
     return a >= b ? a - b : a - b + q;
-}
-
-/* The upper word of a*b. Where CPUs multiply so, compilers seldom make that of mul_hi. */
-FUNCTION ulong high_word(ulong a, ulong b)
-{
-#if defined(__OPENCL_C_VERSION__) && defined(__SIZEOF_INT128__) && \
-    (defined(__x86_64__) || defined(__aarch64__))
-    return (ulong)((unsigned __int128)a * b >> 64);
-#else
-    return mul_hi(a, b);
-#endif
 }
 
 /* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */

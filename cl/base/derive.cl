@@ -51,16 +51,16 @@ KERNEL moduli(SPACE(space), BUFFER(const ELEMENT, in), global struct modulus *ta
         }
 }
 
-/* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient. */
-KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q, uint n,
+/* table[j,i] = element (j, i) of [k,n] reduced modulo q[j], with its quotient; n = 2^log2_n. */
+KERNEL twiddles(SPACE(space), BUFFER(const ELEMENT, in), global const struct modulus *q, uint log2_n,
                 global struct twiddle *table)
 {
     TAKE_SPACE(space);
     EACH_SPAN(space, span)
         for (count_t i = 0; i < span.length; i++) {
-            struct modulus modulus = q[(span.linear + i) / n];
+            struct modulus modulus = q[(span.linear + i) >> log2_n];
             long value = WIDEN(AT(in, POSITION(space, span, 0, i)));
-            table[span.linear + i] = make_twiddle(reduce_signed(value, modulus), modulus);
+            table[span.linear + i] = make_twiddle(residue_of(value, modulus), modulus);
         }
 }
 

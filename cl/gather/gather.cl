@@ -25,6 +25,25 @@ KERNEL gather(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),
 #if CHUNKS == 1 && !defined(SINGLE)
 
 /*
+ * As gather, where elements that lie back to back in out and in a have one index, as the limbs of a
+ * coefficient have that are permuted together.
+ */
+KERNEL gather_lines(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
+                    global const INDEX *idx, long size, long stride)
+{
+    TAKE_SPACE(space);
+    EACH_SPAN(space, span) {
+        long index = WIDEN(idx[span.position[2]]);
+        index += index < 0 ? size : 0;
+        bool inside = index >= 0 && index < size;
+        global const ELEMENT *from = a + span.position[1] + (inside ? index * stride : 0);
+        global ELEMENT *to = out + span.position[0];
+        for (count_t i = 0; i < span.length; i++)
+            to[i] = inside ? from[i] : 0;
+    }
+}
+
+/*
  * As gather, but along whole rows of a, of size elements back to back; out and idx lie back to back
  * too. Each line of a row is touched in order before elements are taken from it: devices foresee
  * that, but would wait for each line that is read at random.

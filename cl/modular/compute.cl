@@ -15,7 +15,7 @@ static inline long compute_modmul(long a, long b, struct modulus p)
 #endif
     ulong size_a = magnitude(a), size_b = magnitude(b), scaled, rest;
     divide_wide(size_a >> (64 - p.shift), size_a << p.shift, p, &scaled);
-    divide_wide(mul_hi(scaled, size_b), scaled * size_b, p, &rest);
+    divide_wide(high_word(scaled, size_b), scaled * size_b, p, &rest);
     return with_sign(rest >> p.shift, (a ^ b) < 0);
 }
 

@@ -20,6 +20,17 @@
 #include "stages.cl"
 #include "tensor_rows.cl"
 
+/* Factors and quotients of twiddle t of WIDTH blocks, from block `number` on, so far apart. */
+static inline void put_lane_twiddles(global const struct twiddle *row, ulong t, ulong number,
+                                     ulong apart, global word *to)
+{
+    for (uint lane = 0; lane < WIDTH; lane++) {
+        struct twiddle w = row[twiddle_number((uint)t, number + lane * apart)];
+        to[lane] = (word)w.factor;
+        to[WIDTH + lane] = word_quotient(w.quotient);
+    }
+}
+
 /*
  * The lane twiddles of transforms of n: for every group of WIDTH blocks, first those of its middle
  * pass, then those of its last passes, for 16 elements after 16; for each the twiddles t = 1 ...
@@ -28,24 +39,16 @@
  */
 KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, global word *table)
 {
-    ulong block = divide_row(n).block, middle = block / NTT_RADIX;
-    ulong vectors = n / block / WIDTH * (block - 1); /* factors of one row */
-    for (ulong vector = get_group_id(0); vector < k * vectors; vector += get_num_groups(0)) {
-        ulong place = vector % vectors, t = place % (block - 1) + 1, apart = 1;
-        ulong number = place / (block - 1) * WIDTH + n / block; /* of a block: lane 0's */
-        global const struct twiddle *row = twiddles + vector / vectors * n;
-        global word *to = table + 2 * vector * WIDTH;
-        if (t >= middle) {
-            ulong last = t - middle;
-            t = last % (NTT_RADIX - 1) + 1;
-            number = number * middle + last / (NTT_RADIX - 1);
-            apart = middle;
-        }
-        for (uint lane = 0; lane < WIDTH; lane++) {
-            struct twiddle w = row[twiddle_number((uint)t, number + lane * apart)];
-            to[lane] = (word)w.factor;
-            to[WIDTH + lane] = word_quotient(w.quotient);
-        }
+    ulong block = divide_row(n).block, middle = block / NTT_RADIX, groups = n / block / WIDTH;
+    for (ulong group = get_group_id(0); group < k * groups; group += get_num_groups(0)) {
+        ulong number = group % groups * WIDTH + n / block; /* of a block: lane 0's */
+        global const struct twiddle *row = twiddles + group / groups * n;
+        global word *to = table + 2 * WIDTH * (block - 1) * group;
+        for (ulong t = 1; t < middle; t++, to += 2 * WIDTH)
+            put_lane_twiddles(row, t, number, 1, to);
+        for (ulong last = 0; last < middle; last++)
+            for (ulong t = 1; t < NTT_RADIX; t++, to += 2 * WIDTH)
+                put_lane_twiddles(row, t, number * middle + last, middle, to);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Tables and checks that are worked out once from a tensor and kept until it is written. */
 #include "kernels/derived.h"
+#include "core/numbers.h"
 
 /* More moduli than this get no table: it would be several times as large as they are. */
 enum { TABLE_MODULI_MAX = 1 << 16 };
@@ -244,7 +245,7 @@ enum healcl_status derive_twiddles(struct launcher *self, const struct step *ste
     TRY(derived_add(self, step->in[i], &key, layout_elements(&key.layout), sizeof(struct twiddle),
                     table, error));
     job_add_table(&job, moduli);
-    job_add_uint(&job, (uint32_t)(layout_elements(&key.layout) / key.layout.shape[0]));
+    job_add_uint(&job, log2_of((uint64_t)(layout_elements(&key.layout) / key.layout.shape[0])));
     job_add_written_table(&job, *table);
     return job_launch(&job, error);
 }

@@ -2,6 +2,7 @@
 #include "kernels/kernels.h"
 
 enum {
+    LINE_MIN = 4,          /* elements with one index that are worth another kernel */
     ROW_MIN = 256,         /* elements of a row that are worth touching it first */
     ELEMENTS_MIN = 1 << 14 /* that are worth another kernel */
 };
@@ -15,6 +16,22 @@ static struct space space_of(const struct step *step)
     space_set_operand(&space, 1, &a_view);
     space_simplify(&space);
     return space;
+}
+
+/* Elements that lie back to back have one index. */
+static const char *lacks_lines(const struct step *step, const struct healcl_device *device)
+{
+    struct space space = space_of(step);
+    uint32_t last = space.rank - 1;
+    const char *lack = lacks_vectors(step, device);
+    if (lack)
+        return lack;
+    if (space.operand[0].stride[last] != 1 || space.operand[1].stride[last] != 1 ||
+        space.operand[2].stride[last] != 0)
+        return "each element has an index of its own";
+    return space.shape[last] < LINE_MIN || space.end < ELEMENTS_MIN
+               ? "few elements have one index, or there are few"
+               : NULL;
 }
 
 /* A row is one work-item's, and most of it should be taken. */
@@ -51,7 +68,7 @@ MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct 
     job_add_long(&job, size);
     if (variant->shape == VARIANT_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
-    else
+    if (variant->lacks != lacks_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
     if (variant->shape == VARIANT_GENERAL)
         job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
@@ -62,6 +79,8 @@ MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct 
 static const struct variant variants[] = {
     {"rows", VARIANT_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most of long rows in order"},
+    {"lines", VARIANT_VECTORS, lacks_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
+     "cl/gather/gather.cl", "elements in order that have one index"},
     {"single", VARIANT_SINGLE, lacks_single, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
     {"elements", VARIANT_GENERAL, NULL, launch, OVER_ANY_VIEW, "gather/gather", "gather",

@@ -289,11 +289,52 @@ static void check_gather(enum dtype dtype, enum dtype index, int64_t size, int64
     expect_same(&script, what);
 }
 
+/* Limbs of coefficients, of [2,size,limbs], that one index permutes together. */
+static void check_gathered_lines(enum dtype dtype, enum dtype index, int64_t size, int64_t limbs)
+{
+    struct script script = {0};
+    char what[96];
+    snprintf(what, sizeof what, "%s by %s, lines of %d", dtype_name(dtype), dtype_name(index),
+             (int)limbs);
+    int64_t *idx = malloc((size_t)size * sizeof *idx);
+    assert_non_null(idx);
+    for (int64_t i = 0; i < size; i++)
+        idx[i] = random_between(&generator, -size, size - 1);
+    upload(&script, "a", dtype, 3, VALUES(2, size, limbs + 2));
+    script_upload(&script, "idx", index, 1, VALUES(size), idx);
+    upload(&script, "all", dtype, 3, VALUES(2, size, limbs + 1));
+    call(&script, "from", "get_slice", "a [...,1:%d:1]", (int)limbs + 1);
+    call(&script, "to", "get_slice", "all [...,0:%d:1]", (int)limbs);
+    call(&script, "i", "reshape", "idx [1,%d,1]", (int)size);
+    call(&script, NULL, "take_along_axis", "from i 1 to");
+    script_download(&script, "all");
+    /* Fewer of them, and those of every second one. */
+    call(&script, "i", "get_slice", "idx [1:%d:2]", (int)size);
+    call(&script, "i", "reshape", "i [1,%d,1]", (int)size / 2);
+    call(&script, "to", "get_slice", "all [0:2:1,3:%d:1,1:%d:1]", (int)size / 2 + 3,
+         (int)limbs + 1);
+    call(&script, NULL, "take_along_axis", "from i 1 to");
+    script_download(&script, "all");
+    /* An index for each limb, and limbs that are apart. */
+    call(&script, "turned", "moveaxis", "a 1 2");
+    call(&script, "to", "moveaxis", "all 1 2");
+    call(&script, "from", "get_slice", "turned [0:2:1,0:%d:1,...]", (int)limbs);
+    call(&script, "to", "get_slice", "to [0:2:1,1:%d:1,...]", (int)limbs + 1);
+    call(&script, "i", "reshape", "idx [1,1,%d]", (int)size);
+    call(&script, NULL, "take_along_axis", "from i 2 to");
+    script_download(&script, "all");
+    free(idx);
+    expect_same(&script, what);
+}
+
 static void gathers(void **state)
 {
     (void)state;
     for (int d = 1; d < 3; d++)
         for (int x = 1; x < 3; x++) {
+            check_gathered_lines(dtypes[d], dtypes[x], 4096, 3);
+            check_gathered_lines(dtypes[d], dtypes[x], 4096, 4);
+            check_gathered_lines(dtypes[d], dtypes[x], 999, 29);
             check_gather(dtypes[d], dtypes[x], 512, 512);
             check_gather(dtypes[d], dtypes[x], 300, 900);
             check_gather(dtypes[d], dtypes[x], 513, 1100);
