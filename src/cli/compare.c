@@ -38,12 +38,17 @@ static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct compariso
     [OUTPUT_HTML] = compare_print_html,
 };
 
+enum { FOLDERS_MAX = 8 };
+
 /* One `healcl compare`. */
 struct session {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
     size_t selector_count, baseline_count;
-    bool keep_binaries[COMPARE_DEVICES_MAX]; /* its driver keeps nothing of its own */
-    const char *const *arguments;            /* of the command, its name first */
+    const char *folders[FOLDERS_MAX]; /* of manifests, for runs */
+    size_t folder_count;
+    const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
+    bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
+    const char *const *arguments;               /* of the command, its name first */
     char **files;
     size_t argument_count, file_count;
     bool no_measure, no_fallback, check, judges_times;
@@ -57,7 +62,7 @@ struct session {
 
 /* ---------------------------------------------------------------- child processes */
 
-enum { ARGUMENTS_MAX = 16 };
+enum { ARGUMENTS_MAX = 16 + 2 * FOLDERS_MAX };
 
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
@@ -219,6 +224,10 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     }
     if (session->no_fallback)
         arguments[count++] = "--no-fallback";
+    for (size_t i = 0; i < session->folder_count; i++) {
+        arguments[count++] = "--ops";
+        arguments[count++] = session->folders[i];
+    }
     arguments[count++] = "--repeat";
     arguments[count++] = times;
     arguments[count] = file;
@@ -546,6 +555,16 @@ static int take_baseline(const struct command *command, const struct command_opt
     return EXIT_VERIFIED;
 }
 
+static int take_folder(const struct command *command, const struct command_option *option,
+                       void *context, const char *text)
+{
+    struct session *session = context;
+    if (session->folder_count == FOLDERS_MAX)
+        return usage_error(command, "more than %d folders of manifests", FOLDERS_MAX);
+    session->folders[session->folder_count++] = text;
+    return take_operations(command, option, session, text);
+}
+
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
 {
@@ -565,6 +584,7 @@ static const struct command_option options[] = {
     {"fail-slower", 0, OPTION_WORD, .take = take_percent},
     {"no-measure", 0, OPTION_FLAG, KEPT_IN(no_measure)},
     {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"check", 0, OPTION_FLAG, KEPT_IN(check)},
     {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
@@ -610,6 +630,8 @@ const struct command command_compare = {
         "                     of the same transcripts stand beside today's; may be repeated\n"
         "      --no-fallback  run with healcl run --no-fallback: what a device cannot run fails;\n"
         "                     otherwise the host runs that, and tables and pages say so\n"
+        "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"
+        "                     healcl run --ops; may be repeated\n"
         "      --check        also check every kernel of each device, as healcl check --quick\n"
         "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
         "                     long a process takes to its first result, cold and warm\n"

@@ -43,7 +43,7 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
     *service = (struct service){.steps = 0};
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        if (step->kind != kind)
+        if (step->kind != kind || step_is_left_out(step, device))
             continue;
         const char *reason = variant_obstacle(family, variant, step, device);
         const char *lack = step_lack(step, device);
@@ -85,7 +85,9 @@ static struct vendors find_vendors(const struct plan *plan, const struct healcl_
     struct vendors vendors = {.count = 0};
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        const char *name = step->kind == kind ? vendor_kernel_name(plan, step, device, NULL) : NULL;
+        const char *name = step->kind == kind && !step_is_left_out(step, device)
+                               ? vendor_kernel_name(plan, step, device, NULL)
+                               : NULL;
         size_t place = 0;
         while (name && place < vendors.count && strcmp(vendors.of[place].kernel, name) != 0)
             place++;

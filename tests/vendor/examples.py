@@ -67,6 +67,14 @@ def largest_moduli(healcl, folder):
                 healcl, "check", "--ops", other, "--op", "key_switch"), number
 
 
+def wrong_manifests(folder):
+    wrong = os.path.join(folder, "..", "wrong")
+    os.mkdir(wrong)
+    with open(os.path.join(wrong, "wrong.json"), "w", encoding="utf-8") as file:
+        file.write("{}")
+    return wrong
+
+
 def reports_name_kernels(healcl, folder, made):
     trace = os.path.join(folder, "..", "trace.json")
     told = json.loads(run(healcl, "run", "--ops", folder, "--quiet", "--json", "-", "--trace", trace,
@@ -87,13 +95,18 @@ def key_switch(healcl, folder):
     assert "key_switch(a, key, q, psi, base_bits, out)" in run(healcl, "ops", *ops)
     assert "unknown operation" in run(healcl, "run", made, code=3)
     assert "key_switch" in run(healcl, "inspect", *ops, made)
-    assert "key_switch[STAGES=3]" in run(healcl, "inspect", *ops, "--kernels", made)
+    told = run(healcl, "inspect", *ops, "--kernels", made)
+    assert "key_switch[STAGES=3]" in told and "\ndigits " not in told, told  # nor the body's kernels
     for where in (["--reference"], []):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
         assert "\nntt " not in told, told
         assert ("key_switch[STAGES=3] ran 1 step of key_switch\n" in told) == (not where), told
     reports_name_kernels(healcl, folder, made)
+    compared = json.loads(run(healcl, "compare", *ops, "--no-measure", "--repeat", "1", "--json", "-",
+                              made))
+    assert [one["outcome"] for one in compared["runs"]] == ["verified"], compared["runs"]
+    assert "wrong.json" in run(healcl, "compare", "--ops", wrong_manifests(folder), made, code=3)
     check = ("check", *ops, "--op", "key_switch")
     assert "\nkey_switch  kernel 6/6  body 6/6\n" in run(healcl, *check)
     told = run(healcl, "bench", *ops, "--op", "key_switch", "--repeat", "1")
