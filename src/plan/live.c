@@ -160,13 +160,21 @@ void live_plan_distrust(struct live_plan *live)
         values_forget(&live->planner.values, live->storages.by_id[id]);
 }
 
+/* No step comes from them any more. */
+static void forget_kept_calls(struct kept_calls *kept)
+{
+    arena_clear(kept->arena);
+    kept->count = 0;
+    memset(kept->buckets, 0, sizeof kept->buckets);
+}
+
 bool live_plan_forget(struct live_plan *live)
 {
     struct plan *plan = &live->plan;
     plan->step_count = live->segment.step_count = live->calls_since = 0;
     arena_clear(plan->arena);
     if (live->kept.count > KEPT_CALLS_MAX)
-        kept_calls_forget(&live->kept);
+        forget_kept_calls(&live->kept);
     if (plan->constants.count < LIVE_CONSTANTS_MAX / 2)
         return false;
     names_clear(&live->planner.constants);

@@ -88,9 +88,6 @@ MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl
 MUST_CHECK enum healcl_status planner_inner_operation(struct call *call,
                                                       struct healcl_error *error);
 
-/* Forgets what was kept; no step may have come from it. */
-void kept_calls_forget(struct kept_calls *kept);
-
 /* A storage for an operation by call; NULL where there are too many. */
 struct storage *live_storage(struct live_storages *live);
 

@@ -93,10 +93,3 @@ enum healcl_status kept_call_add(const struct call *call, const struct vendor_pl
     *bucket = kept;
     return HEALCL_OK;
 }
-
-void kept_calls_forget(struct kept_calls *all)
-{
-    arena_clear(all->arena);
-    all->count = 0;
-    memset(all->buckets, 0, sizeof all->buckets);
-}
