@@ -18,7 +18,7 @@ static void make_package(void)
 {
     struct healcl_device *device = NULL;
     struct package package = {.path = NULL};
-    char tuning[TUNING_TEXT_SIZE];
+    char tuning[TUNING_TEXT_SIZE], choices[KERNEL_CHOICES_SIZE];
     OK(healcl_device_open(NULL, &device, &error));
     OK(self_test_run(device, &error));
     OK(device_record(device, &package, RECORD_BINARIES, &error));
@@ -26,6 +26,10 @@ static void make_package(void)
     assert_int_equal(package.image_count, 1);
     tuning_format(&device->tuning, tuning);
     package.tuning = tuning;
+    kernel_choices_set(&device->choices, UINT64_MAX, 3);
+    kernel_choices_set(&device->choices, 1, 70);
+    kernel_choices_format(&device->choices, choices);
+    package.choices = choices;
     /* The same image for work-groups of another size. */
     static char options[1024], size[] = " -D LOCAL_SIZE=";
     const char *at = strstr(package.programs[0].options, size);
@@ -68,6 +72,9 @@ static void programs_come_from_a_package(void **state)
     assert_string_equal(tuning_source_name(&device->tuning), "the package");
     OK(device_open_beside(device, &beside, &error));
     healcl_device_close(device);
+    assert_int_equal(kernel_choices_find(&beside->choices, UINT64_MAX), 3);
+    assert_int_equal(kernel_choices_find(&beside->choices, 1), 70);
+    assert_int_equal(beside->choices.count, 2);
     struct launch launch = {.program = "base/measure", .kernel = "copy", .local_size = 1};
     assert_int_equal(device_prepare(beside, &launch, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "program 'base/measure' with options '-cl-std=CL1.2 -w"));
