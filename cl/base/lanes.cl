@@ -8,17 +8,23 @@
 #define NOINLINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline
 
-/* Whether a comparison holds in all lanes; compilers make less of all(). */
-static inline bool are_all(long8 comparison)
-{
-    return as_ulong(convert_char8(comparison)) == ~(ulong)0;
-}
-
 /* -D MULTIPLY: how 64 bits are multiplied, one of the ways that geometry.h lists. A device that is
  * given none multiplies, compares and converts vectors of 64 bits in few instructions. */
 #ifndef MULTIPLY
 #define MULTIPLY MULTIPLY_DOUBLES
 #endif
+
+/* Whether a comparison holds in all lanes; compilers make less of all(). */
+static inline bool are_all(long8 comparison)
+{
+#if MULTIPLY == MULTIPLY_DOUBLES /* comparisons are masks there, a bit for each lane */
+    return as_ulong(convert_char8(comparison)) == ~(ulong)0;
+#else
+    long4 four = comparison.lo & comparison.hi;
+    long2 two = four.lo & four.hi;
+    return (two.s0 & two.s1) != 0;
+#endif
+}
 
 /* x - y where that is not below 0, else x; x - y in [-2^63, 2^63), so that its sign tells. */
 static inline ulong8 subtract_once(ulong8 x, ulong8 y)

@@ -35,7 +35,7 @@ static inline long8 lane_sign(ulong8 rest, long8 negative)
     return (as_long8(rest) ^ negative) - negative;
 }
 
-static inline long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
+INLINE long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
 {
     if (are_residues(a, b, p))
         return as_long8(lane_multiply(as_ulong8(a), as_ulong8(b), p));
@@ -73,7 +73,7 @@ static inline long8 lanes_modneg(long8 a, struct lane_divisor p)
 }
 
 /* a and b by that operation, in each lane; b is ignored by those of one operand. */
-static inline long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
+INLINE long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
                                 struct lane_divisor p)
 {
     switch (operation) {
