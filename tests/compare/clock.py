@@ -31,7 +31,7 @@ def children_ns():
 
 def measure(healcl, clock, device, report):
     before = children_ns()
-    subprocess.run([healcl, "compare", "--no-measure", "-d", device, "--repeat", "2500", "--json",
+    subprocess.run([healcl, "compare", "--no-measure", "-d", device, "--repeat", "4000", "--json",
                     report, "transcripts/recognizer.json"],
                    cwd=ROOT, stdout=subprocess.DEVNULL, check=True,
                    env={**os.environ, "LD_PRELOAD": clock})
