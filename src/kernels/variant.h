@@ -87,10 +87,9 @@ struct vendor_kernel;
 /* Whether a kernel of a manifest is for a device, or its platform. */
 bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct device_info *info);
 
-/* The alternative of a kernel of a manifest that runs a step, one of the kernel's names; NULL where
- * a variant does. *is_tuned, which may be NULL: whether it was chosen for the device. */
-const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
-                               const struct healcl_device *device, bool *is_tuned);
+/* The kernel of a manifest that runs a step; without a name where a variant does. */
+struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
+                                         const struct healcl_device *device);
 
 /* Enqueues such a kernel, if there is one, of a built-in kind of step. */
 MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const struct step *step,

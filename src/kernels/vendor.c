@@ -109,6 +109,18 @@ bool step_is_left_out(const struct step *step, const struct healcl_device *devic
     return has_kernel != (step->side == STEP_OF_KERNEL);
 }
 
+/* What traces and reports say of it. */
+static struct manifest_kernel told_of(const struct step *step, const struct pick *picked)
+{
+    if (!picked->kernel)
+        return (struct manifest_kernel){.name = NULL};
+    return (struct manifest_kernel){
+        .name = picked->name,
+        .file = picked->kernel->manifest,
+        .replaces = step->kind == STEP_VENDOR ? NULL : step_traits[step->kind].name,
+        .is_tuned = picked->is_tuned};
+}
+
 static const struct tensor *tensor_at(const struct step *step, int number)
 {
     return number == VENDOR_OUT ? step->out : step->in[number];
@@ -136,10 +148,12 @@ static enum healcl_status call_native(void *context, struct healcl_error *error)
 }
 
 MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const struct step *step,
-                                                   const struct vendor_kernel *kernel,
-                                                   const struct vendor_launch *launch,
+                                                   const struct pick *picked,
                                                    struct healcl_error *error)
 {
+    const struct vendor_kernel *kernel = picked->kernel;
+    const struct vendor_launch *launch = picked->launch;
+    const struct manifest_kernel told = told_of(step, picked);
     struct healcl_device *device = self->device;
     struct native_call native = {.kernel = kernel,
                                  .call = {.version = HEALCL_VENDOR_VERSION,
@@ -165,7 +179,12 @@ MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const 
             .stride = tensor->layout.stride};
         native.arguments[i].tensor = &native.tensors[i];
     }
-    return device_call(device, call_native, &native, error);
+    /* What it enqueues is its own: only the call can be seen. */
+    const size_t span = trace_begin(device->trace, "native", kernel->kernel);
+    trace_manifest_kernel(device->trace, span, &told);
+    enum healcl_status status = device_call(device, call_native, &native, error);
+    trace_end(device->trace, span);
+    return status;
 }
 
 /* ---------------------------------------------------------------- launches */
@@ -177,12 +196,11 @@ MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const 
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
     if (kernel->native)
-        return launch_native(self, step, kernel, launch, error);
+        return launch_native(self, step, picked, error);
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
-    job.launch.manifest = picked->name;
-    job.launch.is_tuned = picked->is_tuned;
+    job.launch.manifest = told_of(step, picked);
     strcpy(job.launch.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
@@ -291,16 +309,14 @@ static struct pick replacement_for(const struct plan *plan, const struct step *s
     return none;
 }
 
-const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
-                               const struct healcl_device *device, bool *is_tuned)
+struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
+                                         const struct healcl_device *device)
 {
     struct vendor_launch made;
     const struct pick picked = step->kind == STEP_VENDOR
                                    ? pick_for(step, device)
                                    : replacement_for(plan, step, device, &made);
-    if (is_tuned)
-        *is_tuned = picked.is_tuned;
-    return picked.name;
+    return told_of(step, &picked);
 }
 
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,

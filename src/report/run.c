@@ -319,8 +319,9 @@ static void print_manifest_kernels(const struct healcl_report *report, const str
 {
     for (size_t i = 0; i < report->manifest_kernel_count; i++) {
         const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
-        report_label(style, "manifest", "%s ran %" PRIu64 " step%s of %s%s", kernel->name,
-                     kernel->steps, kernel->steps == 1 ? "" : "s", kernel->what,
+        report_label(style, "manifest", "%s of %s ran %" PRIu64 " step%s of %s%s%s", kernel->name,
+                     kernel->manifest, kernel->steps, kernel->steps == 1 ? "" : "s", kernel->what,
+                     kernel->replaces ? " in the place of a built-in kernel" : "",
                      kernel->tuned ? ", tuned" : "");
     }
 }
