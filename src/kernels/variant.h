@@ -63,14 +63,15 @@ MUST_CHECK enum healcl_status lacks_check(const struct healcl_device *device,
                                           const struct operation_table *table,
                                           struct healcl_error *error);
 
-/* Notes that the kernel of a manifest that a step of a vendor's operation would take cannot be
- * built. */
-MUST_CHECK enum healcl_status vendor_note_failed(const struct step *step,
+/* Notes that the kernel of a manifest that a step would take (vendor_kernel_for) cannot be built.
+ */
+MUST_CHECK enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
                                                  struct healcl_device *device,
                                                  struct healcl_error *error);
 
-/* Whether such a kernel could not. */
-bool vendor_has_failed(const struct step *step, const struct healcl_device *device);
+/* Whether a kernel of a manifest that is for a step could not. */
+bool vendor_has_failed(const struct plan *plan, const struct step *step,
+                       const struct healcl_device *device);
 
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);

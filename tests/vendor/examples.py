@@ -186,6 +186,23 @@ def ntt(healcl, folder):
     run(healcl, "run", *ops, path, code=1)
     run(healcl, "run", *ops, "--reference", path)
     run(healcl, *check, code=1)
+    # Where it cannot be built the built-in one does its steps on the device, and that is told.
+    change(os.path.join(folder, "ntt.cl"), "KERNEL vendor_ntt", "#error not here\nKERNEL vendor_ntt")
+    trace = os.path.join(folder, "..", "trace.json")
+    told, _ = json.JSONDecoder().raw_decode(
+        run(healcl, "run", *ops, "--quiet", "--json", "-", "--trace", trace, path))
+    written = run(healcl, "run", *ops, path)
+    assert "16 steps ran by other kernels than a manifest's" in written, written
+    assert "\nfell back   ntt: 16 steps, to other" in written, written
+    assert told["verified"] and told["fallbacks"] == 16, told["fallbacks"]
+    assert "manifest_kernels" not in told, told["manifest_kernels"]
+    reason, = {kind["fallback_reason"] for segment in told["segments"]
+               for kind in segment["operations_by_kind"] if kind["fallbacks"]}
+    assert "program 'ntt.cl@" in reason and "does not build" in reason, reason
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    assert not [event for event in events if event.get("cat") == "fallback"], events
+    assert "not here" in run(healcl, "run", *ops, "--no-fallback", path, code=4)
     change(os.path.join(folder, "ntt.json"), '"device": "', '"device": "no such ')
     assert "vendor_ntt" not in run(healcl, "inspect", *ops, "--kernels", path)
     run(healcl, "run", *ops, path)
