@@ -310,10 +310,12 @@ struct healcl_segment_profile {
 /* A kernel of a manifest that ran: of an operation of its own, or in the place of a built-in one.
  */
 struct healcl_manifest_kernel {
-    const char *name; /* of the alternative, "key_switch[STAGES=3]" */
-    const char *what; /* the operation, or the kind of step that it replaces: "step ntt" */
-    uint64_t steps;   /* that it ran, in one repetition */
-    bool tuned;       /* healcl tune has chosen this alternative for the device */
+    const char *name;     /* of the alternative, "key_switch[STAGES=3]" */
+    const char *what;     /* its operation, or the built-in kind of step that it replaces: "ntt" */
+    const char *manifest; /* the file that tells of it, without its folder */
+    bool replaces;
+    uint64_t steps; /* that it ran, in one repetition */
+    bool tuned;     /* healcl tune has chosen this alternative for the device */
 };
 
 struct healcl_report {

@@ -95,6 +95,13 @@ struct compare_part {
     const char *fallback_reason; /* or "" */
 };
 
+/* A kernel of a manifest that ran, as struct healcl_manifest_kernel has it. */
+struct compare_kernel {
+    const char *name, *what, *manifest;
+    uint64_t steps;
+    bool replaces, tuned;
+};
+
 /* A process of its own, up to its first result. */
 struct compare_first {
     uint64_t nanoseconds; /* from the start of the process until that was verified; 0: unknown */
@@ -130,6 +137,8 @@ struct compare_run {
     bool operations_by_host; /* their times are of the host's clock: docs/COMPARE.md */
     struct compare_part *segments, *operations;
     size_t segment_count, operation_count;
+    struct compare_kernel *kernels; /* of manifests */
+    size_t kernel_count;
     const char **differences; /* the first few lines that told of them */
     size_t difference_count;
 };

@@ -84,6 +84,21 @@ static void add_parts(struct json *json, cJSON *list, const char *count_key,
     }
 }
 
+static void add_kernels(struct json *json, cJSON *object, const struct compare_run *run)
+{
+    cJSON *list = run->kernel_count > 0 ? json_array(json, object, "manifest_kernels") : NULL;
+    for (size_t i = 0; i < run->kernel_count; i++) {
+        const struct compare_kernel *kernel = &run->kernels[i];
+        cJSON *about = json_object(json, list, NULL);
+        json_string(json, about, "name", kernel->name);
+        json_string(json, about, "of", kernel->what);
+        json_string(json, about, "manifest", kernel->manifest);
+        json_bool(json, about, "replaces", kernel->replaces);
+        json_number(json, about, "steps", kernel->steps);
+        json_bool(json, about, "tuned", kernel->tuned);
+    }
+}
+
 static void add_verdict(struct json *json, cJSON *object, const struct compare_run *run)
 {
     if (run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_DIFFERENT)
@@ -153,6 +168,7 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
               run->segment_count);
     add_parts(json, json_array(json, object, "ops"), "count", run->operations,
               run->operation_count);
+    add_kernels(json, object, run);
 }
 
 enum healcl_status compare_print_json(const struct comparison *comparison, FILE *stream)

@@ -198,6 +198,26 @@ static void put_clocks(const struct page *page)
     fputs(*before == ',' ? "." : "", page->stream);
 }
 
+/* Which kernels of manifests ran. */
+static void put_kernels(const struct page *page)
+{
+    const char *before = " Kernels of manifests: ";
+    FOR_EACH_RUN(page, run)
+    {
+        for (size_t i = 0; i < run->kernel_count; i++) {
+            const struct compare_kernel *kernel = &run->kernels[i];
+            html_print(page->stream, "%s%s of %s ran %zu of %s on %s", before, kernel->name,
+                       kernel->manifest, (size_t)kernel->steps, kernel->what,
+                       page->labels[run->device]);
+            html_print(page->stream, "%s%s",
+                       kernel->replaces ? " in the place of built-in ones" : "",
+                       kernel->tuned ? " (tuned)" : "");
+            before = ", ";
+        }
+    }
+    fputs(*before == ',' ? "." : "", page->stream);
+}
+
 /* What the host did for devices, in whose times it is. */
 static void put_fallbacks(const struct page *page)
 {
@@ -227,6 +247,7 @@ static void put_part_chart(const struct page *page, struct parts *parts)
             parts->note, bars ? "" : " The axis is logarithmic.");
     if (!parts->segments) {
         put_clocks(page);
+        put_kernels(page);
         put_fallbacks(page);
     }
     if (shown < parts->count)

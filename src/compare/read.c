@@ -237,6 +237,23 @@ static void add_operations(struct compare_run *run, const struct compare_part *p
     }
 }
 
+/* The same in what a process wrote and in what was saved. */
+static void read_kernels(struct comparison *comparison, const cJSON *list, struct compare_run *run)
+{
+    const cJSON *object;
+    run->kernels = room_for(comparison, list, sizeof *run->kernels);
+    run->kernel_count = 0;
+    if (!run->kernels)
+        return;
+    cJSON_ArrayForEach(object, list) run->kernels[run->kernel_count++] =
+        (struct compare_kernel){.name = string(comparison, object, "name"),
+                                .what = string(comparison, object, "of"),
+                                .manifest = string(comparison, object, "manifest"),
+                                .steps = number(object, "steps"),
+                                .replaces = cJSON_IsTrue(get(object, "replaces")),
+                                .tuned = cJSON_IsTrue(get(object, "tuned"))};
+}
+
 static int longer_first(const void *a, const void *b)
 {
     const struct compare_part *x = a, *y = b;
@@ -276,6 +293,7 @@ static void read_report(struct comparison *comparison, const cJSON *top, struct 
     read_profile(comparison, get(top, "profile"), run);
     read_differences(comparison, get(top, "differences"), run);
     read_segments(comparison, get(top, "segments"), run);
+    read_kernels(comparison, get(top, "manifest_kernels"), run);
 }
 
 /* A process in which a driver runs may say anything: it is taken at its word only as far as what it
@@ -368,6 +386,7 @@ static void read_saved_run(struct comparison *comparison, const cJSON *object,
     read_parts(comparison, get(object, "segments"), "operations", &run->segments,
                &run->segment_count);
     read_parts(comparison, get(object, "ops"), "count", &run->operations, &run->operation_count);
+    read_kernels(comparison, get(object, "manifest_kernels"), run);
 }
 
 /* The index here of the transcript that is number place of a saved comparison; or that of none. */

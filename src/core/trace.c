@@ -146,6 +146,16 @@ const char *trace_keep(struct trace *trace, const char *text)
     return kept->text;
 }
 
+void trace_manifest_kernel(struct trace *trace, size_t index, const struct manifest_kernel *kernel)
+{
+    struct trace_span *span = trace_span(trace, index);
+    if (!span || !kernel->name)
+        return;
+    span->manifest = *kernel;
+    span->manifest.name = trace_keep(trace, kernel->name);
+    span->manifest.file = trace_keep(trace, kernel->file);
+}
+
 void trace_enclose(struct trace *trace, size_t index)
 {
     struct trace_span *around = trace_span(trace, index);

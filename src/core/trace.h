@@ -17,16 +17,23 @@ enum trace_track { TRACE_HOST, TRACE_TRANSFER, TRACE_COMPUTE, TRACE_TRACKS };
 /* What the times of a span are counted by. Only those of the host's clock can be written. */
 enum trace_clock { CLOCK_HOST, CLOCK_DEVICE, CLOCK_CONVERTED };
 
+/* A kernel of a manifest, as traces and reports tell of it. */
+struct manifest_kernel {
+    const char *name;     /* of its alternative, "key_switch[STAGES=3]"; NULL: there is none */
+    const char *file;     /* the manifest's, without its folder */
+    const char *replaces; /* the built-in kind of step; NULL: it is of the manifest's operation */
+    bool is_tuned;        /* healcl tune has chosen this alternative for the device */
+};
+
 struct trace_span {
     const char *category, *name;
-    const char *operation; /* that it was done for, or NULL */
-    size_t entry;          /* of that operation */
-    const char *program;   /* of a kernel, else NULL */
-    const char *options;   /* that it was built with, as trace_keep has them, or NULL */
-    const char *manifest;  /* of a manifest's kernel its alternative, kept likewise, or NULL */
-    bool is_tuned;         /* healcl tune has chosen that one */
-    uint64_t groups;       /* work-groups of a kernel */
-    uint32_t local_size;   /* work-items in one of them */
+    const char *operation;           /* that it was done for, or NULL */
+    size_t entry;                    /* of that operation */
+    const char *program;             /* of a kernel, else NULL */
+    const char *options;             /* that it was built with, as trace_keep has them, or NULL */
+    struct manifest_kernel manifest; /* whose texts are kept likewise */
+    uint64_t groups;                 /* work-groups of a kernel */
+    uint32_t local_size;             /* work-items in one of them */
     uint64_t bytes;  /* that were moved, or that a kernel asks global memory for; 0: unknown */
     uint64_t moduli; /* entries of tables that such a kernel reads beside them */
     uint64_t twiddles;
@@ -78,6 +85,9 @@ void trace_place(struct trace *trace, size_t index, enum trace_clock clock, uint
 
 /* The span, to be described further until the next one is recorded; NULL where it was dropped. */
 struct trace_span *trace_span(struct trace *trace, size_t index);
+
+/* Says that a span is of a kernel of a manifest, if it is, and which. */
+void trace_manifest_kernel(struct trace *trace, size_t index, const struct manifest_kernel *kernel);
 
 /* A copy that lives as long as the trace, one for all equal texts. NULL when out of memory. */
 const char *trace_keep(struct trace *trace, const char *text);

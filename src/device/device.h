@@ -459,8 +459,7 @@ struct launch {
     char options[LAUNCH_OPTIONS_SIZE]; /* "-D A=long -D OUT=int" */
     uint32_t argument_count;
     struct launch_argument arguments[LAUNCH_ARGUMENTS_MAX];
-    const char *manifest; /* for traces: of a manifest's kernel its alternative, or NULL */
-    bool is_tuned;        /* that one was chosen for the device */
+    struct manifest_kernel manifest; /* for traces: which one it is */
     size_t local_size;
     size_t groups;          /* work-groups; 0 launches nothing */
     struct traffic traffic; /* for traces */

@@ -85,12 +85,11 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
     if (span) {
         span->program = launch->program;
         span->options = trace_keep(trace, kernel->program->all_options);
-        span->manifest = launch->manifest ? trace_keep(trace, launch->manifest) : NULL;
-        span->is_tuned = launch->is_tuned;
         span->groups = launch->groups;
         span->local_size = (uint32_t)launch->local_size;
         span->moduli = launch->traffic.moduli;
         span->twiddles = launch->traffic.twiddles;
+        trace_manifest_kernel(trace, index, &launch->manifest);
     }
     return index;
 }

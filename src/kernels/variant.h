@@ -63,14 +63,15 @@ MUST_CHECK enum healcl_status lacks_check(const struct healcl_device *device,
                                           const struct operation_table *table,
                                           struct healcl_error *error);
 
-/* Notes that the kernel of a manifest that a step of a vendor's operation would take cannot be
- * built. */
-MUST_CHECK enum healcl_status vendor_note_failed(const struct step *step,
+/* Notes that the kernel of a manifest that a step would take (vendor_kernel_for) cannot be built.
+ */
+MUST_CHECK enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
                                                  struct healcl_device *device,
                                                  struct healcl_error *error);
 
-/* Whether such a kernel could not. */
-bool vendor_has_failed(const struct step *step, const struct healcl_device *device);
+/* Whether a kernel of a manifest that is for a step could not. */
+bool vendor_has_failed(const struct plan *plan, const struct step *step,
+                       const struct healcl_device *device);
 
 /* Whether a step of a vendor's operation has a kernel of a manifest that can run it. */
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device);
@@ -87,10 +88,9 @@ struct vendor_kernel;
 /* Whether a kernel of a manifest is for a device, or its platform. */
 bool vendor_is_for_device(const struct vendor_kernel *kernel, const struct device_info *info);
 
-/* The alternative of a kernel of a manifest that runs a step, one of the kernel's names; NULL where
- * a variant does. *is_tuned, which may be NULL: whether it was chosen for the device. */
-const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
-                               const struct healcl_device *device, bool *is_tuned);
+/* The kernel of a manifest that runs a step; without a name where a variant does. */
+struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
+                                         const struct healcl_device *device);
 
 /* Enqueues such a kernel, if there is one, of a built-in kind of step. */
 MUST_CHECK enum healcl_status launch_replacement(struct launcher *self, const struct step *step,

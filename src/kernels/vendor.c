@@ -75,15 +75,6 @@ static struct pick pick_for(const struct step *step, const struct healcl_device 
     return (struct pick){.kernel = NULL};
 }
 
-bool vendor_has_failed(const struct step *step, const struct healcl_device *device)
-{
-    const struct vendor_operation *operation = step->vendor->operation;
-    bool failed = false;
-    for (uint32_t i = 0; i < operation->kernel_count; i++)
-        failed |= device_has_failed(device, operation->kernels[i]);
-    return failed;
-}
-
 bool vendor_has_kernel(const struct step *step, const struct healcl_device *device)
 {
     return pick_for(step, device).kernel != NULL;
@@ -95,18 +86,24 @@ bool vendor_runs_again(const struct step *step, const struct healcl_device *devi
     return picked.kernel && *step->vendor->ran == picked.choice + 1;
 }
 
-enum healcl_status vendor_note_failed(const struct step *step, struct healcl_device *device,
-                                      struct healcl_error *error)
-{
-    return device_note_failed(device, pick_for(step, device).kernel, error);
-}
-
 bool step_is_left_out(const struct step *step, const struct healcl_device *device)
 {
     if (step->side == STEP_ALWAYS)
         return false;
     bool has_kernel = device && pick_for(step, device).kernel;
     return has_kernel != (step->side == STEP_OF_KERNEL);
+}
+
+/* What traces and reports say of it. */
+static struct manifest_kernel told_of(const struct step *step, const struct pick *picked)
+{
+    if (!picked->kernel)
+        return (struct manifest_kernel){.name = NULL};
+    return (struct manifest_kernel){
+        .name = picked->name,
+        .file = picked->kernel->manifest,
+        .replaces = step->kind == STEP_VENDOR ? NULL : step_traits[step->kind].name,
+        .is_tuned = picked->is_tuned};
 }
 
 static const struct tensor *tensor_at(const struct step *step, int number)
@@ -136,10 +133,12 @@ static enum healcl_status call_native(void *context, struct healcl_error *error)
 }
 
 MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const struct step *step,
-                                                   const struct vendor_kernel *kernel,
-                                                   const struct vendor_launch *launch,
+                                                   const struct pick *picked,
                                                    struct healcl_error *error)
 {
+    const struct vendor_kernel *kernel = picked->kernel;
+    const struct vendor_launch *launch = picked->launch;
+    const struct manifest_kernel told = told_of(step, picked);
     struct healcl_device *device = self->device;
     struct native_call native = {.kernel = kernel,
                                  .call = {.version = HEALCL_VENDOR_VERSION,
@@ -165,7 +164,12 @@ MUST_CHECK static enum healcl_status launch_native(struct launcher *self, const 
             .stride = tensor->layout.stride};
         native.arguments[i].tensor = &native.tensors[i];
     }
-    return device_call(device, call_native, &native, error);
+    /* What it enqueues is its own: only the call can be seen. */
+    const size_t span = trace_begin(device->trace, "native", kernel->kernel);
+    trace_manifest_kernel(device->trace, span, &told);
+    enum healcl_status status = device_call(device, call_native, &native, error);
+    trace_end(device->trace, span);
+    return status;
 }
 
 /* ---------------------------------------------------------------- launches */
@@ -177,12 +181,11 @@ MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const 
     const struct vendor_kernel *kernel = picked->kernel;
     const struct vendor_launch *launch = picked->launch;
     if (kernel->native)
-        return launch_native(self, step, kernel, launch, error);
+        return launch_native(self, step, picked, error);
     struct job job;
     job_init(&job, self, step, kernel->program, kernel->kernel);
     job.launch.source = kernel->source;
-    job.launch.manifest = picked->name;
-    job.launch.is_tuned = picked->is_tuned;
+    job.launch.manifest = told_of(step, picked);
     strcpy(job.launch.options, launch->options);
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
@@ -247,10 +250,10 @@ static bool is_of_passes(const struct step *step)
            (step->kind == STEP_MODMUL_AXIS_SUM && step->in[1]->layout.rank != 3);
 }
 
-/* Whether an alternative of a replacement can run a step: *made is its launch. */
-static bool can_replace(const struct vendor_replacement *replacement, uint32_t alternative,
-                        const struct healcl_device *device, struct expression_values *values,
-                        struct vendor_launch *made)
+/* Whether an alternative of a replacement is for a step: *made is its launch. */
+static bool is_replacement(const struct vendor_replacement *replacement, uint32_t alternative,
+                           const struct healcl_device *device, struct expression_values *values,
+                           struct vendor_launch *made)
 {
     if (!vendor_is_for_device(replacement->kernel, &device->info))
         return false;
@@ -260,6 +263,16 @@ static bool can_replace(const struct vendor_replacement *replacement, uint32_t a
            made->possible;
 }
 
+/* All kernels of manifests for steps of such a kind; NULL: none may run this one. */
+static const struct vendor_replacement *replacements_for(const struct plan *plan,
+                                                         const struct step *step,
+                                                         const struct healcl_device *device)
+{
+    const struct vendor_operations *all = vendor_of_table(plan->table);
+    const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
+    return first && !is_of_passes(step) && !has_chunks(step, device) ? first : NULL;
+}
+
 /* A kernel of a manifest for a step, the one that was chosen for the device before others; none is
  * where there is none. made: its launch. */
 static struct pick replacement_for(const struct plan *plan, const struct step *step,
@@ -267,9 +280,9 @@ static struct pick replacement_for(const struct plan *plan, const struct step *s
 {
     const struct pick none = {.kernel = NULL};
     const struct vendor_operations *all = vendor_of_table(plan->table);
-    const struct vendor_replacement *first = all ? all->replacements[step->kind] : NULL;
+    const struct vendor_replacement *first = replacements_for(plan, step, device);
     struct expression_values values;
-    if (!first || is_of_passes(step) || has_chunks(step, device))
+    if (!first)
         return none;
     const uint32_t choice =
         kernel_choices_find(&device->choices, all->replacement_identities[step->kind]);
@@ -279,28 +292,75 @@ static struct pick replacement_for(const struct plan *plan, const struct step *s
         chosen = chosen->next;
     set_values(step, &values);
     if (chosen && alternative < chosen->kernel->alternative_count &&
-        can_replace(chosen, alternative, device, &values, made))
+        !device_has_failed(device, chosen->kernel) &&
+        is_replacement(chosen, alternative, device, &values, made))
         return (struct pick){.kernel = chosen->kernel,
                              .name = chosen->kernel->names[alternative],
                              .launch = made,
                              .is_tuned = true};
     for (; first; first = first->next)
-        if (can_replace(first, 0, device, &values, made))
+        if (!device_has_failed(device, first->kernel) &&
+            is_replacement(first, 0, device, &values, made))
             return (struct pick){
                 .kernel = first->kernel, .name = first->kernel->names[0], .launch = made};
     return none;
 }
 
-const char *vendor_kernel_name(const struct plan *plan, const struct step *step,
-                               const struct healcl_device *device, bool *is_tuned)
+/* Of both; its launch is not kept. */
+static struct pick picked_for(const struct plan *plan, const struct step *step,
+                              const struct healcl_device *device)
 {
     struct vendor_launch made;
-    const struct pick picked = step->kind == STEP_VENDOR
-                                   ? pick_for(step, device)
-                                   : replacement_for(plan, step, device, &made);
-    if (is_tuned)
-        *is_tuned = picked.is_tuned;
-    return picked.name;
+    struct pick picked = step->kind == STEP_VENDOR ? pick_for(step, device)
+                                                   : replacement_for(plan, step, device, &made);
+    picked.launch = NULL;
+    return picked;
+}
+
+struct manifest_kernel vendor_kernel_for(const struct plan *plan, const struct step *step,
+                                         const struct healcl_device *device)
+{
+    const struct pick picked = picked_for(plan, step, device);
+    return told_of(step, &picked);
+}
+
+enum healcl_status vendor_note_failed(const struct plan *plan, const struct step *step,
+                                      struct healcl_device *device, struct healcl_error *error)
+{
+    return device_note_failed(device, picked_for(plan, step, device).kernel, error);
+}
+
+static bool operation_has_failed(const struct step *step, const struct healcl_device *device)
+{
+    const struct vendor_operation *operation = step->vendor->operation;
+    bool failed = false;
+    for (uint32_t i = 0; i < operation->kernel_count; i++)
+        failed |= device_has_failed(device, operation->kernels[i]);
+    return failed;
+}
+
+static bool replacement_has_failed(const struct plan *plan, const struct step *step,
+                                   const struct healcl_device *device)
+{
+    const struct vendor_replacement *all = replacements_for(plan, step, device);
+    struct expression_values values;
+    struct vendor_launch made;
+    if (all)
+        set_values(step, &values);
+    for (; all; all = all->next)
+        if (device_has_failed(device, all->kernel) &&
+            is_replacement(all, 0, device, &values, &made))
+            return true;
+    return false;
+}
+
+bool vendor_has_failed(const struct plan *plan, const struct step *step,
+                       const struct healcl_device *device)
+{
+    if (device->failed_count == 0)
+        return false;
+    return step->kind == STEP_VENDOR ? operation_has_failed(step, device)
+                                     : replacement_has_failed(plan, step, device);
 }
 
 enum healcl_status launch_replacement(struct launcher *self, const struct step *step,

@@ -144,7 +144,7 @@ MUST_CHECK enum healcl_status bench_kernel(struct healcl_device *device,
 struct bench_example {
     const struct operation *operation;
     uint32_t number;    /* of the example, from 0 */
-    const char *kernel; /* that runs it, as vendor_kernel_name; NULL: none */
+    const char *kernel; /* that runs it, as vendor_kernel_for names it; NULL: none */
     struct {
         bool is_measured; /* else there is no kernel for the device, or no body */
         uint32_t samples, launches;

@@ -224,7 +224,7 @@ const char *example_kernel(const struct example_script *script, const struct hea
 {
     for (size_t i = 0; i < script->plan->step_count; i++)
         if (script->plan->steps[i].kind == STEP_VENDOR)
-            return vendor_kernel_name(script->plan, &script->plan->steps[i], device, NULL);
+            return vendor_kernel_for(script->plan, &script->plan->steps[i], device).name;
     return NULL;
 }
 

@@ -47,7 +47,8 @@ MUST_CHECK enum healcl_status example_script_init(struct example_script *script,
                                                   struct healcl_error *error);
 void example_script_release(struct example_script *script);
 
-/* The kernel of the operation that runs its step on the device, as vendor_kernel_name; or NULL. */
+/* The kernel of the operation that runs its step on the device, as vendor_kernel_for names it; or
+ * NULL. */
 const char *example_kernel(const struct example_script *script, const struct healcl_device *device);
 bool example_has_kernel(const struct example_script *script, const struct healcl_device *device);
 

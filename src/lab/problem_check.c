@@ -405,7 +405,7 @@ MUST_CHECK static enum healcl_status check_result(const struct problem *problem,
 static bool has_vendors_kernel(const struct plan *plan, const struct healcl_device *device)
 {
     for (size_t i = 0; i < plan->step_count; i++)
-        if (vendor_kernel_name(plan, &plan->steps[i], device, NULL))
+        if (vendor_kernel_for(plan, &plan->steps[i], device).name)
             return true;
     return false;
 }

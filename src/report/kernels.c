@@ -50,7 +50,7 @@ static uint64_t serve(const struct plan *plan, const struct healcl_device *devic
         steps++;
         if (lack)
             add_obstacle(service, lack);
-        else if (vendor_kernel_name(plan, step, device, NULL))
+        else if (vendor_kernel_for(plan, step, device).name)
             add_obstacle(service, "a manifest's kernel does");
         else if (variant == variant_for(step, device))
             service->steps++;
@@ -86,7 +86,7 @@ static struct vendors find_vendors(const struct plan *plan, const struct healcl_
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
         const char *name = step->kind == kind && !step_is_left_out(step, device)
-                               ? vendor_kernel_name(plan, step, device, NULL)
+                               ? vendor_kernel_for(plan, step, device).name
                                : NULL;
         size_t place = 0;
         while (name && place < vendors.count && strcmp(vendors.of[place].kernel, name) != 0)

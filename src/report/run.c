@@ -319,13 +319,14 @@ static void print_manifest_kernels(const struct healcl_report *report, const str
 {
     for (size_t i = 0; i < report->manifest_kernel_count; i++) {
         const struct healcl_manifest_kernel *kernel = &report->manifest_kernels[i];
-        report_label(style, "manifest", "%s ran %" PRIu64 " step%s of %s%s", kernel->name,
-                     kernel->steps, kernel->steps == 1 ? "" : "s", kernel->what,
+        report_label(style, "manifest", "%s of %s ran %" PRIu64 " step%s of %s%s%s", kernel->name,
+                     kernel->manifest, kernel->steps, kernel->steps == 1 ? "" : "s", kernel->what,
+                     kernel->replaces ? " in the place of a built-in kernel" : "",
                      kernel->tuned ? ", tuned" : "");
     }
 }
 
-/* What the host has done for the device. */
+/* What the host has done for the device, and what other kernels have for those of manifests. */
 MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report *report,
                                                      const struct style *style)
 {
@@ -339,9 +340,13 @@ MUST_CHECK static enum healcl_status print_fallbacks(const struct healcl_report 
     putc('\n', style->stream);
     for (size_t i = 0; i < count; i++)
         if (kinds[i].fallbacks > 0)
-            report_label(style, "on the host", "%s: %" PRIu64 " step%s, %s: %s", kinds[i].name,
-                         kinds[i].fallbacks, kinds[i].fallbacks == 1 ? "" : "s",
-                         text_time(kinds[i].fallback_nanoseconds, text), kinds[i].fallback_reason);
+            report_label(style, kinds[i].fallback_nanoseconds ? "on the host" : "fell back",
+                         "%s: %" PRIu64 " step%s, %s: %s", kinds[i].name, kinds[i].fallbacks,
+                         kinds[i].fallbacks == 1 ? "" : "s",
+                         kinds[i].fallback_nanoseconds
+                             ? text_time(kinds[i].fallback_nanoseconds, text)
+                             : "to other kernels than a manifest's",
+                         kinds[i].fallback_reason);
     free(kinds);
     return HEALCL_OK;
 }

@@ -109,6 +109,8 @@ static void add_manifest_kernels(struct json *json, const struct healcl_report *
         cJSON *object = json_object(json, list, NULL);
         json_string(json, object, "name", kernel->name);
         json_string(json, object, "of", kernel->what);
+        json_string(json, object, "manifest", kernel->manifest);
+        json_bool(json, object, "replaces", kernel->replaces);
         json_number(json, object, "steps", kernel->steps);
         json_bool(json, object, "tuned", kernel->tuned);
     }

@@ -48,6 +48,20 @@ static void print_time(FILE *stream, const char *key, uint64_t nanoseconds)
 
 /* ---------------------------------------------------------------- spans */
 
+static void print_manifest_kernel(const struct manifest_kernel *kernel, const char *separator,
+                                  FILE *stream)
+{
+    fputs(separator, stream);
+    print_member(stream, "manifest", kernel->file);
+    fputs(", ", stream);
+    print_member(stream, "alternative", kernel->name);
+    if (kernel->replaces) {
+        fputs(", ", stream);
+        print_member(stream, "replaces", kernel->replaces);
+    }
+    fprintf(stream, ", \"tuned\": %s", kernel->is_tuned ? "true" : "false");
+}
+
 static void print_arguments(const struct trace_span *span, FILE *stream)
 {
     const char *separator = "";
@@ -68,10 +82,9 @@ static void print_arguments(const struct trace_span *span, FILE *stream)
         fputs(separator, stream);
         print_member(stream, "options", span->options);
     }
-    if (span->manifest) {
-        fputs(separator, stream);
-        print_member(stream, "manifest", span->manifest);
-        fprintf(stream, ", \"tuned\": %s", span->is_tuned ? "true" : "false");
+    if (span->manifest.name && span->manifest.file) {
+        print_manifest_kernel(&span->manifest, separator, stream);
+        separator = ", ";
     }
     if (span->bytes > 0) {
         fprintf(stream, "%s\"bytes\": %" PRIu64, separator, span->bytes);

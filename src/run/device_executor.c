@@ -197,7 +197,8 @@ MUST_CHECK static enum healcl_status read_status(struct device_executor *self,
 
 /* ---------------------------------------------------------------- steps on the host */
 
-/* Counts a step on the host for each of its operations once. */
+/* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
+ * once. */
 MUST_CHECK static enum healcl_status note_fallback(struct device_executor *self,
                                                    const struct step *step, const char *reason,
                                                    struct healcl_error *error)
@@ -223,7 +224,7 @@ MUST_CHECK static enum healcl_status note_fallback(struct device_executor *self,
         fallback->reason = strdup(reason);
         if (!fallback->reason)
             NO_MEMORY(error);
-        device_log(self->launcher.device, "%s runs on the host: %s", operation->name, reason);
+        device_log(self->launcher.device, "%s falls back: %s", operation->name, reason);
     }
     return HEALCL_OK;
 }
@@ -255,6 +256,7 @@ MUST_CHECK static enum healcl_status prepare_host(struct device_executor *self,
     if (!self->reference)
         TRY(reference_create(self->launcher.plan, &self->reference, error));
     TRY(read_status(self, error));
+    self->base.host_steps++;
     return note_fallback(self, step, reason, error);
 }
 
@@ -727,19 +729,35 @@ static bool can_fall_back(const struct device_executor *self, const struct step 
     return self->launcher.device->lack_met && !(self->launcher.has_written && reads_out);
 }
 
+/* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
+ * fallback, once: not where the host then runs it. */
 MUST_CHECK static enum healcl_status launch_or_fall_back(struct device_executor *self,
                                                          const struct step *step,
+                                                         const char *instead,
                                                          struct healcl_error *error);
 
-/* A vendor's operation has other kernels, or the steps of its body follow. */
-MUST_CHECK static enum healcl_status fall_back_to_body(struct device_executor *self,
-                                                       const struct step *step, const char *reason,
-                                                       struct healcl_error *error)
+/* Whether there are others where a kernel of a manifest cannot be built: built-in ones, or those of
+ * a body. */
+static bool has_others(const struct device_executor *self, const struct step *step)
+{
+    const struct launcher *launcher = &self->launcher;
+    return step->kind == STEP_VENDOR
+               ? step->side == STEP_OF_KERNEL
+               : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
+}
+
+/* Of an operation of a manifest the steps of its body follow, unless another kernel is for it. */
+MUST_CHECK static enum healcl_status take_others(struct device_executor *self,
+                                                 const struct step *step, const char *reason,
+                                                 struct healcl_error *error)
 {
     struct healcl_device *device = self->launcher.device;
-    TRY(vendor_note_failed(step, device, error));
+    TRY(vendor_note_failed(self->launcher.plan, step, device, error));
+    if (step->kind != STEP_VENDOR)
+        return launch_or_fall_back(self, step, reason, error);
     TRY(note_fallback(self, step, reason, error));
-    return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, error) : HEALCL_OK;
+    return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, NULL, error)
+                                           : HEALCL_OK;
 }
 
 /* What was derived from its inputs may not have come to its end. */
@@ -752,25 +770,34 @@ static void forget_derived(struct device_executor *self, const struct step *step
 }
 
 static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
+                                              const char *instead, struct healcl_error *error)
 {
     struct healcl_error own = {0};
     self->launcher.has_written = self->launcher.device->lack_met = false;
     enum healcl_status status = launch_step(&self->launcher, step, &own);
     if (status == HEALCL_OK)
-        return status;
+        return instead ? note_fallback(self, step, instead, error) : HEALCL_OK;
     if (can_fall_back(self, step)) {
         self->launcher.refused_input = NO_INPUT;
         forget_derived(self, step);
-        status = step->side == STEP_OF_KERNEL && step->kind == STEP_VENDOR
-                     ? fall_back_to_body(self, step, own.message, error)
-                     : run_on_host(self, step, own.message, error);
+        status = has_others(self, step) ? take_others(self, step, own.message, error)
+                                        : run_on_host(self, step, own.message, error);
     } else if (error) {
         *error = own;
         return status;
     }
     healcl_error_clear(&own);
     return status;
+}
+
+#define NOT_BUILT "the manifest's kernel could not be built"
+
+/* Whether a built-in kernel runs a step only since a manifest's could not be built. */
+static bool is_instead(const struct device_executor *self, const struct step *step)
+{
+    const struct launcher *launcher = &self->launcher;
+    return vendor_has_failed(launcher->plan, step, launcher->device) &&
+           !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
@@ -784,8 +811,9 @@ MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
     if (lack)
         return run_on_host(self, step, lack, error);
     self->status_is_clear = false;
-    return self->base.falls_back ? launch_or_fall_back(self, step, error)
-                                 : launch_step(&self->launcher, step, error);
+    if (!self->base.falls_back)
+        return launch_step(&self->launcher, step, error);
+    return launch_or_fall_back(self, step, is_instead(self, step) ? NOT_BUILT : NULL, error);
 }
 
 MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
@@ -893,8 +921,8 @@ MUST_CHECK static enum healcl_status leave_out(struct device_executor *self,
     const struct healcl_device *device = self->launcher.device;
     if (step->kind == STEP_RELEASE && step->side == STEP_OF_KERNEL)
         release_storage(self, step->in[0]->storage);
-    if (step->kind == STEP_VENDOR && vendor_has_failed(step, device))
-        return note_fallback(self, step, "its kernel could not be built", error);
+    if (step->kind == STEP_VENDOR && vendor_has_failed(self->launcher.plan, step, device))
+        return note_fallback(self, step, NOT_BUILT, error);
     return HEALCL_OK;
 }
 

@@ -6,19 +6,19 @@
 #include "run/run.h"
 #include "vendor/vendor.h"
 
-static const char *replaced(const struct step *step)
+static bool is_same(const struct healcl_manifest_kernel *a, const struct healcl_manifest_kernel *b)
 {
-    return step->kind == STEP_VENDOR ? step->vendor->operation->name : step_traits[step->kind].name;
+    return strcmp(a->name, b->name) == 0 && strcmp(a->what, b->what) == 0 &&
+           strcmp(a->manifest, b->manifest) == 0 && a->replaces == b->replaces &&
+           a->tuned == b->tuned;
 }
 
 /* The entry of a kernel for what it runs, a new one if need be; NULL when out of memory. */
 static struct healcl_manifest_kernel *entry_of(struct healcl_report *report, size_t *capacity,
-                                               const char *name, const char *what)
+                                               const struct healcl_manifest_kernel *kernel)
 {
     size_t i = 0;
-    while (i < report->manifest_kernel_count &&
-           (strcmp(report->manifest_kernels[i].name, name) != 0 ||
-            strcmp(report->manifest_kernels[i].what, what) != 0))
+    while (i < report->manifest_kernel_count && !is_same(&report->manifest_kernels[i], kernel))
         i++;
     if (i < report->manifest_kernel_count)
         return &report->manifest_kernels[i];
@@ -28,8 +28,7 @@ static struct healcl_manifest_kernel *entry_of(struct healcl_report *report, siz
     if (!all)
         return NULL;
     report->manifest_kernels = all;
-    all[report->manifest_kernel_count] =
-        (struct healcl_manifest_kernel){.name = name, .what = what};
+    all[report->manifest_kernel_count] = *kernel;
     return &all[report->manifest_kernel_count++];
 }
 
@@ -40,14 +39,18 @@ enum healcl_status report_manifest_kernels(const struct plan *plan,
     size_t capacity = 0;
     for (size_t i = 0; i < plan->step_count; i++) {
         const struct step *step = &plan->steps[i];
-        bool is_tuned;
-        const char *name = vendor_kernel_name(plan, step, device, &is_tuned);
-        if (!name || step_is_left_out(step, device) || step_lack(step, device))
+        const struct manifest_kernel kernel = vendor_kernel_for(plan, step, device);
+        if (!kernel.name || step_is_left_out(step, device) || step_lack(step, device))
             continue;
-        struct healcl_manifest_kernel *entry = entry_of(report, &capacity, name, replaced(step));
+        const struct healcl_manifest_kernel told = {
+            .name = kernel.name,
+            .what = kernel.replaces ? kernel.replaces : step->vendor->operation->name,
+            .manifest = kernel.file,
+            .replaces = kernel.replaces != NULL,
+            .tuned = kernel.is_tuned};
+        struct healcl_manifest_kernel *entry = entry_of(report, &capacity, &told);
         if (!entry)
             NO_MEMORY(error);
-        entry->tuned = is_tuned;
         entry->steps++;
     }
     /* Manifests may be gone before the report. */
@@ -55,7 +58,8 @@ enum healcl_status report_manifest_kernels(const struct plan *plan,
         struct healcl_manifest_kernel *entry = &report->manifest_kernels[i];
         entry->name = arena_strdup(arena, entry->name);
         entry->what = arena_strdup(arena, entry->what);
-        if (!entry->name || !entry->what)
+        entry->manifest = arena_strdup(arena, entry->manifest);
+        if (!entry->name || !entry->what || !entry->manifest)
             NO_MEMORY(error);
     }
     return HEALCL_OK;

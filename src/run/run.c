@@ -324,8 +324,9 @@ static void warn_of_fallbacks(const struct run *run)
     char line[96];
     if (steps == 0 || !observer->warning)
         return;
-    snprintf(line, sizeof line, "%" PRIu64 " step%s ran on the host, for the device could not",
-             steps, steps == 1 ? "" : "s");
+    snprintf(line, sizeof line, "%" PRIu64 " step%s ran %s, for the device could not", steps,
+             steps == 1 ? "" : "s",
+             run->executor->host_steps > 0 ? "on the host" : "by other kernels than a manifest's");
     observer->warning(observer->context, line);
 }
 

@@ -103,6 +103,7 @@ struct executor {
     bool falls_back;
     struct fallback *fallbacks; /* by number of operation; NULL: there has been none */
     uint64_t fallback_steps;    /* so far; one of several operations counts once */
+    uint64_t host_steps;        /* of those the ones that the host ran: others have other kernels */
     uint64_t dropped_digits;    /* since the last reset */
     struct trace *trace;        /* or NULL */
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */

@@ -595,6 +595,8 @@ MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJ
     for (uint32_t i = 0; i < names->count; i++)
         with_strides.of[i].is_known = true;
     const bool is_native = member_of(object, "library") != NULL;
+    const char *slash = strrchr(reader->file, '/');
+    TRY(keep(reader, slash ? slash + 1 : reader->file, &kernel->manifest));
     TRY(check_members(reader, object, is_native ? native_members : kernel_members));
     if (!is_native)
         TRY(read_word(reader, object, "kernel", true, &kernel->kernel));

@@ -30,6 +30,7 @@ enum {
 
 /* One way to run a call on a device. */
 struct vendor_kernel {
+    const char *manifest;                  /* the file that tells of it, without its folder */
     const char *program;                   /* its file's name and a hash of what it holds */
     const char *source, *kernel, *options; /* source is NULL for native code */
     healcl_vendor_function *native;        /* of a shared library, or NULL */

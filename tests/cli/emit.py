@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
+from vendors import KERNELS, make_vendors  # noqa: E402
 
 healcl, driver, builder = sys.argv[1:4]
 TRANSCRIPTS = ["transcripts/recognizer.json", "transcripts/memory.json"]
@@ -58,20 +59,27 @@ def expect(result, code, text=""):
     return result
 
 
-def check_target(target, folder):
+def build(target, folder):
+    """Compiles what was emitted, without a word; or says what is missing for that."""
     missing, here = TARGETS[target]
-    expect(run("compile", "--emit", folder, "--target", target, *TRANSCRIPTS), 0, target)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert {"core", "base/self_test"} <= {program["name"] for program in manifest["programs"]}
     if not here:
         print(f"{target}: {missing} are missing: its sources were not compiled")
-        return
+        return False
     # For FPGAs' own compiler the device's stands in.
     more = {"AOC": builder, **COMPILE_FAST} if target == "fpga" else {}
     built = subprocess.run(["sh", folder / "build.sh"], capture_output=True, text=True, check=False,
                            env={**os.environ, **more})
     if built.returncode or built.stdout or built.stderr:
         sys.exit(f"{target}: build.sh ends with {built.returncode}:\n{built.stdout}{built.stderr}")
+    return True
+
+
+def check_target(target, folder):
+    expect(run("compile", "--emit", folder, "--target", target, *TRANSCRIPTS), 0, target)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {"core", "base/self_test"} <= {program["name"] for program in manifest["programs"]}
+    if not build(target, folder):
+        return
     kernels = 0
     for program in manifest["programs"]:
         binary = (folder / manifest["images"][program["image"]]["file"]).read_bytes()
@@ -113,21 +121,30 @@ def check_package(folder):
 
 
 def check_manifests(folder):
-    """Kernels of manifests are emitted with the others."""
-    emitted, transcript, operations = folder / "vendors", folder / "t.json", ROOT / "examples/vendor"
-    with open(transcript, "w", encoding="utf-8") as file:
-        subprocess.run([sys.executable, operations / "key_switch.py", "64"], stdout=file, check=True)
-    missing, here = TARGETS["spirv"]
-    expect(run("compile", "--ops", operations, "--emit", emitted, "--target", "spirv", transcript), 0)
-    programs = json.loads((emitted / "manifest.json").read_text())["programs"]
-    program, = [program for program in programs if program["name"].startswith("key_switch.cl@")]
-    if not here:
-        print(f"spirv: {missing} are missing: manifests' sources were not compiled")
-        return
-    built = subprocess.run(["sh", emitted / "build.sh"], capture_output=True, text=True, check=False)
-    assert built.returncode == 0 and not built.stdout and not built.stderr, built
-    images = json.loads((emitted / "manifest.json").read_text())["images"]
-    assert b"key_switch" in (emitted / images[program["image"]]["file"]).read_bytes()
+    """Kernels of manifests are emitted with the others, for each target, and FPGAs' one image with
+    them runs."""
+    operations, transcripts = make_vendors(folder)
+    sources = ("key_switch", "ntt")
+    for target in TARGETS:
+        emitted = folder / target
+        expect(run("compile", "--ops", operations, "--emit", emitted, "--target", target,
+                   *transcripts), 0)
+        manifest = json.loads((emitted / "manifest.json").read_text())
+        own = [[program for program in manifest["programs"]
+                if program["name"].startswith(f"{source}.cl@")] for source in sources]
+        assert [len(programs) for programs in own] == [1, 1], (target, own)
+        if not build(target, emitted):
+            continue
+        for (program,), kernel in zip(own, ("key_switch", "vendor_ntt")):
+            name = program["kernels"][kernel]
+            binary = (emitted / manifest["images"][program["image"]]["file"]).read_bytes()
+            assert name.encode() in binary, (target, name)
+    if TARGETS["fpga"][1]:
+        package = folder / "fpga.healcl"
+        expect(run("compile", "--from", folder / "fpga", "-o", package), 0)
+        for transcript, kernel in zip(transcripts, KERNELS):
+            expect(run("run", "--ops", operations, "--no-fallback", "--package", package, transcript,
+                       LD_PRELOAD=driver, FAULTY_NO_COMPILER="1"), 0, f"{kernel} of ")
 
 
 def check_usage(folder):
@@ -150,6 +167,7 @@ def main():
         for target in TARGETS:
             check_target(target, Path(name) / target)
         check_package(Path(name))
+    with tempfile.TemporaryDirectory() as name:
         check_manifests(Path(name))
     return 0
 

@@ -27,9 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
+from vendors import KERNELS, make_vendors  # noqa: E402
 
 GOLDEN = Path(__file__).with_suffix(".txt")
-OPERATIONS = ROOT / "examples" / "vendor"
 healcl, driver, hasher = sys.argv[1:4]
 update = "--update" in sys.argv
 files = [path for path in sys.argv[4:] if path != "--update"]
@@ -52,23 +52,32 @@ def expect(result, code, text=""):
 
 
 def check_manifests(folder):
-    """Kernels of manifests run from a package; without it none can be built, and bodies run."""
-    transcript, package = folder / "key_switch.json", folder / "key_switch.healcl"
-    with open(transcript, "w", encoding="utf-8") as file:
-        subprocess.run([sys.executable, OPERATIONS / "key_switch.py", "64"], stdout=file, check=True)
-    expect(run("compile", "-o", package, transcript), 3, "unknown operation")
-    expect(run("compile", "--ops", OPERATIONS, "-o", package, transcript), 0)
-    packaged = ("run", "--ops", OPERATIONS, "--no-fallback", "--json", "-", "--package")
-    told = json.loads(expect(run(*packaged, package, "--quiet", transcript, compiler=False), 0).stdout)
-    assert told["verified"] and told["programs_built"] == 0, told
-    assert told["manifest_kernels"][0]["name"] == "key_switch[STAGES=3]", told
-    # A package of another source of the kernel is none for it.
-    changed = folder / "changed"
-    changed.mkdir()
-    for name in "key_switch.json", "key_switch.cl":
-        (changed / name).write_text((OPERATIONS / name).read_text() + "\n")
-    expect(run("run", "--ops", changed, "--no-fallback", "--package", package, transcript,
-               compiler=False), 4, "is not in")
+    """Kernels of manifests run from a package, those of operations of their own and those for built-in
+    ones; where they are not the packaged ones none can be built, and bodies run."""
+    operations, transcripts = make_vendors(folder)
+    package = folder / "vendors.healcl"
+    expect(run("compile", "-o", package, transcripts[0]), 3, "unknown operation")
+    expect(run("compile", "--ops", operations, "-o", package, *transcripts), 0)
+    packaged = ("run", "--quiet", "--json", "-", "--package", package, "--ops")
+    for transcript, kernel in zip(transcripts, KERNELS):
+        # With a compiler too nothing is built.
+        for compiler in False, True:
+            told = json.loads(expect(run(*packaged, operations, "--no-fallback", transcript,
+                                         compiler=compiler), 0).stdout)
+            assert told["verified"] and told["programs_built"] == 0 < told["programs_loaded"], told
+            assert [one["name"] for one in told["manifest_kernels"]] == [kernel], told
+    expect(run("run", "--package", package, transcripts[0], compiler=False), 3, "unknown operation")
+    # Without the manifests the built-in kernel is wanted, and the package has none.
+    expect(run("run", "--no-fallback", "--package", package, transcripts[1], compiler=False), 4,
+           "is not in")
+    # A package of another source of the kernels is none for them.
+    for name in "key_switch.cl", "ntt.cl":
+        (operations / name).write_text((operations / name).read_text() + "\n")
+    for transcript, kernel in zip(transcripts, KERNELS):
+        expect(run(*packaged, operations, "--no-fallback", transcript, compiler=False), 4, "is not in")
+        told = json.loads(expect(run(*packaged, operations, transcript, compiler=False), 0).stdout)
+        assert told["verified"] and told["programs_built"] == 0 and told["fallbacks"] > 0, told
+        assert kernel not in [one["name"] for one in told.get("manifest_kernels", [])], told
 
 
 def check_runs(folder):
@@ -96,7 +105,8 @@ def check_runs(folder):
     reasons = {kind.get("fallback_reason", "") for segment in told["segments"]
                for kind in segment["operations_by_kind"]}
     assert any(" is not in '" in reason for reason in reasons), reasons
-    check_manifests(folder)
+    with tempfile.TemporaryDirectory(dir=folder) as vendors:
+        check_manifests(Path(vendors))
     # The same programs make the same package.
     again = folder / "again.healcl"
     expect(run("compile", "-o", again, transcripts[0]), 0)

@@ -1,14 +1,6 @@
 /* Operations of manifests by call: kernels and bodies on views of all kinds, on a device and on the
  * host reference. */
-#include "helper_one_device.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "helper_folder.h"
-#include "vendor/vendor.h"
+#include "helper_manifest.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
@@ -18,7 +10,7 @@ static const char manifest[] =
     " {\"name\": \"out\", \"kind\": \"out\", \"dtype\": \"int64\", \"reads\": true}],\n"
     " \"rules\": [\"rank(a) == 2 && rank(out) == 2\",\n"
     "  \"shape(a, 0) == shape(out, 0) && shape(a, 1) == shape(out, 1)\", \"f != 0\"],\n"
-    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"packed_add\",\n"
+    " \"kernels\": [{\"source\": \"kernels.cl\", \"kernel\": \"packed_add\",\n"
     "  \"global\": \"size(a)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"f\"]}],\n"
     " \"body\": [{\"name\": \"empty\", \"args\": [[\"shape(a, 0)\", \"shape(a, 1)\"], "
     "\"int64\"], \"out\": \"t\"},\n"
@@ -29,20 +21,21 @@ static const char manifest[] =
     " {\"name\": \"row\", \"kind\": \"int\"}],\n"
     " \"result\": {\"dtype\": \"int64\", \"shape\": [\"shape(a, 1)\"]},\n"
     " \"rules\": [\"rank(a) == 2 && row >= 0 && row < shape(a, 0)\"],\n"
-    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"strided_row\",\n"
+    " \"kernels\": [{\"source\": \"kernels.cl\", \"kernel\": \"strided_row\",\n"
     "  \"global\": \"shape(a, 1)\", \"local\": 1, \"arguments\": [\"out\", \"a\", \"row\"]}]},\n"
     "{\"name\": \"brittle_double\", \"parameters\": [\n"
     " {\"name\": \"a\", \"kind\": \"tensor\", \"dtype\": \"int64\"}],\n"
     " \"result\": {\"dtype\": \"int64\", \"shape\": [\"shape(a, 0)\", \"shape(a, 1)\"]},\n"
     " \"rules\": [\"rank(a) == 2\"],\n"
-    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"brittle_double\",\n"
+    " \"kernels\": [{\"source\": \"kernels.cl\", \"kernel\": \"brittle_double\",\n"
     "  \"defines\": {\"ROWS\": \"shape(a, 0)\"},\n"
     "  \"global\": \"size(a)\", \"local\": 1, \"arguments\": [\"out\", \"a\"]}],\n"
     " \"body\": [{\"name\": \"modsum\", \"args\": [\"a\", \"a\", 1000003, \"out\"]}]},\n"
     "{\"name\": \"tell_shape\", \"parameters\": [\n"
     " {\"name\": \"out\", \"kind\": \"out\", \"dtype\": \"int64\"}],\n"
     " \"rules\": [\"rank(out) == 2\"],\n"
-    " \"kernels\": [{\"source\": \"add.cl\", \"kernel\": \"tell_shape\", \"when\": \"EACH != 5\",\n"
+    " \"kernels\": [{\"source\": \"kernels.cl\", \"kernel\": \"tell_shape\", \"when\": \"EACH != "
+    "5\",\n"
     "  \"tunables\": {\"EACH\": [1, 2, 3, 5], \"WIDE\": [10, 20]},\n"
     "  \"global\": \"size(out) / EACH\", \"local\": 1, \"arguments\": [\"out\"]}]}\n"
     "]}\n";
@@ -65,28 +58,9 @@ static const char kernels[] =
     "    out[out_at + get_global_id(0) * EACH + i] = EACH + WIDE; }\n"
     "#endif\n";
 
-static char folder[] = "/tmp/healcl_vendor_XXXXXX";
-static struct healcl_operations *loaded;
-
 static int load(void **state)
 {
-    if (open_device(state) != 0 || !mkdtemp(folder))
-        return -1;
-    write_file(folder, "m.json", manifest);
-    write_file(folder, "add.cl", kernels);
-    return healcl_operations_load(folder, &loaded, &error) == HEALCL_OK ? 0 : -1;
-}
-
-static int unload(void **state)
-{
-    char path[128];
-    healcl_operations_free(loaded);
-    snprintf(path, sizeof path, "%s/m.json", folder);
-    (void)unlink(path);
-    snprintf(path, sizeof path, "%s/add.cl", folder);
-    (void)unlink(path);
-    (void)rmdir(folder);
-    return close_device(state);
+    return load_manifest(state, manifest, kernels);
 }
 
 static struct healcl_queue *open_queue(struct healcl_device *where)
@@ -283,14 +257,6 @@ static void bodies_take_over(void **state)
     healcl_queue_close(queue);
 }
 
-static const struct vendor_operation *operation_named(const char *name)
-{
-    size_t number = 0;
-    while (strcmp(operation_at(loaded->table, number)->name, name) != 0)
-        number++;
-    return operation_at(loaded->table, number)->context;
-}
-
 /* Whether each element was written by the alternative of these values. */
 static void expect_shape(struct healcl_queue *queue, struct healcl_tensor *out, int64_t told)
 {
@@ -368,5 +334,5 @@ int main(void)
         cmocka_unit_test(wrong_uses_are_refused),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
-    return cmocka_run_group_tests(tests, load, unload);
+    return cmocka_run_group_tests(tests, load, unload_manifest);
 }

@@ -75,17 +75,47 @@ def wrong_manifests(folder):
     return wrong
 
 
-def reports_name_kernels(healcl, folder, made):
+def reports_name(healcl, folder, made, name, alternative, replaces):
+    """A run's JSON and trace tell that an alternative of name.json runs steps of name."""
     trace = os.path.join(folder, "..", "trace.json")
     told = json.loads(run(healcl, "run", "--ops", folder, "--quiet", "--json", "-", "--trace", trace,
                           made))
-    expected = {"name": "key_switch[STAGES=3]", "of": "key_switch", "steps": 1, "tuned": False}
-    assert told["manifest_kernels"] == [expected], told
+    kernel, = told["manifest_kernels"]
+    steps = kernel.pop("steps")
+    assert kernel == {"name": alternative, "of": name, "manifest": name + ".json",
+                      "replaces": replaces, "tuned": False}, told
     with open(trace, encoding="utf-8") as file:
-        kernels = [event["args"] for event in json.load(file)["traceEvents"]
-                   if event.get("cat") == "kernel" and event["name"] == "key_switch"]
-    assert kernels and all(kernel["manifest"] == "key_switch[STAGES=3]" and not kernel["tuned"]
-                           for kernel in kernels), kernels
+        spans = [event for event in json.load(file)["traceEvents"] if event.get("cat") == "kernel"]
+    named = [span["args"] for span in spans if "manifest" in span["args"]]
+    assert len(named) == 2 * steps, named  # in the warm-up, too
+    for about in named:
+        expected = {"manifest": name + ".json", "alternative": alternative, "tuned": False,
+                    **({"replaces": name} if replaces else {})}
+        assert expected.items() <= about.items() and ("replaces" in about) == replaces, about
+        assert about["op"] == name and about["program"].startswith(name + ".cl@"), about
+    assert not [span for span in spans if span["args"]["program"].startswith(name + ".cl@")
+                and "manifest" not in span["args"]], spans
+
+
+def comparison_names(healcl, folder, made):
+    """Comparisons name kernels in JSON and on the page, those of baselines too."""
+    saved, page = (os.path.join(folder, "..", name) for name in ("saved.json", "page.html"))
+    command = (healcl, "compare", "--ops", folder, "--no-measure", "--repeat", "1")
+    expected = {"name": "key_switch[STAGES=3]", "of": "key_switch", "manifest": "key_switch.json",
+                "replaces": False, "steps": 1, "tuned": False}
+    run(*command, "--json", saved, made)
+    told = json.loads(run(*command, "--baseline", saved, "--html", page, "--json", "-", made))
+    assert [one["outcome"] for one in told["runs"]] == ["verified"] * 2, told["runs"]
+    assert [one["manifest_kernels"] for one in told["runs"]] == [[expected]] * 2, told["runs"]
+    schema = os.path.join(EXAMPLES, "..", "..", "docs", "compare.schema.json")
+    try:
+        import jsonschema
+        with open(schema, encoding="utf-8") as file:
+            jsonschema.validate(told, json.load(file))
+    except ImportError:
+        print("python3-jsonschema is missing: the schema was not used")
+    with open(page, encoding="utf-8") as file:
+        assert file.read().count("key_switch[STAGES=3] of key_switch.json ran 1 of key_switch on ") == 2
 
 
 def key_switch(healcl, folder):
@@ -101,11 +131,10 @@ def key_switch(healcl, folder):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
         assert "\nntt " not in told, told
-        assert ("key_switch[STAGES=3] ran 1 step of key_switch\n" in told) == (not where), told
-    reports_name_kernels(healcl, folder, made)
-    compared = json.loads(run(healcl, "compare", *ops, "--no-measure", "--repeat", "1", "--json", "-",
-                              made))
-    assert [one["outcome"] for one in compared["runs"]] == ["verified"], compared["runs"]
+        line = "\nmanifest    key_switch[STAGES=3] of key_switch.json ran 1 step of key_switch\n"
+        assert (line in told) == (not where), told
+    reports_name(healcl, folder, made, "key_switch", "key_switch[STAGES=3]", False)
+    comparison_names(healcl, folder, made)
     assert "wrong.json" in run(healcl, "compare", "--ops", wrong_manifests(folder), made, code=3)
     check = ("check", *ops, "--op", "key_switch")
     assert "\nkey_switch  kernel 6/6  body 6/6\n" in run(healcl, *check)
@@ -147,7 +176,9 @@ def ntt(healcl, folder):
         path = os.path.join(transcripts, name)
         assert "vendor_ntt" in run(healcl, "inspect", *ops, "--kernels", "--json", "-", path)
         told = run(healcl, "run", *ops, path)
-        assert re.search(r"\nmanifest +vendor_ntt ran \d+ steps? of ntt\n", told), told
+        assert re.search(r"\nmanifest +vendor_ntt of ntt.json ran \d+ steps? of ntt in the place "
+                         r"of a built-in kernel\n", told), told
+        reports_name(healcl, folder, path, "ntt", "vendor_ntt", True)
     check = ("check", *ops, "--op", "ntt", "--quick")
     assert "had a part in 0 calls" not in run(healcl, *check)
     path = os.path.join(transcripts, "ntt.json")
@@ -155,6 +186,23 @@ def ntt(healcl, folder):
     run(healcl, "run", *ops, path, code=1)
     run(healcl, "run", *ops, "--reference", path)
     run(healcl, *check, code=1)
+    # Where it cannot be built the built-in one does its steps on the device, and that is told.
+    change(os.path.join(folder, "ntt.cl"), "KERNEL vendor_ntt", "#error not here\nKERNEL vendor_ntt")
+    trace = os.path.join(folder, "..", "trace.json")
+    told, _ = json.JSONDecoder().raw_decode(
+        run(healcl, "run", *ops, "--quiet", "--json", "-", "--trace", trace, path))
+    written = run(healcl, "run", *ops, path)
+    assert "16 steps ran by other kernels than a manifest's" in written, written
+    assert "\nfell back   ntt: 16 steps, to other" in written, written
+    assert told["verified"] and told["fallbacks"] == 16, told["fallbacks"]
+    assert "manifest_kernels" not in told, told["manifest_kernels"]
+    reason, = {kind["fallback_reason"] for segment in told["segments"]
+               for kind in segment["operations_by_kind"] if kind["fallbacks"]}
+    assert "program 'ntt.cl@" in reason and "does not build" in reason, reason
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    assert not [event for event in events if event.get("cat") == "fallback"], events
+    assert "not here" in run(healcl, "run", *ops, "--no-fallback", path, code=4)
     change(os.path.join(folder, "ntt.json"), '"device": "', '"device": "no such ')
     assert "vendor_ntt" not in run(healcl, "inspect", *ops, "--kernels", path)
     run(healcl, "run", *ops, path)

@@ -62,6 +62,18 @@ def main():
         run("--ops", ops)
         assert os.path.exists(note)
         os.remove(note)
+        # Its own commands cannot be seen: the trace has its calls, on the host's track.
+        trace = os.path.join(folder, "trace.json")
+        told = json.loads(run("--ops", ops, "--quiet", "--json", "-", "--trace", trace))
+        kernel = {"name": "copy_and_set", "of": "copy_and_set", "manifest": "m.json",
+                  "replaces": False, "steps": 2, "tuned": False}
+        assert told["manifest_kernels"] == [kernel], told
+        with open(trace, encoding="utf-8") as file:
+            calls = [(event["name"], event["tid"], event["args"])
+                     for event in json.load(file)["traceEvents"] if event.get("cat") == "native"]
+        assert calls == [("copy_and_set", 1, {"op": "copy_and_set", "entry": entry,
+                                              "manifest": "m.json", "alternative": "copy_and_set",
+                                              "tuned": False}) for entry in (1, 3)] * 2, calls
         told = run("--ops", ops, place=9, code=4)
         assert "entry 1 (copy_and_set): native code 'copy_and_set' failed with 7: place 9" in told
         told = run("--ops", ops, "--reference", code=3)

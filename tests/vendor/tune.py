@@ -105,10 +105,16 @@ class Folder:
 
     def ran(self, *options):
         """Which kernel ran in a transcript, and whether it was tuned."""
-        told = json.loads(self.run("run", "--ops", self.path, "--quiet", "--json", "-", *options,
-                                   os.path.join(self.path, "transcript")))
+        trace = os.path.join(self.path, "trace")
+        told = json.loads(self.run("run", "--ops", self.path, "--quiet", "--json", "-", "--trace",
+                                   trace, *options, os.path.join(self.path, "transcript")))
         kernel, = told["manifest_kernels"]
         assert (kernel["of"], kernel["steps"], told["fallbacks"]) == ("scale", 1, 0), told
+        with open(trace, encoding="utf-8") as file:
+            traced = {(event["args"]["alternative"], event["args"]["tuned"])
+                      for event in json.load(file)["traceEvents"]
+                      if "manifest" in event.get("args", {})}
+        assert traced == {(kernel["name"], kernel["tuned"])}, traced
         return kernel["name"], kernel["tuned"]
 
     def kernel(self):
