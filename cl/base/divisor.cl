@@ -50,6 +50,16 @@ static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
 #endif
 }
 
+/*
+ * No lane of a or b has more bits than q, and q < 2^62, or all are 0: multiply_by_halves and those
+ * below take them, and to find out takes half of what are_residues does.
+ */
+static inline bool are_short(long8 a, long8 b, struct lane_divisor p)
+{
+    ulong8 above = (~(ulong8)(0) << ((64 - p.shift) & 63)) | (0 - (p.q >> 62));
+    return are_all((as_ulong8(a | b) & above) == 0);
+}
+
 #ifdef cl_khr_fp64
 
 /* x less a multiple of q, in [0, q + 2^16); x in [0, 2^64) */
@@ -108,7 +118,7 @@ static inline ulong8 reduce_by_integers(ulong8 x, struct lane_divisor p)
 #define SHIFT_LEFT(high, low, count) ((high) << ((count)&63) | (low) >> ((64 - (count)) & 63))
 
 /*
- * a*b mod q in [0, q); a and b in [0, q), or their product below 2^126 / 2^shift; q < 2^62. What
+ * a*b mod q in [0, q); a and b in [0, 2^63), their product below 2^126 / 2^shift; q < 2^62. What
  * the quotient is too small by: that product's bits below 2^62 are worth less than 1/2 of it; the
  * reciprocal takes less than 1/2; its product, of three of four products of halves, less than 3/2;
  * the last bit 1/2. So the rest is below 3q < 2^64.
@@ -117,9 +127,10 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
 {
     const ulong8 mask = 0xffffffffUL;
     ulong8 a_high = a >> 32, b_high = b >> 32, r = lane_reciprocal(p), r_high = r >> 32;
-    ulong8 lower = multiply_halves(a, b), cross = multiply_halves(a, b_high);
-    ulong8 middle = (lower >> 32) + (cross & mask) + multiply_halves(a_high, b);
-    ulong8 high = multiply_halves(a_high, b_high) + (cross >> 32) + (middle >> 32);
+    ulong8 lower = multiply_halves(a, b);
+    /* below 2^64: the upper halves of a and b are below 2^31 */
+    ulong8 middle = multiply_halves(a, b_high) + multiply_halves(a_high, b) + (lower >> 32);
+    ulong8 high = multiply_halves(a_high, b_high) + (middle >> 32);
     ulong8 low = middle << 32 | (lower & mask);
     ulong8 x = SHIFT_LEFT(high, low, p.shift + 2), x_high = x >> 32;
     ulong8 quotient = multiply_halves(x_high, r_high) + (multiply_halves(x, r_high) >> 32) +
@@ -180,6 +191,8 @@ NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor 
 #define lane_shrink shrink_by_doubles
 #define lane_multiply multiply_by_doubles
 #define lane_append append_by_doubles
+#define are_factors are_residues
+#define lane_multiply_factors multiply_by_doubles
 
 /* What lane_multiply takes of any b in [0, 2^63]. */
 #define lane_factor(b, p) (b)
@@ -202,6 +215,8 @@ static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
 #define lane_shrink reduce_by_integers
 #define lane_reduce reduce_by_integers
 #define lane_factor reduce_by_integers
+#define are_factors are_short
+#define lane_multiply_factors MULTIPLY_LANES
 
 /* As multiply_by_halves, for any q. */
 static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)

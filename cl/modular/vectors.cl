@@ -37,8 +37,8 @@ static inline long8 lane_sign(ulong8 rest, long8 negative)
 
 INLINE long8 lanes_modmul(long8 a, long8 b, struct lane_divisor p)
 {
-    if (are_residues(a, b, p))
-        return as_long8(lane_multiply(as_ulong8(a), as_ulong8(b), p));
+    if (are_factors(a, b, p))
+        return as_long8(lane_multiply_factors(as_ulong8(a), as_ulong8(b), p));
     ulong8 rest = lane_multiply(lane_shrink(lane_magnitude(a), p),
                                 lane_factor(lane_magnitude(b), p), p);
     return lane_sign(rest, (a ^ b) >> 63);

@@ -181,6 +181,20 @@ static void check_append(struct lane_divisor p, ulong x, ulong word)
     }
 }
 
+/* Factors with as many bits as q, which may be above it; one bit more is told. */
+static void check_short(struct lane_divisor p, long a, long b)
+{
+    ulong q = p.q, last = (ulong)1 << (63 - p.shift), bits = last | (last - 1);
+    ulong c = a < 0 ? bits - ((ulong)a & 7 & bits) : (ulong)a & bits, d = (ulong)b & bits;
+    ulong product = (ulong)((uint128)c * d % q);
+    CHECK(are_short((long)c, (long)d, p), 1);
+    CHECK(multiply_by_halves(c, d, p), product);
+    CHECK(multiply_by_mul_hi(c, d, p), product);
+    CHECK(multiply_by_int128(c, d, p), product);
+    CHECK(are_short((long)(c | last << 1), (long)d, p), 0);
+    CHECK(are_short((long)c, (long)(d | (ulong)1 << 63), p), 0);
+}
+
 static void check_operations(struct lane_divisor p, long a, long b)
 {
     ulong q = p.q;
@@ -194,10 +208,12 @@ static void check_operations(struct lane_divisor p, long a, long b)
     CHECK(multiply_by_doubles(shrunk, size, p), (uint128)shrunk * size % q);
     ulong c = x % q, d = size % q, product = (ulong)((uint128)c * d % q);
     CHECK(multiply_exactly(c, size, p), (uint128)c * size % q);
+    CHECK(are_short((long)c, (long)d, p), q >> 62 == 0 || (c | d) == 0);
     if (q >> 62 == 0) {
         CHECK(multiply_by_halves(c, d, p), product);
         CHECK(multiply_by_mul_hi(c, d, p), product);
         CHECK(multiply_by_int128(c, d, p), product);
+        check_short(p, a, b);
     }
     CHECK(reduce_by_integers(x, p), x % q);
     check_append(p, x, (ulong)b);
