@@ -51,13 +51,13 @@ static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
 }
 
 /*
- * No lane of a or b has more bits than q, and q < 2^62, or all are 0: multiply_by_halves and those
- * below take them, and to find out takes half of what are_residues does.
+ * No lane of a or b has more bits than q, and q < 2^62: multiply_by_halves and those below take
+ * them, and to find out takes half of what are_residues does.
  */
 static inline bool are_short(long8 a, long8 b, struct lane_divisor p)
 {
-    ulong8 above = (~(ulong8)(0) << ((64 - p.shift) & 63)) | (0 - (p.q >> 62));
-    return are_all((as_ulong8(a | b) & above) == 0);
+    ulong8 above = ~(ulong8)(0) << ((64 - p.shift) & 63);
+    return are_all(((as_ulong8(a | b) & above) | p.q >> 62) == 0);
 }
 
 #ifdef cl_khr_fp64

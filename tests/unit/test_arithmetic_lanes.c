@@ -208,7 +208,7 @@ static void check_operations(struct lane_divisor p, long a, long b)
     CHECK(multiply_by_doubles(shrunk, size, p), (uint128)shrunk * size % q);
     ulong c = x % q, d = size % q, product = (ulong)((uint128)c * d % q);
     CHECK(multiply_exactly(c, size, p), (uint128)c * size % q);
-    CHECK(are_short((long)c, (long)d, p), q >> 62 == 0 || (c | d) == 0);
+    CHECK(are_short((long)c, (long)d, p), q >> 62 == 0);
     if (q >> 62 == 0) {
         CHECK(multiply_by_halves(c, d, p), product);
         CHECK(multiply_by_mul_hi(c, d, p), product);
