@@ -57,7 +57,7 @@ static inline bool are_residues(long8 a, long8 b, struct lane_divisor p)
 static inline bool are_short(long8 a, long8 b, struct lane_divisor p)
 {
     ulong8 above = ~(ulong8)(0) << ((64 - p.shift) & 63);
-    return are_all(((as_ulong8(a | b) & above) | p.q >> 62) == 0);
+    return are_all(p.q >> 62 == 0) && are_all((as_ulong8(a | b) & above) == 0);
 }
 
 #ifdef cl_khr_fp64
