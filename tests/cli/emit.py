@@ -20,11 +20,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 from devices import use_device  # noqa: E402
-from share import COMPILE_FAST  # noqa: E402
+from share import COMPILE_FAST, share  # noqa: E402
 from vendors import KERNELS, make_vendors  # noqa: E402
 
 healcl, driver, builder = sys.argv[1:4]
-TRANSCRIPTS = ["transcripts/recognizer.json", "transcripts/memory.json"]
+SMALL, LARGE = "transcripts/memory.json", "transcripts/recognizer.json"
 
 
 def have(*names):
@@ -74,8 +74,8 @@ def build(target, folder):
     return True
 
 
-def check_target(target, folder):
-    expect(run("compile", "--emit", folder, "--target", target, *TRANSCRIPTS), 0, target)
+def check_target(target, transcripts, folder):
+    expect(run("compile", "--emit", folder, "--target", target, *transcripts), 0, target)
     manifest = json.loads((folder / "manifest.json").read_text())
     assert {"core", "base/self_test"} <= {program["name"] for program in manifest["programs"]}
     if not build(target, folder):
@@ -90,7 +90,7 @@ def check_target(target, folder):
         assert len(manifest["images"]) == 1, manifest["images"]
         package = folder / "fpga.healcl"
         expect(run("compile", "--from", folder, "-o", package), 0)
-        for transcript in TRANSCRIPTS:
+        for transcript in transcripts:
             expect(run("run", "--package", package, transcript, LD_PRELOAD=driver,
                        FAULTY_NO_COMPILER="1"), 0)
     print(f"{target}: {len(manifest['programs'])} programs with {kernels} kernels are compiled")
@@ -164,8 +164,11 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as name:
         check_usage(name)
+        here = [target for target in TARGETS if TARGETS[target][1]]
+        with_large = share("targets of a large workload", here, max(1, len(here)))
         for target in TARGETS:
-            check_target(target, Path(name) / target)
+            check_target(target, [SMALL, LARGE] if target in with_large else [SMALL],
+                         Path(name) / target)
         check_package(Path(name))
     with tempfile.TemporaryDirectory() as name:
         check_manifests(Path(name))

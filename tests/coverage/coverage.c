@@ -160,7 +160,7 @@ static void print_table(FILE *file)
 }
 
 /* Of so many neighbouring sizes one is taken. */
-enum { SHARE = 20, QUICK_SHARE = 2 };
+enum { SHARE = 30, QUICK_SHARE = 3 };
 
 static bool takes_size(const struct coverage_row *row, size_t number)
 {

@@ -177,13 +177,14 @@ static void touches_few_lines(void **state)
 {
     (void)state;
     static const int64_t ks[] = {1, 2, 4, 32};
+    uint64_t number = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t j = 0; j < sizeof ks / sizeof *ks; j++) {
             const struct bench_operation *operation = bench_operation_find(cases[i].operation);
             struct bench_settings settings = cases[i].settings;
             bool has_k = bench_operation_takes(operation, BENCH_K);
             int64_t k = has_k ? ks[j] : 1;
-            if (!has_k && j > 0)
+            if ((!has_k && j > 0) || !share_takes("lines", number++, 3))
                 continue;
             if (cases[i].sizes > 0)
                 settings.of[BENCH_N] = cases[i].sizes / k;

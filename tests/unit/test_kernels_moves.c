@@ -59,7 +59,7 @@ static void planes(void **state)
     for (int d = 0; d < 3; d++)
         for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
             int64_t width = widths[i], rows = 6000 / width / 3 + 70;
-            if (!share_takes("planes", number++, 6))
+            if (!share_takes("planes", number++, 9))
                 continue;
             check_planes(dtypes[d], rows, width);
             check_planes(dtypes[d], rows / 64 * 64, width);
@@ -153,7 +153,7 @@ static void large_rows(void **state)
 
 /* ---------------------------------------------------------------- digits */
 
-enum { SHARE = 12 };
+enum { SHARE = 18 };
 
 static void check_digits(enum dtype from, enum dtype to, int64_t count, int64_t base_bits)
 {

@@ -130,12 +130,15 @@ static void passes(void **state)
     static const int64_t memories[] = {32768, 49152, 65536}, rows[] = {1, 2, 4, 8, 16, 32};
     open_gpu(source);
     int checked = 0;
+    uint64_t number = 0;
     for (size_t memory = 0; memory < 3; memory++)
         for (int log2_n = 0; log2_n <= 17; log2_n++)
             for (size_t r = 0; r < 6; r++)
                 for (int is_last = 0; is_last < 2; is_last++) {
                     int64_t n = (int64_t)1 << log2_n;
                     if ((is_last && rows[r] > 1) || (log2_n > 13 && rows[r] > 8))
+                        continue;
+                    if (!share_takes("passes", number++, 5))
                         continue;
                     struct transform transform = {
                         (log2_n + (int)r) % 2, is_last, true, r == 2 || r == 4, 1, n, rows[r]};
@@ -211,10 +214,11 @@ static void lines(void **state)
     device->info.local_memory_bytes = 4096 * sizeof(int64_t);
     device->tuning.transform_tile = 4096;
     int checked = 0;
+    uint64_t number = 0;
     for (int how = 0; how < 3; how++) /* forward, permuted or not, and inverse */
         for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
-                if (lengths[n] * rows[r] > 65536)
+                if (lengths[n] * rows[r] > 65536 || !share_takes("lines", number++, 3))
                     continue;
                 struct transform transform = {how == 2, n % 2,      how != 0, false,
                                               4,        lengths[n], rows[r]};

@@ -140,7 +140,7 @@ static void check_transform(const struct form *form, const struct problem_dtypes
              arrangement_name(arrangement), (int)variant, error.message);
 }
 
-enum { SHARE = 12 };
+enum { SHARE = 20 };
 
 static uint64_t number; /* of transforms, checked or not */
 
