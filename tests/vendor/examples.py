@@ -45,7 +45,8 @@ def change(path, old, new):
 
 
 def largest_moduli(healcl, folder):
-    """Each alternative on values that are no residues, of moduli of 16, 62 and 63 bits."""
+    """Each value of the tunables on values that are no residues, of moduli of 16, 62 and 63 bits; short,
+    in one block, two or four, with digits held at once or not."""
     with open(os.path.join(folder, "key_switch.json"), encoding="utf-8") as file:
         manifest = json.load(file)
     with tempfile.TemporaryDirectory() as other:
@@ -53,18 +54,19 @@ def largest_moduli(healcl, folder):
         operation = manifest["operations"][0]
         any_value = {"dtype": "int64", "below": str(2**63 - 1)}
         operation["examples"] = [
-            {"a": {**any_value, "shape": [n]}, "key": {**any_value, "shape": [3, 3, n]},
+            {"a": {**any_value, "shape": [n]}, "key": {**any_value, "shape": [digits, 3, n]},
              "q": {"dtype": "int64", "shape": [3], "values": [65537, str(2**62 - 57), str(2**63 - 25)]},
              "psi": {**any_value, "shape": [3, n]}, "base_bits": bits,
              "out": {"dtype": "int64", "shape": [3, n]}}
-            for n, bits in ((8, 30), (256, 21))]
-        stages = operation["kernels"][0]["tunables"]["STAGES"]
-        for number in stages:
-            operation["kernels"][0]["tunables"]["STAGES"] = [number]
+            for n, bits, digits in ((8, 30, 3), (512, 21, 3), (512, 10, 7))]
+        tunables = operation["kernels"][0]["tunables"]
+        assert tunables == {"STAGES": [3, 2, 1], "SHARED": [2, 1, 4]}, tunables
+        for stages, shared in ((3, 2), (2, 1), (1, 4)):
+            tunables.update(STAGES=[stages], SHARED=[shared])
             with open(os.path.join(other, "m.json"), "w", encoding="utf-8") as file:
                 json.dump(manifest, file)
-            assert "\nkey_switch  kernel 4/4  body 4/4\n" in run(
-                healcl, "check", "--ops", other, "--op", "key_switch"), number
+            assert "\nkey_switch  kernel 6/6  body 6/6\n" in run(
+                healcl, "check", "--ops", other, "--op", "key_switch"), tunables
 
 
 def wrong_manifests(folder):
@@ -101,7 +103,7 @@ def comparison_names(healcl, folder, made):
     """Comparisons name kernels in JSON and on the page, those of baselines too."""
     saved, page = (os.path.join(folder, "..", name) for name in ("saved.json", "page.html"))
     command = (healcl, "compare", "--ops", folder, "--no-measure", "--repeat", "1")
-    expected = {"name": "key_switch[STAGES=3]", "of": "key_switch", "manifest": "key_switch.json",
+    expected = {"name": "key_switch[STAGES=3,SHARED=2]", "of": "key_switch", "manifest": "key_switch.json",
                 "replaces": False, "steps": 1, "tuned": False}
     run(*command, "--json", saved, made)
     told = json.loads(run(*command, "--baseline", saved, "--html", page, "--json", "-", made))
@@ -115,7 +117,7 @@ def comparison_names(healcl, folder, made):
     except ImportError:
         print("python3-jsonschema is missing: the schema was not used")
     with open(page, encoding="utf-8") as file:
-        assert file.read().count("key_switch[STAGES=3] of key_switch.json ran 1 of key_switch on ") == 2
+        assert file.read().count("key_switch[STAGES=3,SHARED=2] of key_switch.json ran 1 of key_switch on ") == 2
 
 
 def key_switch(healcl, folder):
@@ -126,14 +128,14 @@ def key_switch(healcl, folder):
     assert "unknown operation" in run(healcl, "run", made, code=3)
     assert "key_switch" in run(healcl, "inspect", *ops, made)
     told = run(healcl, "inspect", *ops, "--kernels", made)
-    assert "key_switch[STAGES=3]" in told and "\ndigits " not in told, told  # nor the body's kernels
+    assert "key_switch[STAGES=3,SHARED=2]" in told and "\ndigits " not in told, told  # nor the body's kernels
     for where in (["--reference"], []):
         told = run(healcl, "run", *ops, "-v", *where, made)
         assert "\nkey_switch " in told and "verified: 1 of 1 result" in told, told
         assert "\nntt " not in told, told
-        line = "\nmanifest    key_switch[STAGES=3] of key_switch.json ran 1 step of key_switch\n"
+        line = "\nmanifest    key_switch[STAGES=3,SHARED=2] of key_switch.json ran 1 step of key_switch\n"
         assert (line in told) == (not where), told
-    reports_name(healcl, folder, made, "key_switch", "key_switch[STAGES=3]", False)
+    reports_name(healcl, folder, made, "key_switch", "key_switch[STAGES=3,SHARED=2]", False)
     comparison_names(healcl, folder, made)
     assert "wrong.json" in run(healcl, "compare", "--ops", wrong_manifests(folder), made, code=3)
     check = ("check", *ops, "--op", "key_switch")
