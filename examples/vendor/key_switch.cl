@@ -12,11 +12,12 @@
  * manifest takes BLOCKS; STAGES, how many stages are done between a load and a store, 1 to 3.
  */
 
-/* The length of a block; digits of 64 bits, those behind are 0; how many are held at once, and how
- * many sums are kept in between. */
+/* The length of a block; digits of 64 bits, those behind are 0; how many of them are held at once,
+ * and how many sums are kept in between. */
 #define M (N / BLOCKS)
 #define DIGITS (G <= 63 / BASE_BITS ? G : 63 / BASE_BITS + 1)
-#define TOGETHER (DIGITS == 1 ? 1 : DIGITS == 2 || M > 4096 ? 2 : 4)
+#define ROUNDS ((DIGITS + 3) / 4) /* of at most four digits */
+#define TOGETHER ((DIGITS + ROUNDS - 1) / ROUNDS)
 #define SUMS (DIGITS > TOGETHER ? M : 1)
 
 /* Unrolled, so that arrays which such a loop's number indexes are registers. All that works on
