@@ -262,10 +262,12 @@ void report_check_end(const struct check_facts *facts, const struct style *style
         print_legend(style);
     print_examples(facts, style);
     putc('\n', style->stream);
-    for (size_t i = 0; i < facts->example_count; i++)
-        if (facts->examples[i].why.status != HEALCL_OK)
-            fprintf(style->stream, "%s, %s\n", facts->examples[i].operation->name,
-                    facts->examples[i].why.message);
+    for (size_t i = 0; i < facts->example_count; i++) {
+        const struct healcl_error *why = &facts->examples[i].why;
+        if (why->status != HEALCL_OK)
+            fprintf(style->stream, "%s, %s\n%s", facts->examples[i].operation->name, why->message,
+                    why->detail ? why->detail : ""); /* a compiler's log */
+    }
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
             report_check_failure(&facts->failures[i], facts->device, false, style->stream);
@@ -339,6 +341,8 @@ static void add_example(struct json *json, cJSON *object, const struct example_c
     }
     if (check->why.status != HEALCL_OK)
         json_string(json, object, "message", check->why.message);
+    if (check->why.detail)
+        json_string(json, object, "detail", check->why.detail);
 }
 
 enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
