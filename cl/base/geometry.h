@@ -36,11 +36,11 @@ enum {
     NTT_ROW_MIN = 256,    /* elements of the shortest row */
     NTT_ROW_TILE = 4096,  /* of a row, that fit the innermost cache */
     NTT_BATCH_ROWS = 8,   /* of HEAL's layouts, loaded and stored at once */
-    NTT_ROW_PADDING = 16, /* words: rows a power of two apart would share cache sets */
-    /* In which tensors the elements of one number of a batch's rows lie side by side: bits. */
-    NTT_OUT_INTERLEAVED = 1,
-    NTT_IN_INTERLEAVED = 2
+    NTT_ROW_PADDING = 16  /* words: rows a power of two apart would share cache sets */
 };
+/* In which tensors the elements of one number of a batch's rows lie side by side: bits. */
+#define NTT_OUT_INTERLEAVED 1
+#define NTT_IN_INTERLEAVED 2
 
 /* Words of the lane twiddles of a row of n: of a factor and a quotient for each of the block - 1
  * twiddles by which a block of a tile is transformed. */

@@ -2,8 +2,18 @@
  * Rows between tensors and scratch memory, eight elements at a time, with residues reduced as they
  * are loaded. A row x in scratch has its elements in the order of the transform: element v of x is
  * element v of the tensor's row; or the one with v's bits reversed; or it goes by a permutation.
+ *
+ * A program has the code of its launch alone. INTERLEAVED: the tensors whose rows of a batch may
+ * lie element by element, bits of NTT_IN_INTERLEAVED and NTT_OUT_INTERLEAVED. BATCH_ROWS: a batch
+ * has no more of them, 2 or NTT_BATCH_ROWS. PERMUTED: 1 where there may be a permutation, of what
+ * the inverse loads, or of what the forward transform stores.
  */
 enum order { ORDER_NATURAL, ORDER_BIT_REVERSED, ORDER_PERMUTED };
+
+#define IN_INTERLEAVED (INTERLEAVED & NTT_IN_INTERLEAVED)
+#define OUT_INTERLEAVED (INTERLEAVED & NTT_OUT_INTERLEAVED)
+#define IN_PERMUTED (PERMUTED && INVERSE)
+#define OUT_PERMUTED (PERMUTED && !INVERSE)
 
 /* Eight words of a row in scratch, from a multiple of eight on. */
 #if WORD_BITS == 64
@@ -141,7 +151,7 @@ static inline struct offsets make_offsets(struct tensor_row row)
 static inline void store_ordered(global word *x, ulong v, ulong8 residues, enum order order,
                                  global const uint *perm)
 {
-    if (order != ORDER_PERMUTED) {
+    if (!IN_PERMUTED || order != ORDER_PERMUTED) {
         STORE_EIGHT(residues, x + v);
         return;
     }
@@ -159,7 +169,7 @@ static inline void store_ordered(global word *x, ulong v, ulong8 residues, enum 
 static inline ulong8 load_ordered(global const word *x, ulong v, enum order order,
                                   global const uint *perm)
 {
-    if (order != ORDER_PERMUTED)
+    if (!OUT_PERMUTED || order != ORDER_PERMUTED)
         return LOAD_EIGHT(x + v);
     uint8 from = vload8(0, perm + v);
     return (ulong8)(x[from.s0], x[from.s1], x[from.s2], x[from.s3], x[from.s4], x[from.s5],
@@ -323,6 +333,7 @@ INLINE void store_eight(const uint R, ulong8 *a, struct tensor_row out, ulong v,
 
 /* Row g of R interleaved ones is in[g] in the tensor and x + g * pitch in scratch memory. */
 
+#if IN_PERMUTED
 NOINLINE static void load_reversed_row(global word *x, struct tensor_row in, ulong n,
                                        const struct reduction *reduction)
 {
@@ -338,20 +349,6 @@ NOINLINE static void load_reversed_row(global word *x, struct tensor_row in, ulo
         }
         transpose_8(a);
         UNROLL for (uint i = 0; i < 8; i++) STORE_EIGHT(a[i], x + reversed_tile_row(to, i, n));
-    }
-}
-
-NOINLINE static void store_reversed_row(struct tensor_row out, global const word *x, ulong n)
-{
-    struct offsets by = make_offsets(out);
-    for (ulong w = 0; w < n / 8; w += 8) {
-        ulong8 a[8];
-        ulong from = reverse_index(w, n);
-        UNROLL for (uint i = 0; i < 8; i++)
-            a[i] = LOAD_EIGHT(x + reversed_tile_row(from, i, n));
-        transpose_8(a);
-        UNROLL for (uint i = 0; i < 8; i++)
-            store_eight(1, &a[i], out, reversed_tile_row(w, i, n), &by);
     }
 }
 
@@ -375,6 +372,22 @@ INLINE void load_reversed(const uint R, global word *x, ulong pitch, struct tens
         }
     }
 }
+#endif
+
+#if OUT_PERMUTED
+NOINLINE static void store_reversed_row(struct tensor_row out, global const word *x, ulong n)
+{
+    struct offsets by = make_offsets(out);
+    for (ulong w = 0; w < n / 8; w += 8) {
+        ulong8 a[8];
+        ulong from = reverse_index(w, n);
+        UNROLL for (uint i = 0; i < 8; i++)
+            a[i] = LOAD_EIGHT(x + reversed_tile_row(from, i, n));
+        transpose_8(a);
+        UNROLL for (uint i = 0; i < 8; i++)
+            store_eight(1, &a[i], out, reversed_tile_row(w, i, n), &by);
+    }
+}
 
 INLINE void store_reversed(const uint R, struct tensor_row out, global const word *x, ulong pitch,
                            ulong n)
@@ -396,6 +409,7 @@ INLINE void store_reversed(const uint R, struct tensor_row out, global const wor
         }
     }
 }
+#endif
 
 /* Elements begin ... end-1 of rows; with bits reversed, all of them. */
 struct range {
@@ -406,6 +420,7 @@ INLINE void load_range(const uint R, global word *x, ulong pitch, struct tensor_
                        struct range range, enum order order, global const uint *perm,
                        const struct reduction *reductions)
 {
+#if IN_PERMUTED
     if (order == ORDER_BIT_REVERSED) {
         if (R == 1)
             load_reversed_row(x, in, range.end, reductions);
@@ -413,6 +428,7 @@ INLINE void load_range(const uint R, global word *x, ulong pitch, struct tensor_
             load_reversed(R, x, pitch, in, range.end, reductions);
         return;
     }
+#endif
     struct offsets by = make_offsets(in);
     for (ulong v = range.begin; v < range.end; v += 8) {
         ulong8 a[8];
@@ -426,6 +442,7 @@ INLINE void load_range(const uint R, global word *x, ulong pitch, struct tensor_
 INLINE void store_range(const uint R, struct tensor_row out, global const word *x, ulong pitch,
                         struct range range, enum order order, global const uint *perm)
 {
+#if OUT_PERMUTED
     if (order == ORDER_BIT_REVERSED) {
         if (R == 1)
             store_reversed_row(out, x, range.end);
@@ -433,6 +450,7 @@ INLINE void store_range(const uint R, struct tensor_row out, global const word *
             store_reversed(R, out, x, pitch, range.end);
         return;
     }
+#endif
     struct offsets by = make_offsets(out);
     for (ulong v = range.begin; v < range.end; v += 8) {
         ulong8 a[8];
@@ -481,12 +499,16 @@ NOINLINE static void load_rows(global word *x, ulong pitch, struct tensor_row in
             const struct reduction *r = reductions + g;
             struct tensor_row from = in;
             from.memory += g * in.size;
-            rows = rows_at_once(count - g, in.stride);
+            rows = IN_INTERLEAVED ? rows_at_once(count - g, in.stride) : 1;
             switch (rows) {
+#if IN_INTERLEAVED && BATCH_ROWS > 2
             case 8: load_range(8, to, pitch, from, range, order, perm, r); break;
             case 4: load_range(4, to, pitch, from, range, order, perm, r); break;
             case 3: load_range(3, to, pitch, from, range, order, perm, r); break;
+#endif
+#if IN_INTERLEAVED
             case 2: load_range(2, to, pitch, from, range, order, perm, r); break;
+#endif
             default: load_range(1, to, pitch, from, range, order, perm, r);
             }
         }
@@ -501,12 +523,16 @@ NOINLINE static void store_rows(struct tensor_row out, global const word *x, ulo
             global const word *from = x + g * pitch;
             struct tensor_row to = out;
             to.memory += g * out.size;
-            rows = rows_at_once(count - g, out.stride);
+            rows = OUT_INTERLEAVED ? rows_at_once(count - g, out.stride) : 1;
             switch (rows) {
+#if OUT_INTERLEAVED && BATCH_ROWS > 2
             case 8: store_range(8, to, from, pitch, range, order, perm); break;
             case 4: store_range(4, to, from, pitch, range, order, perm); break;
             case 3: store_range(3, to, from, pitch, range, order, perm); break;
+#endif
+#if OUT_INTERLEAVED
             case 2: store_range(2, to, from, pitch, range, order, perm); break;
+#endif
             default: store_range(1, to, from, pitch, range, order, perm);
             }
         }

@@ -12,20 +12,19 @@
  * The inverse takes the same way back.
  */
 /*
- * LARGE > 0: rows come from memory and go there, for the tensors are larger than the caches.
- * Forward transforms are stored past the caches. What is fetched while a tile is worked on is the
- * next tile, or with LARGE=2 that of the next row: caches have room for both rows.
+ * LARGE: rows come from memory and go there, for the tensors are larger than the caches. Forward
+ * transforms are stored past the caches. What is fetched while a tile is worked on is the next
+ * tile, or with fetch_row that of the next row: caches have room for both rows.
  */
-#ifndef LARGE
-#define LARGE 0
-#endif
-#if LARGE
+#ifdef LARGE
 #define FETCH(address) PREFETCH(address)
 #define STORE_RESULT(value, x) STORE_PAST(words, value, x)
 #else
 #define FETCH(address) (void)(0)
 #define STORE_RESULT(value, x) STORE_WORDS(value, x)
 #endif
+
+#include "twiddle_number.cl"
 
 /* What the last pass of the inverse multiplies by: n_inv, and in the place of twiddle 1 n_inv *
  * ipsi[1]. With scale, the results are in [0, q). */
@@ -42,6 +41,7 @@ struct row_transform {
     struct scale scale; /* inverse only */
     word limit;         /* inputs are to be below it, a power of two */
     word *tile;         /* scratch of NTT_ROW_TILE words */
+    uint fetch_row;     /* with LARGE: whether the next row is fetched while this one is in hand */
     global const word
         *next; /* the row that is read next, or any; nothing is asked of what it holds */
 };
@@ -53,13 +53,6 @@ struct row_transform {
 struct pass_twiddles {
     words factor[NTT_RADIX], quotient[NTT_RADIX];
 };
-
-/* The number of the twiddle t of block `number` of those that a pass divides. */
-static inline ulong twiddle_number(uint t, ulong number)
-{
-    uint blocks = t >= 8 ? 8 : t >= 4 ? 4 : t >= 2 ? 2 : 1;
-    return blocks * number + t - blocks;
-}
 
 static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle twiddle)
 {
@@ -356,7 +349,7 @@ static bool forward_row(const struct row_transform *transform, struct word_modul
             (void)forward_divide_16(scratch + at, scratch + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
         global const word *from_tile = scratch + at;
-        global const word *later = LARGE == 2 ? transform->next + at : from_tile + d.size;
+        global const word *later = transform->fetch_row ? transform->next + at : from_tile + d.size;
         if (n > NTT_ROW_TILE)
             (void)forward_spread(from_tile, later, d.size, transform, (n + at) / d.size);
         ulong middle = d.block / NTT_RADIX, group = d.block * WIDTH;

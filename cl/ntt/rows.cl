@@ -7,7 +7,8 @@
  *
  * n >= 256. WORD_BITS: 64, or 32 where the output and the moduli have 32 bits and the input has no
  * more. Otherwise the tensors' types are not fixed: compiling this takes long, and a test for every
- * eight elements costs little.
+ * eight elements costs little. For the same reason a program is one direction, INVERSE 0 or 1, and
+ * has only the row memory that its launch needs: INTERLEAVED and PERMUTED, see row_memory.cl.
  */
 #if CHUNKS != 1 || LOCAL_SIZE != 1
 #error "rows need CHUNKS=1 and LOCAL_SIZE=1"
@@ -19,38 +20,6 @@
 #include "row_memory.cl"
 #include "stages.cl"
 #include "tensor_rows.cl"
-
-/* Factors and quotients of twiddle t of WIDTH blocks, from block `number` on, so far apart. */
-static inline void put_lane_twiddles(global const struct twiddle *row, ulong t, ulong number,
-                                     ulong apart, global word *to)
-{
-    for (uint lane = 0; lane < WIDTH; lane++) {
-        struct twiddle w = row[twiddle_number((uint)t, number + lane * apart)];
-        to[lane] = (word)w.factor;
-        to[WIDTH + lane] = word_quotient(w.quotient);
-    }
-}
-
-/*
- * The lane twiddles of transforms of n: for every group of WIDTH blocks, first those of its middle
- * pass, then those of its last passes, for 16 elements after 16; for each the twiddles t = 1 ...
- * R-1, and for each the factors of the WIDTH blocks, then their quotients.
- * twiddles: [k,n]; table: k times ntt_lane_twiddles(n) words.
- */
-KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, global word *table)
-{
-    ulong block = divide_row(n).block, middle = block / NTT_RADIX, groups = n / block / WIDTH;
-    for (ulong group = get_group_id(0); group < k * groups; group += get_num_groups(0)) {
-        ulong number = group % groups * WIDTH + n / block; /* of a block: lane 0's */
-        global const struct twiddle *row = twiddles + group / groups * n;
-        global word *to = table + 2 * WIDTH * (block - 1) * group;
-        for (ulong t = 1; t < middle; t++, to += 2 * WIDTH)
-            put_lane_twiddles(row, t, number, 1, to);
-        for (ulong last = 0; last < middle; last++)
-            for (ulong t = 1; t < NTT_RADIX; t++, to += 2 * WIDTH)
-                put_lane_twiddles(row, t, number * middle + last, middle, to);
-    }
-}
 
 /* Row `number` of [l,r,k,n] in operand k of the space, whose elements have size bytes. */
 static inline struct tensor_row tensor_row(const struct space *space, uint operand, ulong number,
@@ -67,9 +36,9 @@ static inline bool is_direct(struct tensor_row row)
     return row.size == sizeof(word) && row.stride == 1 && (ulong)row.memory % sizeof(words) == 0;
 }
 
-static inline enum order order_of(global const uint *perm, uint use_perm, ulong n)
+static inline enum order order_of(global const uint *perm, ulong n)
 {
-    if (!use_perm || perm[n] & PERMUTATION_IDENTITY)
+    if (!PERMUTED || perm[n] & PERMUTATION_IDENTITY)
         return ORDER_NATURAL;
     return perm[n] & PERMUTATION_REVERSES_BITS ? ORDER_BIT_REVERSED : ORDER_PERMUTED;
 }
@@ -105,23 +74,41 @@ static inline word limit_of(struct modulus modulus, const bool inverse)
     return (word)1 << (64 - modulus.shift + (WORD_BITS == 64 && !inverse));
 }
 
-/* What the kernels do whose arguments these are; n_inv is NULL in the forward transform. */
-INLINE void transform_rows(const bool inverse, const struct space *space, global char *out_memory,
-                           global char *in_memory, uint out_size, uint in_size,
-                           global word *scratch, uint use_scratch, global const struct modulus *q,
-                           global const struct twiddle *twiddles, global const word *lane_twiddles,
-                           global const uint *perm, uint use_perm, uint batch_rows,
-                           uint interleaved, global const struct twiddle *n_inv)
+/*
+ * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
+ * in_size bytes. Work-items take turns with batches of batch_rows rows, at most NTT_BATCH_ROWS, of
+ * one l; INTERLEAVED says in which tensors the elements of one number of these rows lie side by
+ * side. scratch: batch_rows * (n + NTT_ROW_PADDING) words for each work-item, where use_scratch is
+ * not 0; else rows of out are direct, apart from the input, and in natural order.
+ * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k], for the inverse only. perm [n] is
+ * used where PERMUTED is 1; perm[n] tells its kind, see derive.cl.
+ *
+ * Rows that lie side by side, and are residues, are read where they are, and such rows are written
+ * where they are. LARGE wants rows of out that are direct and in natural order, one in a batch,
+ * with scratch; fetch_row: caches have room for the next row too.
+ */
+#if INVERSE
+#define NTT_ROWS intt_rows
+#else
+#define NTT_ROWS ntt_rows
+#endif
+KERNEL NTT_ROWS(SPACE(space), global char *out_memory, global char *in_memory, uint out_size,
+                uint in_size, global word *scratch, uint use_scratch,
+                global const struct modulus *q, global const struct twiddle *twiddles,
+                global const word *lane_twiddles, global const uint *perm, uint batch_rows,
+                uint fetch_row, global const struct twiddle *n_inv)
 {
-    ulong n = (ulong)space->shape[3], k = (ulong)space->shape[2], pitch = n + NTT_ROW_PADDING;
-    ulong rows_of_l = (ulong)space->shape[1] * k;
+    TAKE_SPACE(space);
+    const bool inverse = INVERSE;
+    ulong n = (ulong)space.shape[3], k = (ulong)space.shape[2], pitch = n + NTT_ROW_PADDING;
+    ulong rows_of_l = (ulong)space.shape[1] * k;
     ulong batches = (rows_of_l + batch_rows - 1) / batch_rows;
-    enum order order = order_of(perm, use_perm, n);
+    enum order order = order_of(perm, n);
     enum order in_order = inverse ? order : ORDER_NATURAL;
     enum order out_order = inverse ? ORDER_NATURAL : order;
     global word *rows = scratch + get_group_id(0) * batch_rows * pitch;
     words tile[NTT_ROW_TILE / WIDTH]; /* private: in the cache of whoever runs the work-item */
-    for (ulong batch = get_group_id(0); batch < (ulong)space->shape[0] * batches;
+    for (ulong batch = get_group_id(0); batch < (ulong)space.shape[0] * batches;
          batch += get_num_groups(0)) {
         ulong begin = batch % batches * batch_rows;
         ulong count = min((ulong)batch_rows, rows_of_l - begin);
@@ -133,20 +120,20 @@ INLINE void transform_rows(const bool inverse, const struct space *space, global
             fits = fits && modulus.value >> MODULUS_BITS == 0;
             reductions[g] = make_reduction(modulus);
         }
-        bool out_together = fits && count > 1 && interleaved & NTT_OUT_INTERLEAVED;
-        bool in_together = count > 1 && interleaved & NTT_IN_INTERLEAVED;
+        bool out_together = fits && count > 1 && OUT_INTERLEAVED;
+        bool in_together = count > 1 && IN_INTERLEAVED;
         if (in_together)
-            load_rows(rows, pitch, tensor_row(space, 1, first, in_memory, in_size), count, n,
+            load_rows(rows, pitch, tensor_row(&space, 1, first, in_memory, in_size), count, n,
                       in_order, perm, reductions);
         for (ulong g = 0; g < count; g++) {
             ulong j = (first + g) % k, later = first + get_num_groups(0);
-            struct tensor_row in = tensor_row(space, 1, first + g, in_memory, in_size);
-            struct tensor_row out = tensor_row(space, 0, first + g, out_memory, out_size);
+            struct tensor_row in = tensor_row(&space, 1, first + g, in_memory, in_size);
+            struct tensor_row out = tensor_row(&space, 0, first + g, out_memory, out_size);
             struct modulus modulus = q[j];
             global const struct twiddle *row_twiddles = twiddles + j * n;
             global word *x = use_scratch ? rows + g * pitch : (global word *)out.memory;
             if (modulus.value >> MODULUS_BITS) {
-                transform_exactly((global ulong *)x, out, in, n, use_perm ? perm : 0, modulus,
+                transform_exactly((global ulong *)x, out, in, n, PERMUTED ? perm : 0, modulus,
                                   row_twiddles, inverse ? n_inv + j : 0);
                 continue;
             }
@@ -155,10 +142,11 @@ INLINE void transform_rows(const bool inverse, const struct space *space, global
             transform.twiddles = row_twiddles;
             transform.lane_twiddles = lane_twiddles + j * ntt_lane_twiddles(n);
             transform.modulus = make_word_modulus(modulus.value);
+            transform.fetch_row = fetch_row;
             transform.limit = limit_of(modulus, inverse);
             transform.tile = (word *)tile;
             transform.next =
-                (global const word *)tensor_row(space, 1, later, in_memory, in_size).memory;
+                (global const word *)tensor_row(&space, 1, later, in_memory, in_size).memory;
             if (inverse) {
                 transform.scale.n_inv = n_inv[j];
                 transform.scale.n_inv.factor &= ~TWIDDLE_NEGATIVE;
@@ -180,48 +168,14 @@ INLINE void transform_rows(const bool inverse, const struct space *space, global
                 store_rows(out, x, pitch, 1, n, out_order, perm);
         }
         if (out_together)
-            store_rows(tensor_row(space, 0, first, out_memory, out_size), rows, pitch, count, n,
+            store_rows(tensor_row(&space, 0, first, out_memory, out_size), rows, pitch, count, n,
                        out_order, perm);
         for (ulong g = 0; inverse && g < count; g++)
             if (n_inv[(first + g) % k].factor & TWIDDLE_NEGATIVE &&
                 q[(first + g) % k].value >> MODULUS_BITS == 0)
-                negate_row(tensor_row(space, 0, first + g, out_memory, out_size), n);
+                negate_row(tensor_row(&space, 0, first + g, out_memory, out_size), n);
     }
-    if (LARGE && !inverse)
-        FENCE_PAST();
-}
-
-/*
- * out = transform of in. The space is [l,r,k,n]; operands: out, in, of elements of out_size and
- * in_size bytes. Work-items take turns with batches of batch_rows rows, at most NTT_BATCH_ROWS, of
- * one l; interleaved says in which tensors the elements of one number of these rows lie side by
- * side. scratch: batch_rows * (n + NTT_ROW_PADDING) words for each work-item, where use_scratch is
- * not 0; else rows of out are direct, apart from the input, and in natural order.
- * q [k]; twiddles [k,n]; lane_twiddles made of them; n_inv [k] (inverse only). perm [n] is used
- * where use_perm is not 0; perm[n] tells its kind, see derive.cl.
- *
- * Rows that lie side by side, and are residues, are read where they are, and such rows are written
- * where they are. LARGE wants rows of out that are direct and in natural order, one in a batch,
- * with scratch.
- */
-KERNEL ntt_rows(SPACE(space), global char *out_memory, global char *in_memory, uint out_size,
-                uint in_size, global word *scratch, uint use_scratch,
-                global const struct modulus *q, global const struct twiddle *twiddles,
-                global const word *lane_twiddles, global const uint *perm, uint use_perm,
-                uint batch_rows, uint interleaved)
-{
-    TAKE_SPACE(space);
-    transform_rows(false, &space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
-                   twiddles, lane_twiddles, perm, use_perm, batch_rows, interleaved, 0);
-}
-
-KERNEL intt_rows(SPACE(space), global char *out_memory, global char *in_memory, uint out_size,
-                 uint in_size, global word *scratch, uint use_scratch,
-                 global const struct modulus *q, global const struct twiddle *twiddles,
-                 global const word *lane_twiddles, global const uint *perm, uint use_perm,
-                 uint batch_rows, uint interleaved, global const struct twiddle *n_inv)
-{
-    TAKE_SPACE(space);
-    transform_rows(true, &space, out_memory, in_memory, out_size, in_size, scratch, use_scratch, q,
-                   twiddles, lane_twiddles, perm, use_perm, batch_rows, interleaved, n_inv);
+#if defined LARGE && !INVERSE
+    FENCE_PAST();
+#endif
 }

@@ -291,12 +291,12 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
     TRY(derived_add(self, step->in[i], &key, k * (int64_t)ntt_lane_twiddles((uint64_t)n),
                     word_bits / 8, table, error));
-    job_init(&job, self, step, "ntt/rows", "lane_twiddles");
-    job_define_vectors(&job);
-    job_define_number(&job, "WORD_BITS", word_bits);
+    job_init(&job, self, step, "core", "lane_twiddles");
+    job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_table(&job, twiddles);
     job_add_long(&job, n);
     job_add_long(&job, k);
+    job_add_uint(&job, word_bits);
     job_add_written_table(&job, *table);
     return job_launch_groups(&job, 8 * (uint64_t)self->device->info.compute_units, 1, error);
 }

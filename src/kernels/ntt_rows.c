@@ -104,9 +104,10 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     const uint32_t bits = word_bits(step);
     TRY(derive_lane_twiddles(self, step, 2, 1, bits, &lane_twiddles, error));
 
-    bool out_interleaved = is_interleaved(out), in_interleaved = is_interleaved(in);
+    const uint32_t interleaved = (is_interleaved(out) ? NTT_OUT_INTERLEAVED : 0) |
+                                 (is_interleaved(in) ? NTT_IN_INTERLEAVED : 0);
     int64_t rows = out->shape[1] * out->shape[2], batch_rows = 1; /* rows of one l */
-    if (out_interleaved || in_interleaved)
+    if (interleaved)
         batch_rows = limit_batch(self, rows < NTT_BATCH_ROWS ? rows : NTT_BATCH_ROWS,
                                  pitch_of(transform.n) * bits / 8);
     int64_t batches = out->shape[0] * ((rows + batch_rows - 1) / batch_rows);
@@ -126,8 +127,13 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     struct job job;
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
     job_define_number(&job, "WORD_BITS", bits);
+    job_define_number(&job, "INVERSE", transform.inverse);
+    job_define_number(&job, "INTERLEAVED", interleaved);
+    if (interleaved) /* ciphertexts of two components, or any number of rows */
+        job_define_number(&job, "BATCH_ROWS", batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
+    job_define_number(&job, "PERMUTED", step->in[3] != NULL);
     if (large)
-        job_define_number(&job, "LARGE", transform.n * bits / 8 <= TWO_ROWS_MAX ? 2 : 1);
+        job_define(&job, "LARGE", "");
     TRY(job_add_output(&job, step->out, error));
     TRY(job_add_input(&job, step->in[0], error));
     job_add_uint(&job, (uint32_t)dtype_size(step->out->storage->dtype));
@@ -143,12 +149,9 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     job_add_table(&job, transform.twiddles);
     job_add_table(&job, lane_twiddles);
     job_add_table(&job, transform.perm);
-    job_add_uint(&job, step->in[3] != NULL);
     job_add_uint(&job, (uint32_t)batch_rows);
-    job_add_uint(&job, (out_interleaved ? NTT_OUT_INTERLEAVED : 0) |
-                           (in_interleaved ? NTT_IN_INTERLEAVED : 0));
-    if (transform.inverse)
-        job_add_table(&job, transform.n_inv);
+    job_add_uint(&job, transform.n * bits / 8 <= TWO_ROWS_MAX);
+    job_add_table(&job, transform.n_inv);
     enum healcl_status status = job_launch_groups(&job, (uint64_t)work_items, 1, error);
     device_buffer_release(self->device, &transform.rows);
     return status;
