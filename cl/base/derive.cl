@@ -196,8 +196,6 @@ KERNEL crt_inverses(SPACE(space), global const struct modulus *q, uint k,
 }
 
 #if LOCAL_SIZE == 1
-#include "../ntt/twiddle_number.cl"
-
 /*
  * The lane twiddles of transforms of n by cl/ntt/rows.cl, for words of word_bits: for every group
  * of as many blocks as a vector has lanes, first those of its middle pass, then those of its last
@@ -222,7 +220,7 @@ KERNEL lane_twiddles(global const struct twiddle *twiddles, ulong n, ulong k, ui
                 for (ulong lane = 0; lane < lanes; lane++) {
                     ulong of = number + lane;
                     struct twiddle w =
-                        row[twiddle_number((uint)t, is_last ? of * middle + pass - 1 : of)];
+                        row[ntt_twiddle_number((uint)t, is_last ? of * middle + pass - 1 : of)];
                     if (word_bits == 64) {
                         table[at + lane] = w.factor;
                         table[at + lanes + lane] = w.quotient;

@@ -33,10 +33,10 @@ enum { NTT_RADIX = 1 << NTT_LOG2_RADIX };
 
 /* cl/ntt/rows.cl */
 enum {
-    NTT_ROW_MIN = 256,    /* elements of the shortest row */
-    NTT_ROW_TILE = 4096,  /* of a row, that fit the innermost cache */
-    NTT_BATCH_ROWS = 8,   /* of HEAL's layouts, loaded and stored at once */
-    NTT_ROW_PADDING = 16  /* words: rows a power of two apart would share cache sets */
+    NTT_ROW_MIN = 256,   /* elements of the shortest row */
+    NTT_ROW_TILE = 4096, /* of a row, that fit the innermost cache */
+    NTT_BATCH_ROWS = 8,  /* of HEAL's layouts, loaded and stored at once */
+    NTT_ROW_PADDING = 16 /* words: rows a power of two apart would share cache sets */
 };
 /* In which tensors the elements of one number of a batch's rows lie side by side: bits. */
 #define NTT_OUT_INTERLEAVED 1
@@ -48,6 +48,13 @@ static inline cl_base_ulong ntt_lane_twiddles(cl_base_ulong n)
 {
     cl_base_ulong block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
     return 2 * (n / block) * (block - 1);
+}
+
+/* The number of the twiddle t of block `number` of those that a pass divides. */
+static inline cl_base_ulong ntt_twiddle_number(cl_base_uint t, cl_base_ulong number)
+{
+    cl_base_uint blocks = t >= 8 ? 8 : t >= 4 ? 4 : t >= 2 ? 2 : 1;
+    return blocks * number + t - blocks;
 }
 
 /* cl/sum: vectors of columns in a block of a row (in longer ones lines of rows that are a power of

@@ -10,6 +10,9 @@
  *   middle: none to four stages, as many as leave blocks of 16;
  *   last:   four stages, the transposition back, and residues reduced to [0, q).
  * The inverse takes the same way back.
+ *
+ * A program has the passes of its rows alone. ROW_TILES: 0 for rows shorter than a tile, 1 for rows
+ * of one tile, 2 for longer ones.
  */
 /*
  * LARGE: rows come from memory and go there, for the tensors are larger than the caches. Forward
@@ -23,8 +26,6 @@
 #define FETCH(address) (void)(0)
 #define STORE_RESULT(value, x) STORE_WORDS(value, x)
 #endif
-
-#include "twiddle_number.cl"
 
 /* What the last pass of the inverse multiplies by: n_inv, and in the place of twiddle 1 n_inv *
  * ipsi[1]. With scale, the results are in [0, q). */
@@ -64,7 +65,7 @@ static inline void set_twiddle(struct pass_twiddles *w, uint t, struct twiddle t
  * are macros, for compilers make less of functions that get R as a constant argument. */
 #define LOAD_TWIDDLES(R, w, twiddles, number)                                                      \
     UNROLL for (uint t = 1; t < R; t++)                                                            \
-        set_twiddle(&(w), t, (twiddles)[twiddle_number(t, number)])
+        set_twiddle(&(w), t, (twiddles)[ntt_twiddle_number(t, number)])
 /* Where each lane has its own block. */
 #define LOAD_LANE_TWIDDLES(R, w, lane_twiddles)                                                    \
     UNROLL for (uint t = 1; t < R; t++) {                                                          \
@@ -174,11 +175,14 @@ PASSES(16)
                                           global const word *lane_twiddles,     \
                                           struct word_modulus modulus)          \
     {                                                                           \
+        if (ROW_TILES > 0) {                                                    \
+            direction##_middle_16(x, size, lane_twiddles, modulus);             \
+            return;                                                             \
+        }                                                                       \
         switch (radix) {                                                        \
         case 2: direction##_middle_2(x, size, lane_twiddles, modulus); break;   \
         case 4: direction##_middle_4(x, size, lane_twiddles, modulus); break;   \
         case 8: direction##_middle_8(x, size, lane_twiddles, modulus); break;   \
-        case 16: direction##_middle_16(x, size, lane_twiddles, modulus); break; \
         }                                                                       \
     }
 
@@ -331,26 +335,26 @@ static bool forward_row(const struct row_transform *transform, struct word_modul
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
     words seen = (words)(0); /* bits */
-    if (d.first == 2)
+    if (ROW_TILES < 2)
+        seen = forward_spread(from, transform->next, n, transform, 1);
+    else if (d.first == 2)
         seen = forward_divide_2(scratch, from, n, transform, 1);
     else if (d.first == 4)
         seen = forward_divide_4(scratch, from, n, transform, 1);
     else if (d.first == 8)
         seen = forward_divide_8(scratch, from, n, transform, 1);
-    else if (n > NTT_ROW_TILE)
-        seen = forward_divide_16(scratch, from, n, transform, 1);
     else
-        seen = forward_spread(from, transform->next, n, transform, 1);
+        seen = forward_divide_16(scratch, from, n, transform, 1);
     if (are_any_from(seen, transform->limit))
         return false;
     ulong size = n / (d.first > 1 ? d.first : NTT_RADIX);
-    for (; size > d.size; size /= NTT_RADIX)
+    for (; ROW_TILES > 1 && size > d.size; size /= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
             (void)forward_divide_16(scratch + at, scratch + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
         global const word *from_tile = scratch + at;
         global const word *later = transform->fetch_row ? transform->next + at : from_tile + d.size;
-        if (n > NTT_ROW_TILE)
+        if (ROW_TILES > 1)
             (void)forward_spread(from_tile, later, d.size, transform, (n + at) / d.size);
         ulong middle = d.block / NTT_RADIX, group = d.block * WIDTH;
         for (ulong begin = 0; begin < d.size; begin += group) {
@@ -372,13 +376,13 @@ static bool inverse_row(const struct row_transform *transform, struct word_modul
     const struct scale *scale = &transform->scale;
     global const word *lane_twiddles = transform->lane_twiddles;
     struct division d = divide_row(n);
-    global word *to = n > NTT_ROW_TILE ? scratch : out;
+    global word *to = ROW_TILES > 1 ? scratch : out;
     for (ulong at = 0; at < n; at += d.size) {
         /* What lies far apart had better be in the cache before its blocks are read, and written.
          * With the latter, words of 64 bits would fill the innermost cache. */
-        if (n > NTT_ROW_TILE && !are_below(from + at, d.size, transform->limit))
+        if (ROW_TILES > 1 && !are_below(from + at, d.size, transform->limit))
             return false;
-        if (WORD_BITS == 32 && n > NTT_ROW_TILE)
+        if (WORD_BITS == 32 && ROW_TILES > 1)
             for (ulong i = 0; i < d.size; i += WIDTH)
                 PREFETCH(to + at + i);
         words seen = (words)(0);
@@ -393,12 +397,14 @@ static bool inverse_row(const struct row_transform *transform, struct word_modul
         }
         if (are_any_from(seen, transform->limit))
             return false;
-        inverse_spread(to + at, d.size, transform, (n + at) / d.size, n == d.size ? scale : 0);
+        inverse_spread(to + at, d.size, transform, (n + at) / d.size, ROW_TILES < 2 ? scale : 0);
     }
-    for (ulong size = d.size * NTT_RADIX; size <= n / d.first; size *= NTT_RADIX)
+    for (ulong size = d.size * NTT_RADIX; ROW_TILES > 1 && size <= n / d.first; size *= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
             inverse_divide_16(size == n ? out : scratch + at, scratch + at, size, transform,
                               (n + at) / size, size == n ? scale : 0);
+    if (ROW_TILES < 2)
+        return true;
     if (d.first == 2)
         inverse_divide_2(out, scratch, n, transform, 1, scale);
     else if (d.first == 4)

@@ -8,7 +8,8 @@
  * n >= 256. WORD_BITS: 64, or 32 where the output and the moduli have 32 bits and the input has no
  * more. Otherwise the tensors' types are not fixed: compiling this takes long, and a test for every
  * eight elements costs little. For the same reason a program is one direction, INVERSE 0 or 1, and
- * has only the row memory that its launch needs: INTERLEAVED and PERMUTED, see row_memory.cl.
+ * has only what its launch needs of the passes, ROW_TILES, and of the row memory, INTERLEAVED,
+ * BATCH_ROWS and PERMUTED: see row_passes.cl and row_memory.cl.
  */
 #if CHUNKS != 1 || LOCAL_SIZE != 1
 #error "rows need CHUNKS=1 and LOCAL_SIZE=1"

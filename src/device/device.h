@@ -383,6 +383,9 @@ MUST_CHECK enum healcl_status device_upload_at(struct healcl_device *device,
                                                const struct device_filler *filler,
                                                struct buffer *buffer, struct healcl_error *error);
 
+/* Whether the host reaches the device's memory: data do not go through staging memory. */
+bool device_shares_memory(const struct healcl_device *device);
+
 /* Whether an upload of so many bytes is a copy by the host, and no command. */
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes);
 

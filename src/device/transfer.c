@@ -277,9 +277,14 @@ static enum healcl_status upload_small(struct healcl_device *device, uint64_t by
     return status;
 }
 
+bool device_shares_memory(const struct healcl_device *device)
+{
+    return staging_half_bytes(device) == 0;
+}
+
 bool device_copies_upload(const struct healcl_device *device, uint64_t bytes)
 {
-    return staging_half_bytes(device) == 0 && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES &&
+    return device_shares_memory(device) && bytes > 0 && bytes <= SMALL_UPLOAD_BYTES &&
            bytes <= device->chunk_bytes;
 }
 

@@ -286,11 +286,15 @@ enum healcl_status derive_lane_twiddles(struct launcher *self, const struct step
     if (derived_find_rows(self, step->in[i], &key, table))
         return HEALCL_OK;
     const int64_t k = key.layout.shape[0], n = key.layout.shape[1];
+    const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
+    const struct layout q_vector = last_axis(&step->in[q_input]->layout);
+    void *made = host_lane_twiddles(self, step, i, &key.layout, q_input, &q_vector, word_bits);
+    if (made)
+        return derived_add_made(self, step->in[i], &key, words, word_bits / 8, made, table, error);
     const struct buffer *twiddles;
     struct job job;
     TRY(derive_twiddles(self, step, i, q_input, &twiddles, error));
-    TRY(derived_add(self, step->in[i], &key, k * (int64_t)ntt_lane_twiddles((uint64_t)n),
-                    word_bits / 8, table, error));
+    TRY(derived_add(self, step->in[i], &key, words, word_bits / 8, table, error));
     job_init(&job, self, step, "core", "lane_twiddles");
     job_define_type(&job, "ELEMENT", step->in[i]->storage->dtype);
     job_add_table(&job, twiddles);

@@ -76,8 +76,13 @@ void *host_moduli(const struct launcher *self, const struct step *step, int i,
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period);
 /* struct twiddle for a view [k,n] of input i, modulo a view [k] of input q_input. */
-void *host_twiddles(const struct launcher *self, const struct step *step, int i,
-                    const struct layout *layout, int q_input, const struct layout *q_layout);
+struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
+                              const struct layout *layout, int q_input,
+                              const struct layout *q_layout);
+/* The lane twiddles of the same, words of 32 or 64 bits; n >= NTT_ROW_MIN. */
+void *host_lane_twiddles(const struct launcher *self, const struct step *step, int i,
+                         const struct layout *layout, int q_input, const struct layout *q_layout,
+                         uint32_t word_bits);
 /* uint [n + 1] of a permutation, or of its inverse. */
 void *host_permutation(const struct launcher *self, const struct step *step, int i, bool inverse);
 /* struct twiddle [k,k]. */

@@ -1,6 +1,7 @@
 /*
- * Tables of small tensors, as moduli, permutations and short rows of twiddles are, worked out on
- * the host: where it has kept what was uploaded, that costs less than the launches that it saves.
+ * Tables of small tensors, as moduli, permutations and twiddles of some rows are, worked out on the
+ * host: where it has kept what was uploaded, that costs less than the launches that it saves, and
+ * much less than compiling their kernels.
  * What the device would report is left to it, so that refusals come in the order of launches.
  */
 #include <stdlib.h>
@@ -9,81 +10,137 @@
 
 __extension__ typedef unsigned __int128 uint128;
 
-/* Elements of a view of input i, in C order. Returns how many, at most HOST_DERIVES_MAX; -1 where
- * the host has them not, or one is below `least`. */
-static int64_t read_values(const struct launcher *self, const struct step *step, int i,
-                           const struct layout *layout, int64_t least, int64_t *values)
+/* Elements of a view of input i, in C order, in new memory; *count is how many. NULL where the host
+ * has them not, or one is below `least`. */
+static int64_t *read_values(const struct launcher *self, const struct step *step, int i,
+                            const struct layout *layout, int64_t least, int64_t *count)
 {
     const struct storage *storage = step->in[i]->storage;
     const void *contents = self->storages[storage->id].contents;
-    const int64_t count = layout_elements(layout);
-    if (!contents || count > HOST_DERIVES_MAX)
-        return -1;
+    *count = layout_elements(layout);
+    if (!contents || *count < 1 || *count > HOST_DERIVES_MAX)
+        return NULL;
+    int64_t *values = malloc((size_t)*count * sizeof *values);
     struct walk walk;
     walk_init(&walk, 1, &layout);
-    for (int64_t j = 0; j < count; j++, walk_next(&walk)) {
+    for (int64_t j = 0; values && j < *count; j++, walk_next(&walk)) {
         values[j] = dtype_load(storage->dtype, contents, walk.position[0]);
-        if (values[j] < least)
-            return -1;
+        if (values[j] < least) {
+            free(values);
+            return NULL;
+        }
     }
-    return count;
+    return values;
 }
 
-static int64_t read_moduli(const struct launcher *self, const struct step *step, int i,
-                           const struct layout *layout, int64_t *values)
+/* The same as struct modulus. */
+static struct modulus *read_moduli(const struct launcher *self, const struct step *step, int i,
+                                   const struct layout *layout, int64_t *count)
 {
-    return read_values(self, step, i, layout, 1, values);
+    int64_t *values = read_values(self, step, i, layout, 1, count);
+    struct modulus *made = values ? calloc((size_t)*count, sizeof *made) : NULL;
+    for (int64_t j = 0; made && j < *count; j++)
+        made[j] = modulus_of((uint64_t)values[j]);
+    free(values);
+    return made;
 }
 
 void *host_moduli(const struct launcher *self, const struct step *step, int i,
                   const struct layout *layout)
 {
-    int64_t values[HOST_DERIVES_MAX];
-    const int64_t count = read_moduli(self, step, i, layout, values);
-    struct modulus *made = count > 0 ? calloc((size_t)count, sizeof *made) : NULL;
-    for (int64_t j = 0; made && j < count; j++)
-        made[j] = modulus_of((uint64_t)values[j]);
-    return made;
+    int64_t count;
+    return read_moduli(self, step, i, layout, &count);
 }
 
 void *host_lane_moduli(const struct launcher *self, const struct step *step, int i,
                        const struct layout *layout, int64_t period)
 {
     enum { PERIOD_MAX = 64 };
-    int64_t values[HOST_DERIVES_MAX];
-    const int64_t count = period <= PERIOD_MAX ? read_moduli(self, step, i, layout, values) : -1;
-    struct scalar_lanes *made = count > 0 ? calloc((size_t)period, sizeof *made) : NULL;
-    for (int64_t place = 0; made && place < period * LANES; place++) {
-        const struct modulus modulus = modulus_of((uint64_t)values[place % count]);
-        set_lane(&made[place / LANES], (int)(place % LANES), &modulus);
-    }
+    int64_t count;
+    if (period > PERIOD_MAX)
+        return NULL;
+    struct modulus *moduli = read_moduli(self, step, i, layout, &count);
+    struct scalar_lanes *made = moduli ? calloc((size_t)period, sizeof *made) : NULL;
+    for (int64_t place = 0; made && place < period * LANES; place++)
+        set_lane(&made[place / LANES], (int)(place % LANES), &moduli[place % count]);
+    free(moduli);
     return made;
 }
 
 /* As make_twiddle in cl/base/arithmetic.h. factor in [0, q) */
-static struct twiddle twiddle_of(uint64_t factor, uint64_t q)
+static struct twiddle twiddle_of(uint64_t factor, const struct modulus *q)
 {
-    return (struct twiddle){.factor = factor, .quotient = (uint64_t)(((uint128)factor << 64) / q)};
+    const uint64_t high = factor << q->shift;
+    const uint128 product = (uint128)q->reciprocal * high + ((uint128)high << 64);
+    const uint64_t fraction = (uint64_t)product;
+    uint64_t quotient = (uint64_t)(product >> 64) + 1, rest = 0 - quotient * q->normalized;
+    if (rest > fraction) {
+        quotient--;
+        rest += q->normalized;
+    }
+    return (struct twiddle){.factor = factor, .quotient = quotient + (rest >= q->normalized)};
 }
 
-/* Floor remainder; q at least 1 */
-static uint64_t residue_of(int64_t value, int64_t q)
+/* Floor remainder */
+static uint64_t residue_of(int64_t value, const struct modulus *modulus)
 {
+    const int64_t q = (int64_t)modulus->value;
+    if ((uint64_t)value < modulus->value)
+        return (uint64_t)value;
     const int64_t rest = value % q;
     return (uint64_t)(rest < 0 ? rest + q : rest);
 }
 
-void *host_twiddles(const struct launcher *self, const struct step *step, int i,
-                    const struct layout *layout, int q_input, const struct layout *q_layout)
+struct twiddle *host_twiddles(const struct launcher *self, const struct step *step, int i,
+                              const struct layout *layout, int q_input,
+                              const struct layout *q_layout)
 {
-    int64_t values[HOST_DERIVES_MAX], q[HOST_DERIVES_MAX];
-    const int64_t count = read_values(self, step, i, layout, INT64_MIN, values);
-    if (count < 1 || read_moduli(self, step, q_input, q_layout, q) < layout->shape[0])
-        return NULL;
-    const int64_t n = count / layout->shape[0];
-    struct twiddle *made = calloc((size_t)count, sizeof *made);
+    int64_t count, q_count;
+    int64_t *values = read_values(self, step, i, layout, INT64_MIN, &count);
+    struct modulus *q = values ? read_moduli(self, step, q_input, q_layout, &q_count) : NULL;
+    const bool is_there = q && q_count >= layout->shape[0];
+    struct twiddle *made = is_there ? calloc((size_t)count, sizeof *made) : NULL;
+    const int64_t n = made ? count / layout->shape[0] : 1;
     for (int64_t j = 0; made && j < count; j++)
-        made[j] = twiddle_of(residue_of(values[j], q[j / n]), (uint64_t)q[j / n]);
+        made[j] = twiddle_of(residue_of(values[j], &q[j / n]), &q[j / n]);
+    free(q);
+    free(values);
+    return made;
+}
+
+/* Word `place` of a table of words of so many bits. */
+static void put_word(void *table, uint32_t word_bits, int64_t place, uint64_t value)
+{
+    if (word_bits == 64)
+        ((uint64_t *)table)[place] = value;
+    else
+        ((uint32_t *)table)[place] = (uint32_t)value;
+}
+
+void *host_lane_twiddles(const struct launcher *self, const struct step *step, int i,
+                         const struct layout *layout, int q_input, const struct layout *q_layout,
+                         uint32_t word_bits)
+{
+    const int64_t k = layout->shape[0], n = layout->shape[1], lanes = 512 / word_bits;
+    const int64_t block = (n < NTT_ROW_TILE ? n : NTT_ROW_TILE) / NTT_RADIX;
+    const int64_t middle = block / NTT_RADIX, groups = n / block / lanes;
+    const int64_t words = k * (int64_t)ntt_lane_twiddles((uint64_t)n);
+    struct twiddle *twiddles = host_twiddles(self, step, i, layout, q_input, q_layout);
+    void *made = twiddles ? calloc((size_t)words, word_bits / 8) : NULL;
+    int64_t place = 0;
+    for (int64_t group = 0; made && group < k * groups; group++) {
+        const int64_t number = group % groups * lanes + n / block; /* of a block: lane 0's */
+        const struct twiddle *row = twiddles + group / groups * n;
+        for (int64_t pass = 0; pass <= middle; pass++) /* the middle one, and the last ones */
+            for (uint32_t t = 1; t < (pass ? NTT_RADIX : middle); t++, place += 2 * lanes)
+                for (int64_t lane = 0; lane < lanes; lane++) {
+                    const int64_t of = pass ? (number + lane) * middle + pass - 1 : number + lane;
+                    const struct twiddle w = row[ntt_twiddle_number(t, (uint64_t)of)];
+                    put_word(made, word_bits, place + lane, w.factor);
+                    put_word(made, word_bits, place + lanes + lane, w.quotient >> (64 - word_bits));
+                }
+    }
+    free(twiddles);
     return made;
 }
 
@@ -98,9 +155,9 @@ static uint32_t reverse_bits(uint32_t i, uint32_t n)
 
 void *host_permutation(const struct launcher *self, const struct step *step, int i, bool inverse)
 {
-    int64_t values[HOST_DERIVES_MAX];
-    const int64_t count = read_values(self, step, i, &step->in[i]->layout, 0, values);
-    const uint32_t n = count > 0 ? (uint32_t)count : 0, unset = UINT32_MAX;
+    int64_t count;
+    int64_t *values = read_values(self, step, i, &step->in[i]->layout, 0, &count);
+    const uint32_t n = values ? (uint32_t)count : 0, unset = UINT32_MAX;
     uint32_t *back = n > 0 ? malloc((n + 1) * sizeof *back) : NULL;
     uint32_t *made = n > 0 ? malloc((n + 1) * sizeof *made) : NULL;
     uint32_t kinds = PERMUTATION_IDENTITY | ((n & (n - 1)) == 0 ? PERMUTATION_REVERSES_BITS : 0);
@@ -116,6 +173,7 @@ void *host_permutation(const struct launcher *self, const struct step *step, int
         kinds &= (made[j] == j ? PERMUTATION_IDENTITY : 0u) |
                  (made[j] == reverse_bits(j, n) ? PERMUTATION_REVERSES_BITS : 0u);
     }
+    free(values);
     if (is_good)
         made[n] = back[n] = kinds;
     free(is_good && inverse ? made : back);
@@ -144,20 +202,22 @@ static uint64_t inverse_of(uint64_t a, uint64_t q)
 void *host_crt_inverses(const struct launcher *self, const struct step *step, int i)
 {
     enum { MODULI_MAX = 8 }; /* each pair takes about a microsecond */
-    int64_t q[HOST_DERIVES_MAX];
-    const int64_t k = read_moduli(self, step, i, &step->in[i]->layout, q);
-    struct twiddle *made = k > 0 && k <= MODULI_MAX ? calloc((size_t)(k * k), sizeof *made) : NULL;
-    for (int64_t j = 0; made && j < k; j++)
-        for (int64_t row = 0; row < j; row++) {
-            const uint64_t modulus = (uint64_t)q[j];
-            const uint64_t factor = inverse_of((uint64_t)q[row], modulus);
-            if (factor == modulus) { /* they are not coprime */
-                free(made);
-                return NULL;
-            }
-            made[row * k + j] = twiddle_of(factor, modulus);
+    int64_t k;
+    struct modulus *q = read_moduli(self, step, i, &step->in[i]->layout, &k);
+    struct twiddle *made = q && k <= MODULI_MAX ? calloc((size_t)(k * k), sizeof *made) : NULL;
+    bool is_good = made != NULL;
+    for (int64_t j = 0; is_good && j < k; j++)
+        for (int64_t row = 0; is_good && row < j; row++) {
+            const uint64_t factor = inverse_of(q[row].value, q[j].value);
+            is_good = factor != q[j].value; /* else they are not coprime */
+            if (is_good)
+                made[row * k + j] = twiddle_of(factor, &q[j]);
         }
-    return made;
+    free(q);
+    if (is_good)
+        return made;
+    free(made);
+    return NULL;
 }
 
 bool host_finds_inside(const struct launcher *self, const struct step *step, int i,

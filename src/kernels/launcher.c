@@ -113,8 +113,8 @@ void launcher_storage_written(struct launcher *self, const struct storage *stora
 
 bool launcher_keeps_contents(const struct launcher *self, const struct storage *storage)
 {
-    return storage->elements <= HOST_DERIVES_MAX &&
-           device_copies_upload(self->device, storage_bytes(storage));
+    return storage->elements > 0 && storage->elements <= HOST_DERIVES_MAX &&
+           device_shares_memory(self->device);
 }
 
 void launcher_storage_uploaded(struct launcher *self, const struct storage *storage, void *contents)

@@ -45,6 +45,12 @@ static uint32_t word_bits(const struct step *step)
     return 8 * (uint32_t)dtype_size(step->out->storage->dtype);
 }
 
+/* ROW_TILES: see cl/ntt/row_passes.cl. */
+static uint32_t row_tiles(int64_t n)
+{
+    return n < NTT_ROW_TILE ? 0 : n == NTT_ROW_TILE ? 1 : 2;
+}
+
 /* Batches that the first compute unit takes, with so many work-items for each. */
 static int64_t first_share(int64_t batches, int64_t units, int64_t work_items)
 {
@@ -128,6 +134,7 @@ enum healcl_status launch_ntt_rows(struct launcher *self, const struct step *ste
     transform_begin(&job, self, &transform, "ntt_rows", "intt_rows");
     job_define_number(&job, "WORD_BITS", bits);
     job_define_number(&job, "INVERSE", transform.inverse);
+    job_define_number(&job, "ROW_TILES", row_tiles(transform.n));
     job_define_number(&job, "INTERLEAVED", interleaved);
     if (interleaved) /* ciphertexts of two components, or any number of rows */
         job_define_number(&job, "BATCH_ROWS", batch_rows == 2 ? 2 : NTT_BATCH_ROWS);
