@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/compile_ahead.h"
 #include "cli/nearest.h"
 #include "cli/signals.h"
 
@@ -95,6 +96,8 @@ int main(int argc, char **argv)
         const struct command *topic = find_command(argv[2]);
         return topic ? print_help(topic) : no_command(argv[2]);
     }
+    if (strcmp(name, COMPILE_AHEAD) == 0)
+        return compile_ahead_run(argc - 1, argv + 1);
     const struct command *command = find_command(name);
     return command ? command->run(command, argc - 1, argv + 1) : no_command(name);
 }

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/compile_ahead.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "cli/requests.h"
+#include "core/process.h"
 #include "plan/transcript.h"
 #include "report/junit.h"
 #include "report/text.h"
@@ -34,6 +36,7 @@ struct session {
     struct trace *trace; /* NULL without trace_path */
     uint64_t start;      /* of the command */
 
+    int compiling; /* the process of compile_ahead_start, or 0 */
     struct progress progress;
     char repetition[48];                /* what runs now, e.g. "run 2 of 5, " */
     uint32_t repetitions;               /* that have begun, those of all phases */
@@ -86,9 +89,11 @@ static void on_warning(void *context, const char *line)
     progress_resume(&session->progress);
 }
 
-/* Once a repetition has been verified. */
+/* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
 static void note_first_result(struct session *session)
 {
+    process_stop(session->compiling);
+    session->compiling = 0;
     if (session->facts.first_result_nanoseconds == 0)
         session->facts.first_result_nanoseconds = monotonic_nanoseconds() - session->start;
 }
@@ -244,6 +249,13 @@ MUST_CHECK static enum healcl_status serve(struct session *session, struct healc
                         &session->served, error);
 }
 
+/* Whether the file alone says how it is planned and run. */
+static bool has_default_plan(const struct session *session)
+{
+    const struct healcl_limits *limits = &session->limits;
+    return !limits->operations && !limits->passes && session->device_memory_bytes == 0;
+}
+
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
@@ -259,6 +271,8 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     TRY(live_inputs_read(&session->live, session->transcript, error));
     if (session->requests > 0)
         return serve(session, error);
+    if (session->device && has_default_plan(session))
+        session->compiling = compile_ahead_start(session->device, session->facts.file);
     struct healcl_run_options options = {
         .inputs = session->live.inputs,
         .input_count = session->live.count,

@@ -91,6 +91,29 @@ static _Noreturn void become(const char *const *arguments, int data, int errors,
     _exit(CANNOT_START);
 }
 
+int process_start_beside(const char *const *arguments)
+{
+    const pid_t parent = getpid();
+    const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (nothing < 0)
+        return 0;
+    fflush(NULL);
+    const pid_t process = fork();
+    if (process == 0)
+        become(arguments, nothing, nothing, parent);
+    close(nothing);
+    return process > 0 ? (int)process : 0;
+}
+
+void process_stop(int process)
+{
+    if (process <= 0)
+        return;
+    (void)kill((pid_t)process, SIGKILL);
+    while (waitpid((pid_t)process, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
 static void close_pair(const int pair[2])
 {
     close(pair[0]);

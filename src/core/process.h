@@ -45,6 +45,16 @@ MUST_CHECK enum healcl_status process_run(const char *const *arguments, uint32_t
                                           struct healcl_error *error);
 void process_result_release(struct process_result *result);
 
+/*
+ * Starts this program with arguments beside this process, which goes on. It reads nothing, and what
+ * it prints is lost; it ends if this process does. Returns its number for process_stop; 0 where it
+ * cannot be started.
+ */
+int process_start_beside(const char *const *arguments);
+
+/* Ends such a process. 0: there is none. */
+void process_stop(int process);
+
 /* "SIGSEGV", or "signal 42" in text, which is returned. */
 enum { PROCESS_SIGNAL_SIZE = 24 };
 const char *process_signal_name(int signal, char text[PROCESS_SIGNAL_SIZE]);

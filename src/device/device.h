@@ -199,7 +199,11 @@ struct healcl_device {
     bool lack_met;            /* device_note_lack, since a program was last wanted */
     bool host_worked;         /* for a step, since the last command */
     bool keeps_failures;      /* what cannot be built is not tried again */
-    const void **failed;      /* kernels of others that could not be built */
+    struct compiling_ahead {
+        enum { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
+        uint64_t noted;  /* the hash of the last program that COMPILE_NOTE has met */
+    } ahead;             /* device_compile_ahead */
+    const void **failed; /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */
@@ -278,6 +282,11 @@ MUST_CHECK enum healcl_status device_trace_begin(struct healcl_device *device, s
 
 /* All that was recorded is given times by the host's clock. device_take_times has been called. */
 void device_trace_end(struct healcl_device *device);
+
+/* From now on launches only have their kernels compiled, by one work-group each, once. With
+ * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
+ * first kernel of another program, and from then on all. */
+void device_compile_ahead(struct healcl_device *device, int what);
 
 /* Waits for all queues. */
 MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,

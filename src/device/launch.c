@@ -165,11 +165,40 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
     return HEALCL_OK;
 }
 
+void device_compile_ahead(struct healcl_device *device, int what)
+{
+    device->ahead.what = what;
+}
+
+MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device,
+                                                    const struct launch *launch,
+                                                    struct healcl_error *error)
+{
+    const uint64_t hash = launch_program_hash(launch);
+    if (device->ahead.what == COMPILE_NOTE)
+        device->ahead.noted = hash;
+    if (device->ahead.what == COMPILE_NOTE ||
+        (device->ahead.what == COMPILE_ANOTHER && device->ahead.noted == hash))
+        return HEALCL_OK;
+    device->ahead.what = COMPILE_ALL;
+    struct kernel *kernel;
+    TRY(device_kernel(device, launch, &kernel, error));
+    if (kernel->launched)
+        return HEALCL_OK;
+    struct launch once = *launch;
+    /* PoCL compiles a kernel once more for 2^16 work-items and more. */
+    if (launch->groups < (1 << 16) / launch->local_size)
+        once.groups = 1;
+    return launch_kernel(device, kernel, &once, error);
+}
+
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,
                                  struct healcl_error *error)
 {
     if (launch->groups == 0)
         return HEALCL_OK;
+    if (device->ahead.what != COMPILE_NOT)
+        return compile_launch(device, launch, error);
     struct kernel *kernel;
     TRY(device_kernel(device, launch, &kernel, error));
     enum healcl_status status = launch_kernel(device, kernel, launch, error);

@@ -292,6 +292,11 @@ static uint64_t program_hash(const struct launch *launch, uint32_t chunks)
     return XXH3_64bits_withSeed(launch->options, strlen(launch->options), seed);
 }
 
+uint64_t launch_program_hash(const struct launch *launch)
+{
+    return program_hash(launch, launch_chunks(launch));
+}
+
 static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
                        uint64_t hash)
 {

@@ -697,14 +697,18 @@ static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t b
 
 /* Whether a step fills the whole of what is new and small with zeros, as most accumulators begin.
  */
-static bool clears_new(const struct device_executor *self, const struct step *step)
+static bool clears_small(const struct device_executor *self, const struct step *step)
 {
-    const struct launcher *launcher = &self->launcher;
     const struct storage *storage = step->out->storage;
     return step->kind == STEP_FILL && step->value[0] == 0 &&
-           launcher->storages[storage->id].buffer.chunk_count == 0 &&
            layout_elements(&step->out->layout) == storage->elements &&
-           device_copies_upload(launcher->device, storage_bytes(storage));
+           device_copies_upload(self->launcher.device, storage_bytes(storage));
+}
+
+static bool clears_new(const struct device_executor *self, const struct step *step)
+{
+    return clears_small(self, step) &&
+           self->launcher.storages[step->out->storage->id].buffer.chunk_count == 0;
 }
 
 /* That is an upload, which takes no command. */
@@ -816,17 +820,66 @@ MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
     return launch_or_fall_back(self, step, is_instead(self, step) ? NOT_BUILT : NULL, error);
 }
 
-MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
-                                              struct healcl_error *error)
-{
-    static enum healcl_status (*const functions[STEP_KINDS])(
-        struct device_executor *, const struct step *, struct healcl_error *) = {
+static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
+                                                              const struct step *,
+                                                              struct healcl_error *) = {
 #define STEP(kind, name, in_place, adds, visits, reference, device, ...) \
     [STEP_##kind] = run_##device,
 #include "plan/steps.def"
 #undef STEP
-    };
-    return functions[step->kind](self, step, error);
+};
+
+MUST_CHECK static enum healcl_status run_step(struct device_executor *self, const struct step *step,
+                                              struct healcl_error *error)
+{
+    return step_functions[step->kind](self, step, error);
+}
+
+/* ---------------------------------------------------------------- compiling ahead */
+
+/* The host works tables out from what it keeps of uploads: these take no kernel. */
+static void upload_kept(struct device_executor *self)
+{
+    const struct plan *plan = self->launcher.plan;
+    struct healcl_error error = {.status = HEALCL_OK};
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind == STEP_UPLOAD &&
+            launcher_keeps_contents(&self->launcher, step->out->storage))
+            (void)!device_executor_upload(&self->base, step, &error);
+        healcl_error_clear(&error);
+    }
+}
+
+/* Whether that was a step with a kernel. */
+static bool compile_step(struct device_executor *self, const struct step *step)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (step_functions[step->kind] != run_kernel || clears_small(self, step) ||
+        step_is_left_out(step, self->launcher.device) || step_lack(step, self->launcher.device))
+        return false;
+    (void)!launch_step(&self->launcher, step, &error);
+    healcl_error_clear(&error);
+    return true;
+}
+
+void device_executor_compile_ahead(struct executor *executor)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    struct healcl_device *device = self->launcher.device;
+    const struct plan *plan = self->launcher.plan;
+    device->keeps_failures = true;
+    upload_kept(self);
+    device_compile_ahead(device, COMPILE_NOTE);
+    for (size_t i = 0; i < plan->step_count && !compile_step(self, &plan->steps[i]); i++)
+        continue;
+    /* The other process builds the first step's program right now: this one begins with another. */
+    device_compile_ahead(device, COMPILE_ANOTHER);
+    for (size_t i = plan->step_count; i-- > 0 && device->ahead.what == COMPILE_ANOTHER;)
+        (void)compile_step(self, &plan->steps[i]);
+    device_compile_ahead(device, COMPILE_ALL);
+    for (size_t i = plan->step_count; i-- > 0;)
+        (void)compile_step(self, &plan->steps[i]);
 }
 
 /* ---------------------------------------------------------------- less memory than wanted */

@@ -18,4 +18,9 @@ struct launcher *device_executor_launcher(struct executor *executor);
 /* Whether a check of what only data reveal has failed. */
 bool device_executor_has_refused(const struct executor *executor);
 
+/* Has kernels of the plan compiled and put into the driver's cache, for another process that runs
+ * it: each one by a launch of one work-group, on data that nobody asks for, the kernels of the last
+ * step first. What fails is left out. The executor, and its device, are good for nothing else. */
+void device_executor_compile_ahead(struct executor *executor);
+
 #endif

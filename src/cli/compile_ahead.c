@@ -1,0 +1,57 @@
+/*
+ * Compiling beside a run. On a fresh machine a run of milliseconds waits for seconds until its
+ * kernels are compiled, and drivers for CPUs compile one at a time in a process. So a second
+ * process of this program takes the same plan from its end: each finds in the driver's cache what
+ * the other one has compiled, and they meet.
+ */
+#include "cli/compile_ahead.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "core/process.h"
+#include "plan/transcript.h"
+#include "run/device_executor.h"
+#include "run/run.h"
+
+/* What opening a device has spent on compiling where nothing was in the driver's cache. */
+enum { COLD_NANOSECONDS = 100000000 };
+
+int compile_ahead_start(const struct healcl_device *device, const char *file)
+{
+    char selector[24];
+    const struct device_info *info = &device->info;
+    /* A GPU or an FPGA may be one process's alone. */
+    if (!(info->type & CL_DEVICE_TYPE_CPU) || device->package || !device->cache_directory ||
+        device->compile_nanoseconds < COLD_NANOSECONDS || sysconf(_SC_NPROCESSORS_ONLN) < 2)
+        return 0;
+    struct stat about;
+    if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
+        return 0; /* it can be read but once */
+    snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
+    return process_start_beside(
+        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL});
+}
+
+int compile_ahead_run(int argc, char **argv)
+{
+    if (argc != 4)
+        return EXIT_USAGE;
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct healcl_transcript *transcript = NULL;
+    struct healcl_device *device = NULL;
+    struct executor *executor = NULL;
+    const struct healcl_device_options options = {.selector = argv[1]};
+    enum healcl_status status = healcl_transcript_open(argv[3], NULL, &transcript, &error);
+    if (status == HEALCL_OK)
+        status = healcl_device_open_with(&options, &device, &error);
+    if (status == HEALCL_OK)
+        status = device_executor_create(device, transcript->plan, false, &executor, &error);
+    if (status == HEALCL_OK)
+        device_executor_compile_ahead(executor);
+    healcl_error_clear(&error);
+    /* What is left goes with the process: nothing here is asked for any more. */
+    _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);
+}
