@@ -7,6 +7,8 @@
 #include "cli/compile_ahead.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@
 /* What opening a device has spent on compiling where nothing was in the driver's cache. */
 enum { COLD_NANOSECONDS = 100000000 };
 
-int compile_ahead_start(const struct healcl_device *device, const char *file)
+int compile_ahead_start(struct healcl_device *device, const char *file)
 {
     char selector[24];
     const struct device_info *info = &device->info;
@@ -27,12 +29,19 @@ int compile_ahead_start(const struct healcl_device *device, const char *file)
     if (!(info->type & CL_DEVICE_TYPE_CPU) || device->package || !device->cache_directory ||
         device->compile_nanoseconds < COLD_NANOSECONDS || sysconf(_SC_NPROCESSORS_ONLN) < 2)
         return 0;
+    const char *wanted = getenv("HEALCL_COMPILE_AHEAD");
     struct stat about;
+    if (wanted && strcmp(wanted, "0") == 0)
+        return 0;
     if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
         return 0; /* it can be read but once */
     snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
-    return process_start_beside(
-        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL});
+    void *board;
+    const int process = process_start_beside(
+        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL},
+        sizeof(struct compile_board), &board);
+    device->ahead.board = board;
+    return process;
 }
 
 int compile_ahead_run(int argc, char **argv)
@@ -49,8 +58,10 @@ int compile_ahead_run(int argc, char **argv)
         status = healcl_device_open_with(&options, &device, &error);
     if (status == HEALCL_OK)
         status = device_executor_create(device, transcript->plan, false, &executor, &error);
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK) {
+        device->ahead.board = process_shared(sizeof *device->ahead.board);
         device_executor_compile_ahead(executor);
+    }
     healcl_error_clear(&error);
     /* What is left goes with the process: nothing here is asked for any more. */
     _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);

@@ -92,8 +92,11 @@ static void on_warning(void *context, const char *line)
 /* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
 static void note_first_result(struct session *session)
 {
-    process_stop(session->compiling);
-    session->compiling = 0;
+    if (session->compiling > 0) {
+        process_stop(session->compiling);
+        session->compiling = 0;
+        session->device->ahead.board = NULL;
+    }
     if (session->facts.first_result_nanoseconds == 0)
         session->facts.first_result_nanoseconds = monotonic_nanoseconds() - session->start;
 }

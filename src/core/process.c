@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __linux__
@@ -91,17 +93,37 @@ static _Noreturn void become(const char *const *arguments, int data, int errors,
     _exit(CANNOT_START);
 }
 
-int process_start_beside(const char *const *arguments)
+static void *map_shared(int descriptor, size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *process_shared(size_t bytes)
+{
+    struct stat about;
+    bool is_there = fstat(FILE_DESCRIPTOR, &about) == 0 && (size_t)about.st_size >= bytes;
+    return is_there ? map_shared(FILE_DESCRIPTOR, bytes) : NULL;
+}
+
+int process_start_beside(const char *const *arguments, size_t bytes, void **shared)
 {
     const pid_t parent = getpid();
+    pid_t process = -1;
+    FILE *file = tmpfile();
     const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (nothing < 0)
-        return 0;
+    *shared = file && nothing >= 0 && ftruncate(fileno(file), (off_t)bytes) == 0
+                  ? map_shared(fileno(file), bytes)
+                  : NULL;
     fflush(NULL);
-    const pid_t process = fork();
+    if (*shared)
+        process = fork();
     if (process == 0)
-        become(arguments, nothing, nothing, parent);
-    close(nothing);
+        become(arguments, fileno(file), nothing, parent);
+    if (nothing >= 0)
+        close(nothing);
+    if (file)
+        fclose(file);
     return process > 0 ? (int)process : 0;
 }
 

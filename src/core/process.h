@@ -47,10 +47,13 @@ void process_result_release(struct process_result *result);
 
 /*
  * Starts this program with arguments beside this process, which goes on. It reads nothing, and what
- * it prints is lost; it ends if this process does. Returns its number for process_stop; 0 where it
- * cannot be started.
+ * it prints is lost; it ends if this process does. It gets *shared, memory of some bytes, zeros, by
+ * process_shared. Returns its number for process_stop; 0 where it cannot be started.
  */
-int process_start_beside(const char *const *arguments);
+int process_start_beside(const char *const *arguments, size_t bytes, void **shared);
+
+/* That memory in the process that was started; NULL: there is none. */
+void *process_shared(size_t bytes);
 
 /* Ends such a process. 0: there is none. */
 void process_stop(int process);

@@ -163,6 +163,12 @@ struct staging {
     } halves[2];
 };
 
+/* Memory that a run and the process that compiles ahead of it share: the kernel that each of them
+ * compiles, by a hash; 0 for none. */
+struct compile_board {
+    _Atomic uint64_t run, ahead;
+};
+
 struct healcl_device {
     const struct opencl *cl;
     struct device_context *shared;
@@ -201,9 +207,10 @@ struct healcl_device {
     bool keeps_failures;      /* what cannot be built is not tried again */
     struct compiling_ahead {
         enum { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
-        uint64_t noted;  /* the hash of the last program that COMPILE_NOTE has met */
-    } ahead;             /* device_compile_ahead */
-    const void **failed; /* kernels of others that could not be built */
+        uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
+        struct compile_board *board; /* shared with the other process; or NULL */
+    } ahead;                         /* device_compile_ahead */
+    const void **failed;             /* kernels of others that could not be built */
     size_t failed_count, failed_capacity;
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */

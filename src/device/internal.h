@@ -234,8 +234,9 @@ struct program_source {
 /* Kernel arguments that a `buffer` argument of a launch becomes: 1 or BUFFER_CHUNKS_MAX. */
 uint32_t launch_chunks(const struct launch *launch);
 
-/* Tells the programs of launches apart. */
+/* Tell the programs, and the kernels, of launches apart. */
 uint64_t launch_program_hash(const struct launch *launch);
+uint64_t launch_kernel_hash(const struct launch *launch);
 
 /* The kernel of a launch, built if need be; owned by the device. */
 MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,

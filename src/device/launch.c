@@ -181,15 +181,26 @@ MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device
         (device->ahead.what == COMPILE_ANOTHER && device->ahead.noted == hash))
         return HEALCL_OK;
     device->ahead.what = COMPILE_ALL;
+    const uint64_t kernel_hash = launch_kernel_hash(launch);
+    struct compile_board *board = device->ahead.board;
+    if (board && board->run == kernel_hash)
+        return HEALCL_OK; /* the run will have it before this process */
     struct kernel *kernel;
-    TRY(device_kernel(device, launch, &kernel, error));
-    if (kernel->launched)
-        return HEALCL_OK;
-    struct launch once = *launch;
-    /* PoCL compiles a kernel once more for 2^16 work-items and more. */
-    if (launch->groups < (1 << 16) / launch->local_size)
-        once.groups = 1;
-    return launch_kernel(device, kernel, &once, error);
+    if (board)
+        board->ahead = kernel_hash;
+    enum healcl_status status = device_kernel(device, launch, &kernel, error);
+    if (status == HEALCL_OK && !kernel->launched) {
+        struct launch once = *launch;
+        /* PoCL compiles a kernel once more for grids of 65535 work-items and more. */
+        if (launch->groups < UINT16_MAX / launch->local_size)
+            once.groups = 1;
+        status = launch_kernel(device, kernel, &once, error);
+        if (status == HEALCL_OK)
+            status = device_finish(device, error);
+    }
+    if (board)
+        board->ahead = 0;
+    return status;
 }
 
 enum healcl_status device_launch(struct healcl_device *device, const struct launch *launch,

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "core/clock.h"
@@ -297,6 +298,25 @@ uint64_t launch_program_hash(const struct launch *launch)
     return program_hash(launch, launch_chunks(launch));
 }
 
+uint64_t launch_kernel_hash(const struct launch *launch)
+{
+    return XXH3_64bits_withSeed(launch->kernel, strlen(launch->kernel),
+                                launch_program_hash(launch));
+}
+
+/* The process that compiles ahead may be at the same kernel: what it leaves in the driver's cache
+ * comes sooner than a second compilation would end. */
+static void await_compilation(struct healcl_device *device, const struct launch *launch)
+{
+    enum { AWAITED_MS = 5000 }; /* that process may have crashed */
+    struct compile_board *board = device->ahead.board;
+    if (!board || device->ahead.what != COMPILE_NOT)
+        return;
+    board->run = launch_kernel_hash(launch);
+    for (int ms = 0; ms < AWAITED_MS && board->ahead == board->run; ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
                        uint64_t hash)
 {
@@ -416,6 +436,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     if (!found) {
         uint64_t start = monotonic_nanoseconds();
         size_t span = trace_begin(device->trace, "build", launch->kernel);
+        await_compilation(device, launch);
         enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
         trace_end(device->trace, span);
         device->compile_nanoseconds += monotonic_nanoseconds() - start;
