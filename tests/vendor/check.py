@@ -7,6 +7,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -198,6 +199,61 @@ def replacements(folder):
     folder.run("check", "--case", case)
 
 
+def entry(name, out, *arguments):
+    return {"type": "DEVICE_OP", "op": {"name": name, "args": arguments, "out": named(out)}}
+
+
+def named(name):
+    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name, "dtype": "int64"}}
+
+
+def integers(kind, *values):
+    return {"arg_type": kind, "value": [{"arg_type": "INT", "value": value} for value in values]}
+
+
+def diagnoses(folder):
+    """A kernel of an operation is one step, with its copies; one of a replacement is cut smaller."""
+    shape, dtype = integers("SHAPE", 4, 3), {"arg_type": "TENSOR_TYPE", "value": "int64"}
+    integer = [{"arg_type": "INT", "value": value} for value in (-7, 5, 0, 1, 97)]
+    path = os.path.join(folder.path, "it's.transcript")
+    transcript = [entry("empty", "a", shape, dtype), entry("empty", "out", shape, dtype),
+                  entry("set_const_val", "a", named("a"), integer[0]),
+                  entry("moveaxis", "a", named("a"), integer[2], integer[3]),
+                  entry("moveaxis", "out", named("out"), integer[2], integer[3]),
+                  entry("both", "out", named("a"), {"arg_type": "NONE"}, integer[1], named("out")),
+                  entry("empty", "q", integers("SHAPE", 3, 4), dtype),
+                  entry("set_const_val", "q", named("q"), integer[4]),
+                  entry("mod", "out", named("a"), named("q"), named("out"))]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(transcript, file)
+    folder.take(operation("both", True, True), replacements=REPLACEMENTS)
+    folder.write("scale.cl", SCALE)
+    assert "steps agree with the host reference" in folder.run("diagnose", path)
+    folder.write("scale.cl", SCALE.replace("= x;", "= x < 0 ? x + 97 : x;"))
+    told = folder.run("diagnose", path, code=1)
+    for line in ("entry       5 (both)", "step        a vendor's operation, 1 steps before it agree",
+                 "kernel      scale, of m.json", "healcl check --op both"):
+        assert f"\n{line}" in told or f" {line}" in told, (line, told)
+    assert "the first at [0, 0]: 62, expected -35" in told, told
+    made = folder.json("diagnose", path, code=1)
+    assert (made["first"]["kernel"], made["first"]["manifest"], made["outcome"]) == (
+        "scale", "m.json", "differs"), made
+    # Without a kernel for the device its body runs there, step by step.
+    elsewhere = operation("both", True, True)
+    elsewhere["kernels"][0]["device"] = "no such device"
+    folder.take(elsewhere, replacements=REPLACEMENTS)
+    folder.write("mod.cl", MOD.replace("= x;", "= x < 0 ? x + q : x;"))
+    case = os.path.join(folder.path, "a case")
+    told = folder.run("diagnose", "--output", case, path, code=1)
+    assert "\nkernel      vendors_mod_2, of m.json\n" in told and "\nsmallest " in told, told
+    command, = [line for line in told.splitlines() if line.startswith("  healcl run ")]
+    again = subprocess.run([folder.healcl, *shlex.split(command)[1:]], capture_output=True,
+                           text=True, check=False)
+    assert again.returncode == 1 and "1 of 1 result differs" in again.stdout + again.stderr, again
+    folder.write("scale.cl", SCALE)
+    folder.write("mod.cl", MOD)
+
+
 def benchmarks(folder):
     folder.take(operation("both", True, True), operation("body_only", False, True),
                 operation("kernel_only", True, False), NEW,
@@ -224,11 +280,12 @@ def benchmarks(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as path:
+    with tempfile.TemporaryDirectory(prefix="healcl's ") as path:  # as a shell must quote it
         folder = Folder(os.path.abspath(sys.argv[1]), path)
         checks(folder)
         wrong_kernels(folder)
         replacements(folder)
+        diagnoses(folder)
         benchmarks(folder)
 
 
