@@ -162,10 +162,16 @@ def wrong_kernels(folder):
         folder.write("scale.cl", SCALE.replace(old, new))
         told = folder.run("check", "--op", name, code=1)
         assert message in told and "\nFAILED: " in told, told
+        kernel = {"both": "scale"}.get(name, name)
+        assert f"\n  with the kernel {kernel}, of m.json\n" in told, told
+        command, = [line for line in told.splitlines() if line.startswith("  healcl check ")]
+        assert shlex.split(command)[-4:] == ["--ops", folder.path, "--op", name], command
         assert f'<failure type="wrong" message="{message.split(", ", 1)[1][:20]}' in folder.run(
             "check", "--op", name, "--junit", "-", code=1)
         made = folder.json("check", "--op", name, code=1)
         assert not made["verified"] and made["examples"][0]["kernel"]["passed"] < 4, made
+        assert made["examples"][0]["kernel"]["name"] == kernel, made
+        assert "  " + made["examples"][0]["repeat"] == command, made
         assert made["examples"][0]["body"]["passed"] == made["examples"][0]["body"]["calls"], made
     # It is not measured either, and what fails without a body is told too.
     folder.write("scale.cl", SCALE.replace("% 97", "% 96"))
@@ -189,9 +195,19 @@ def replacements(folder):
     assert made["verified"] and sum(row["by_manifests"] for row in made["rows"]) > 100
     folder.write("mod.cl", MOD.replace("= x;", "= x < 0 ? x + q : x;"))
     told = folder.run("check", "--quick", "--op", "mod", code=1)
-    assert "FAILED: " in told and " --ops DIR --case " in told, told
-    case = told.split("--case ", 1)[1].split()[0]
-    folder.run("check", "--case", case, code=1)
+    command = [line for line in told.splitlines() if line.startswith("  healcl check ")][-1]
+    case = shlex.split(command)[-1]
+    again = subprocess.run([folder.healcl, *shlex.split(command)[1:]], capture_output=True, text=True,
+                           check=False)
+    assert again.returncode == 1 and "  with the kernel vendors_mod_" in again.stdout, again
+    # Its failures apart from others, and what they have in common.
+    made = folder.json("check", "--quick", "--op", "mod", code=1)
+    assert sum(kernel["failed"] for kernel in made["kernels"]) == made["failed"] > 1, made["kernels"]
+    assert {kernel["name"] for kernel in made["kernels"]} <= {f"vendors_mod_{rank}" for rank in RANKS}
+    assert made["shared"]["dtype"] == "int64" and "n" not in made["shared"], made["shared"]
+    assert all(one["kernel"]["manifest"] == "m.json" for one in made["failures"]), made["failures"]
+    assert f", of m.json: {made['kernels'][0]['failed']} wrong calls of the table\n" in told, told
+    assert f"\nall {made['failed']} wrong calls of the table have int64" in told, told
     assert "the device's result is wrong" in folder.run(
         "bench", "--op", "mod", "--n", "64", "--batch", "1", "--values", "any", "--repeat", "1",
         code=1)
