@@ -205,16 +205,18 @@ HEALCL_MUST_CHECK enum healcl_status healcl_device_open_with(
     const struct healcl_device_options *options, struct healcl_device **device,
     struct healcl_error *error);
 
+enum healcl_device_type {
+    HEALCL_DEVICE_OTHER,
+    HEALCL_DEVICE_CPU,
+    HEALCL_DEVICE_GPU,
+    HEALCL_DEVICE_ACCELERATOR,
+};
+
 /* One of the devices that there are. */
 struct healcl_device_info {
     char selector[24]; /* "0:1", for healcl_device_open */
     char name[256], vendor[128], platform[128], driver[128], version[128];
-    enum {
-        HEALCL_DEVICE_OTHER,
-        HEALCL_DEVICE_CPU,
-        HEALCL_DEVICE_GPU,
-        HEALCL_DEVICE_ACCELERATOR
-    } type;
+    enum healcl_device_type type;
     uint32_t compute_units;
     uint64_t memory_bytes; /* a hint: drivers report what they like */
     bool shares_memory;    /* with the host */
@@ -563,24 +565,32 @@ struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *ten
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
                                                         size_t bytes, struct healcl_error *error);
 
+enum healcl_index_kind {
+    HEALCL_INDEX_INT,
+    HEALCL_INDEX_SLICE,
+    HEALCL_INDEX_ELLIPSIS,
+};
+
 /* An item of the index of get_slice, as Python's: an integer, a slice, or "...". */
 struct healcl_index {
-    enum { HEALCL_INDEX_INT, HEALCL_INDEX_SLICE, HEALCL_INDEX_ELLIPSIS } kind;
+    enum healcl_index_kind kind;
     int64_t value; /* of an integer */
     bool has_start, has_stop, has_step;
     int64_t start, stop, step;
 };
 
+enum healcl_argument_kind {
+    HEALCL_ARGUMENT_TENSOR,
+    HEALCL_ARGUMENT_INT, /* integers, axes, moduli, flags */
+    HEALCL_ARGUMENT_NONE,
+    HEALCL_ARGUMENT_SHAPE,
+    HEALCL_ARGUMENT_INDEX,
+    HEALCL_ARGUMENT_DTYPE,
+};
+
 /* Room for what argument of an operation: docs/OPS.md has the kinds. */
 struct healcl_argument {
-    enum {
-        HEALCL_ARGUMENT_TENSOR,
-        HEALCL_ARGUMENT_INT, /* integers, axes, moduli, flags */
-        HEALCL_ARGUMENT_NONE,
-        HEALCL_ARGUMENT_SHAPE,
-        HEALCL_ARGUMENT_INDEX,
-        HEALCL_ARGUMENT_DTYPE,
-    } kind;
+    enum healcl_argument_kind kind;
     union {
         const struct healcl_tensor *tensor;
         int64_t integer;

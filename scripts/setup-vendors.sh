@@ -123,10 +123,14 @@ setup_rusticl() {
     fi
 }
 
+# Debian's package registers nothing: the library is found by who names it, or registers it here.
 setup_oclgrind() {
-    local name=liboclgrind-rt-icd.so
-    if is_installed oclgrind oclgrind "$name"; then
-        return
+    local name=liboclgrind-rt-icd.so library
+    library=$(dpkg -L oclgrind 2>/dev/null | grep "/$name$" || true)
+    if [ -n "$library" ] && grep -qs "$name" /etc/OpenCL/vendors/*.icd; then
+        say "oclgrind is the system's: package oclgrind"
+    elif [ -n "$library" ]; then
+        register oclgrind "$library"
     elif ! find_file "$name" >/dev/null && ! { unpack oclgrind && find_file "$name" >/dev/null; }; then
         could_not oclgrind "package oclgrind cannot be downloaded"
     else

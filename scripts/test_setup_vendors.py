@@ -65,5 +65,45 @@ class Libclc(unittest.TestCase):
                 self.assertIn("install package %s, as root\n" % package, ran.stdout)
 
 
+class Oclgrind(unittest.TestCase):
+    def set_up(self, is_registered):
+        """Runs the script where the system has the package, which brings a library alone."""
+        with tempfile.TemporaryDirectory(prefix="healcl-vendors-") as folder:
+            library = os.path.join(folder, "liboclgrind-rt-icd.so")
+            os.symlink(os.path.realpath("/bin/sh"), library)  # what ldd can read
+            system = os.path.join(folder, "system")
+            os.mkdir(system)
+            if is_registered:
+                with open(os.path.join(system, "own.icd"), "w", encoding="utf-8") as file:
+                    file.write(library)
+            tool = os.path.join(folder, "dpkg")
+            with open(tool, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\necho /usr/bin/oclgrind\necho %s\n" % library)
+            os.chmod(tool, 0o755)
+            copy = os.path.join(folder, "setup-vendors.sh")
+            with open(SCRIPT, encoding="utf-8") as text, open(copy, "w", encoding="utf-8") as script:
+                script.write(text.read().replace("/etc/OpenCL/vendors", system))
+            vendors = os.path.join(folder, "vendors")
+            ran = subprocess.run(["bash", copy, "oclgrind"], capture_output=True, text=True, check=False,
+                                 env={**os.environ, "HEALCL_VENDORS_DIR": vendors,
+                                      "PATH": folder + os.pathsep + os.environ["PATH"]})
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            registered = os.path.join(vendors, "icd", "oclgrind.icd")
+            if not os.path.exists(registered):
+                return ran.stdout, library, None
+            with open(registered, encoding="utf-8") as file:
+                return ran.stdout, library, file.read().strip()
+
+    def test_registers_what_is_installed(self):
+        said, library, registered = self.set_up(False)
+        self.assertEqual(registered, library)
+        self.assertIn("oclgrind is registered: %s\n" % library, said)
+
+    def test_leaves_what_the_system_has_registered(self):
+        said, _, registered = self.set_up(True)
+        self.assertIsNone(registered)
+        self.assertIn("oclgrind is the system's: package oclgrind\n", said)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -14,7 +14,7 @@
 #include "report/text.h"
 
 /* Of them such as are beyond the device: there is room left for what is wrong. */
-enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2 };
+enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2, KERNELS_KEPT = 256 };
 
 /* One `healcl check`. */
 struct session {
@@ -33,21 +33,41 @@ struct session {
     struct example_check *examples; /* of the operations of manifests that are wanted */
     size_t example_count;
     struct check_failure failures[FAILURES_KEPT];
-    struct check_facts facts; /* what was found until now */
+    struct check_kernel kernels[KERNELS_KEPT];
+    struct shared_facts shared; /* by what is wrong */
+    struct check_facts facts;   /* what was found until now */
 };
 
 /* ---------------------------------------------------------------- checking */
 
-/* Keeps a failure, whose detail moves there. */
+/* The texts of a kernel live as long as its manifest. */
+static void count_kernel(struct session *session, const struct manifest_kernel *kernel)
+{
+    size_t i = 0, count = session->facts.kernel_count;
+    while (i < count && session->kernels[i].kernel.name != kernel->name)
+        i++;
+    if (i == KERNELS_KEPT)
+        return;
+    if (i == count)
+        session->kernels[session->facts.kernel_count++] = (struct check_kernel){.kernel = *kernel};
+    session->kernels[i].failures++;
+}
+
+/* Keeps a failure, with a copy of its detail. */
 static void on_failure(void *context, const struct coverage_row *row,
-                       const struct coverage_cell *cell, const struct healcl_error *why)
+                       const struct coverage_cell *cell, const struct coverage_call *call,
+                       const struct healcl_error *why)
 {
     struct session *session = context;
+    if (why->status != HEALCL_REFUSED && call->kernel.name)
+        count_kernel(session, &call->kernel);
+    if (why->status != HEALCL_REFUSED && call->problem)
+        shared_add(&session->shared, cell->size.n, row->dtypes.value, call->problem, call->data);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
     if (session->facts.failure_count >= most)
         return;
     struct check_failure *kept = &session->failures[session->facts.failure_count++];
-    *kept = (struct check_failure){row, *cell, *why};
+    *kept = (struct check_failure){row, *cell, *why, call->kernel};
     kept->why.detail = why->detail ? strdup(why->detail) : NULL;
 }
 
@@ -101,7 +121,9 @@ static void describe(struct session *session)
                              .row_count = session->row_count,
                              .failures = session->failures,
                              .row_nanoseconds = session->row_nanoseconds,
-                             .has_manifests = session->operations != NULL,
+                             .operations = session->operations,
+                             .kernels = session->kernels,
+                             .shared = &session->shared,
                              .examples = session->examples,
                              .example_count = session->example_count};
 }
@@ -225,7 +247,7 @@ static void print_found(const struct session *session)
         return;
     }
     for (size_t i = 0; i < session->facts.failure_count; i++)
-        report_check_failure(&session->failures[i], session->facts.device, true, stdout);
+        report_check_failure(&session->failures[i], &session->facts, true, stdout);
     if (session->facts.failure_count == 0)
         printf("%s: right\n", session->rows[0].form->name);
 }
@@ -255,6 +277,7 @@ static int check_and_tell(struct session *session)
         healcl_error_clear(&session->failures[i].why);
     for (size_t i = 0; i < session->example_count; i++)
         healcl_error_clear(&session->examples[i].why);
+    shared_release(&session->shared);
     healcl_device_close(session->device);
     report_file_discard(&session->json);
     report_file_discard(&session->junit);

@@ -13,6 +13,7 @@
 /* One `healcl diagnose`. */
 struct session {
     const char *file, *selector, *case_path;
+    const struct healcl_operations *operations; /* of manifests, or NULL */
     struct new_file case_file;
     struct report_file json;
     struct progress progress;
@@ -51,7 +52,8 @@ MUST_CHECK static enum healcl_status write_case(struct session *session, struct 
 /* A device that fails its self-test is looked at nevertheless. */
 MUST_CHECK static enum healcl_status find_fault(struct session *session, struct healcl_error *error)
 {
-    const struct healcl_limits limits = {.memory_bytes = host_memory(), .passes = "none"};
+    const struct healcl_limits limits = {
+        .memory_bytes = host_memory(), .operations = session->operations, .passes = "none"};
     const struct diagnose_observer observer = {session, on_progress};
     TRY(open_files(session, error));
     progress_say(&session->progress, "reading %s", session->file);
@@ -81,6 +83,7 @@ static int tell(struct session *session)
                                           .self_test_failure =
                                               failed ? session->self_test.message : NULL,
                                           .diagnosis = &session->diagnosis,
+                                          .operations = session->operations,
                                           .case_path = written ? session->case_path : NULL};
     struct style style = style_of(stdout);
     if (!session->json.on_stdout)
@@ -118,6 +121,7 @@ static int diagnose_and_tell(struct session *session)
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"output", 'o', OPTION_FILE, KEPT_IN(case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     END_OF_OPTIONS,
@@ -147,6 +151,8 @@ const struct command command_diagnose = {
         "Usage: healcl diagnose [OPTIONS] FILE\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
+        "      --ops DIR      take operations and kernels from the manifests of a folder\n"
+        "                     (docs/VENDORS.md); may be repeated\n"
         "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
         "                     result: healcl run shows the fault, a bug report can carry it\n"
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"

@@ -26,6 +26,11 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
 #undef STEP
 };
 
+/* add_scalars counts the operations of a chain from STEP_MODMUL; cl/modular counts them so too. */
+_Static_assert((int)MODMUL == 0 && (int)MODSUM == STEP_MODSUM - STEP_MODMUL &&
+                   (int)MOD == STEP_MOD - STEP_MODMUL && (int)MODNEG == STEP_MODNEG - STEP_MODMUL,
+               "enum elementwise in cl/base/geometry.h has another order than plan/steps.def");
+
 /* Bit i: input i, a or b, is a scalar. */
 static uint32_t scalar_mask(const struct step *step)
 {

@@ -324,6 +324,15 @@ MUST_CHECK static enum healcl_status run_sample(struct bench *bench, uint32_t la
     return host_copy_run(bench->host_copy, launches, nanoseconds, error);
 }
 
+/* HEALCL_CANCELLED: time has run out. What is built or launched meanwhile ends first. */
+MUST_CHECK static enum healcl_status check_deadline(const struct bench_options *options,
+                                                    struct healcl_error *error)
+{
+    if (options->deadline > 0 && monotonic_nanoseconds() >= options->deadline)
+        FAIL(error, HEALCL_CANCELLED, "time has run out");
+    return HEALCL_OK;
+}
+
 /* Runs the operation until it is warm; *launches is then how many make a sample. */
 MUST_CHECK static enum healcl_status warm_up(struct bench *bench, uint32_t *launches,
                                              struct healcl_error *error)
@@ -332,6 +341,7 @@ MUST_CHECK static enum healcl_status warm_up(struct bench *bench, uint32_t *laun
     const uint64_t sample = bench->options->sample_ns ? bench->options->sample_ns : SAMPLE_NS;
     *launches = 1;
     for (int i = 0; i < WARM_UP_SAMPLES || spent < WARM_UP_TIMES * sample; i++) {
+        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, *launches, &last, error));
         spent += last + 1;
         if (last < sample) {
@@ -379,6 +389,7 @@ MUST_CHECK static enum healcl_status take_samples(struct bench *bench, struct be
 {
     TRY(warm_up(bench, &result->launches, error));
     for (uint64_t spent = 0, last; !is_enough(bench, spent); spent += last) {
+        TRY(check_deadline(bench->options, error));
         TRY(run_sample(bench, result->launches, &last, error));
         TRY(add_sample(bench, last, error));
     }
@@ -541,8 +552,11 @@ enum healcl_status bench_kernel(struct healcl_device *device, const struct bench
         example_script_init(&script, table, operation, number, false, false, error);
     *result = (struct bench_result){.samples = 0};
     if (status == HEALCL_OK && example_kernel(&script, device) == kernel) {
-        for (int is_strided = 0; is_strided < 2 && status == HEALCL_OK; is_strided++)
-            status = example_verify(device, table, operation, number, is_strided, false, error);
+        for (int is_strided = 0; is_strided < 2 && status == HEALCL_OK; is_strided++) {
+            status = check_deadline(options, error);
+            if (status == HEALCL_OK)
+                status = example_verify(device, table, operation, number, is_strided, false, error);
+        }
         if (status == HEALCL_OK)
             status = time_example(device, options, &script, result, error);
     }

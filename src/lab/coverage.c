@@ -127,10 +127,10 @@ struct check {
 };
 
 static void fail_cell(const struct check *check, const struct coverage_cell *cell,
-                      const struct healcl_error *why)
+                      const struct coverage_call *call, const struct healcl_error *why)
 {
     check->row->failures++;
-    check->observer->failed(check->observer->context, check->row, cell, why);
+    check->observer->failed(check->observer->context, check->row, cell, call, why);
 }
 
 /* The first variant from a given one on that has an arrangement; false where none that is tried
@@ -160,11 +160,13 @@ static void check_placed(const struct check *check, const struct coverage_cell *
     struct placement placement;
     placement_make(&placement, problem, cell->arrangement, placed, &random);
     check->row->applied[cell->arrangement]++;
-    check->row->replaced += problem_is_replaced(check->device, problem, &placement, data);
+    const struct coverage_call call = {problem_kernel(check->device, problem, &placement, data),
+                                       problem, data};
+    check->row->replaced += call.kernel.name != NULL;
     if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
         check->row->passed[cell->arrangement]++;
     else
-        fail_cell(check, cell, &error);
+        fail_cell(check, cell, &call, &error);
     check->row->unsupported[cell->arrangement] += error.status == HEALCL_REFUSED;
     healcl_error_clear(&error);
 }
@@ -231,7 +233,7 @@ static void check_refused(const struct check *check)
     if (!row->refused) {
         healcl_error_clear(&error);
         (void)ERROR(&error, HEALCL_DIFFERENT, "is not refused");
-        fail_cell(check, &cell, &error);
+        fail_cell(check, &cell, &(struct coverage_call){.problem = NULL}, &error);
     }
     healcl_error_clear(&error);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/variant.h"
 #include "reference/reference.h"
 #include "run/compare.h"
 #include "run/device_executor.h"
@@ -15,7 +16,10 @@ struct session {
     struct reference *reference;
     struct diagnosis *diagnosis;
     const struct segment *segment; /* of the step at hand */
-    const struct step *step;
+    const struct step *step;       /* whose output or result is compared */
+    /* What the device runs for it: the step, or all of a manifest's kernel's. */
+    const struct step *first;
+    size_t count;
     void *result; /* of a download, on the reference */
     bool taken;   /* the device has delivered it */
 };
@@ -56,17 +60,20 @@ MUST_CHECK static enum healcl_status upload_storage(struct session *session,
                                 buffer, error);
 }
 
-/* Puts all that the step reads and writes on the device, as the reference has it. */
+/* Puts all that is read and written on the device, as the reference has it. */
 MUST_CHECK static enum healcl_status upload_state(struct session *session,
                                                   struct healcl_error *error)
 {
     struct executor *executor = session->executor;
     TRY(executor->class->reset(executor, error));
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (session->step->in[i])
-            TRY(upload_storage(session, session->step->in[i], error));
-    if (session->step->out && session->step->kind != STEP_UPLOAD)
-        TRY(upload_storage(session, session->step->out, error));
+    for (size_t number = 0; number < session->count; number++) {
+        const struct step *step = &session->first[number];
+        for (int i = 0; i < STEP_INPUTS; i++)
+            if (step->in[i])
+                TRY(upload_storage(session, step->in[i], error));
+        if (step->out && step->kind != STEP_UPLOAD)
+            TRY(upload_storage(session, step->out, error));
+    }
     return HEALCL_OK;
 }
 
@@ -88,7 +95,7 @@ static enum healcl_status take(void *context, const struct step *step, const voi
     return HEALCL_OK;
 }
 
-/* Runs the step alone. */
+/* Runs the step, or those of the kernel, alone. */
 MUST_CHECK static enum healcl_status run_on_device(struct session *session,
                                                    struct healcl_error *error)
 {
@@ -96,8 +103,8 @@ MUST_CHECK static enum healcl_status run_on_device(struct session *session,
     struct segment alone = *session->segment;
     struct segment_result result = {0};
     struct executor *executor = session->executor;
-    alone.first_step = (size_t)(session->step - session->plan->steps);
-    alone.step_count = 1;
+    alone.first_step = (size_t)(session->first - session->plan->steps);
+    alone.step_count = session->count;
     session->taken = false;
     return executor->class->run_segment(executor, &alone, &sink, &result, error);
 }
@@ -204,6 +211,30 @@ MUST_CHECK static enum healcl_status find_smallest(struct session *session,
                              error);
 }
 
+/* The same on the reference: of a manifest's operation the body, which follows its kernel's steps.
+ */
+MUST_CHECK static enum healcl_status run_on_reference(struct session *session,
+                                                      struct healcl_error *error)
+{
+    const struct plan *plan = session->plan;
+    const struct step *step = session->step, *end = step + 1;
+    if (step->side == STEP_OF_KERNEL) {
+        const struct vendor_call *call = step->vendor;
+        const size_t segment_end = session->segment->first_step + session->segment->step_count;
+        for (step = session->first + session->count, end = step;
+             end < plan->steps + segment_end && end->vendor == call; end++)
+            ;
+    }
+    for (; step < end; step++) {
+        enum healcl_status status = reference_step(session->reference, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix_step(error, step, session->reference->refused_input);
+            return status;
+        }
+    }
+    return HEALCL_OK;
+}
+
 /* Runs the step on both. On the reference it comes last, as the state for what follows. */
 MUST_CHECK static enum healcl_status run_both(struct session *session, struct memories *memories,
                                               struct healcl_error *error)
@@ -222,10 +253,9 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
     if (run_on_device(session, &failure) == HEALCL_OK)
         (void)!device_read(session->launcher->device, launcher_memory(session->launcher, storage),
                            0, bytes, memories->actual, &failure);
-    enum healcl_status status = reference_step(session->reference, session->step, error);
+    enum healcl_status status = run_on_reference(session, error);
     if (status != HEALCL_OK) { /* what the device says of it does not matter */
         healcl_error_clear(&failure);
-        error_prefix_step(error, session->step, session->reference->refused_input);
         return status;
     }
     TRY(reference_memory(session->reference, storage, &memories->expected, error));
@@ -245,7 +275,8 @@ MUST_CHECK static enum healcl_status check_output(struct session *session,
         compare_outputs(session, memories);
     if (diagnosis->different + diagnosis->outside > 0)
         diagnosis->kind = DIAGNOSIS_DIFFERS;
-    if (diagnosis->kind == DIAGNOSIS_AGREES || session->step->kind == STEP_UPLOAD)
+    if (diagnosis->kind == DIAGNOSIS_AGREES || session->step->kind == STEP_UPLOAD ||
+        session->step->side == STEP_OF_KERNEL)
         return HEALCL_OK;
     return find_smallest(session, memories, error);
 }
@@ -269,24 +300,64 @@ MUST_CHECK static enum healcl_status check_step(struct session *session, struct 
 
 /* ---------------------------------------------------------------- all steps */
 
+/* Takes the step of that number, and where it begins those of a manifest's kernel, all of them.
+ * Returns how many steps of the plan these are. */
+static size_t take_steps(struct session *session, size_t number)
+{
+    const struct step *first = &session->plan->steps[number], *next = first;
+    const struct step *const end =
+        session->plan->steps + session->segment->first_step + session->segment->step_count;
+    session->first = session->step = first;
+    session->count = 1;
+    if (first->side != STEP_OF_KERNEL)
+        return 1;
+    for (; next < end && next->side == STEP_OF_KERNEL && next->vendor == first->vendor; next++)
+        if (next->out)
+            session->step = next; /* the last one writes the call's output */
+    session->count = (size_t)(next - first);
+    return session->count;
+}
+
+/* The one that the kernel runs, of several. */
+static const struct step *main_step(const struct session *session)
+{
+    const struct step *step = session->first;
+    while (session->count > 1 && step->kind != STEP_VENDOR)
+        step++;
+    return step;
+}
+
+/* The kernel's copies, which the reference has no use for. */
+static void forget_copies(struct session *session)
+{
+    for (size_t i = 0; i < session->count; i++)
+        if (session->first[i].kind == STEP_RELEASE && session->first[i].side == STEP_OF_KERNEL)
+            reference_forget(session->reference, session->first[i].in[0]->storage);
+}
+
 MUST_CHECK static enum healcl_status check_steps(struct session *session,
                                                  const struct diagnose_observer *observer,
                                                  struct healcl_error *error)
 {
     const struct plan *plan = session->plan;
+    const struct healcl_device *device = session->launcher->device;
     for (size_t i = 0; i < plan->segment_count; i++) {
         session->segment = &plan->segments[i];
-        for (size_t j = 0; j < session->segment->step_count; j++) {
-            size_t number = session->segment->first_step + j;
-            session->step = &plan->steps[number];
+        const size_t first = session->segment->first_step;
+        for (size_t j = 0, taken; j < session->segment->step_count; j += taken) {
+            taken = take_steps(session, first + j);
+            if (step_is_left_out(session->step, device)) /* of a manifest's operation */
+                continue;
             if (observer->progress)
-                observer->progress(observer->context, number, plan->step_count);
+                observer->progress(observer->context, first + j, plan->step_count);
             TRY(check_step(session, error));
+            forget_copies(session);
             session->diagnosis->steps++;
             if (session->diagnosis->kind == DIAGNOSIS_AGREES)
                 continue;
-            session->diagnosis->step = session->step;
+            session->diagnosis->step = main_step(session);
             session->diagnosis->segment = session->segment;
+            session->diagnosis->kernel = vendor_kernel_for(plan, session->diagnosis->step, device);
             return HEALCL_OK;
         }
     }

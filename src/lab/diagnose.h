@@ -2,6 +2,8 @@
  * Where a device first goes wrong: every step of a transcript runs on the device and on the
  * reference, from the reference's state, so that the first step that differs is the one at fault.
  * Where none does the transcript runs once more as a whole: steps may do harm to each other.
+ * A manifest's kernel of an operation counts as one step, with the copies that it wants: it is
+ * compared with the operation's body.
  */
 #ifndef HEALCL_LAB_DIAGNOSE_H
 #define HEALCL_LAB_DIAGNOSE_H
@@ -23,7 +25,8 @@ struct diagnosis {
     /* The first one at fault, and its segment; NULL where there is none. */
     const struct step *step;
     const struct segment *segment;
-    uint64_t elements, different; /* of its output or result */
+    struct manifest_kernel kernel; /* that ran it, of a manifest; its name is NULL where none did */
+    uint64_t elements, different;  /* of its output or result */
     uint64_t outside;         /* elements of the storage that are not the output's, but changed */
     int64_t position;         /* in C order: the first that differs; 0 where none does */
     int64_t actual, expected; /* there */

@@ -220,12 +220,18 @@ void example_script_release(struct example_script *script)
     *script = (struct example_script){.text = NULL};
 }
 
-const char *example_kernel(const struct example_script *script, const struct healcl_device *device)
+struct manifest_kernel example_manifest_kernel(const struct example_script *script,
+                                               const struct healcl_device *device)
 {
     for (size_t i = 0; i < script->plan->step_count; i++)
         if (script->plan->steps[i].kind == STEP_VENDOR)
-            return vendor_kernel_for(script->plan, &script->plan->steps[i], device).name;
-    return NULL;
+            return vendor_kernel_for(script->plan, &script->plan->steps[i], device);
+    return (struct manifest_kernel){.name = NULL};
+}
+
+const char *example_kernel(const struct example_script *script, const struct healcl_device *device)
+{
+    return example_manifest_kernel(script, device).name;
 }
 
 bool example_has_kernel(const struct example_script *script, const struct healcl_device *device)
@@ -403,14 +409,18 @@ static void check_call(struct example_check *check, const struct attempt *call,
                             call->side == EXAMPLE_BODY, &error);
     if (status == HEALCL_REFUSED) /* by the plan */
         status = error.status = HEALCL_DIFFERENT;
-    const bool is_run = status != HEALCL_OK || call->side == EXAMPLE_BODY ||
-                        example_has_kernel(&script, call->device);
+    struct manifest_kernel kernel = {.name = NULL};
+    if (status == HEALCL_OK && call->side == EXAMPLE_KERNEL)
+        kernel = example_manifest_kernel(&script, call->device);
+    const bool is_run = status != HEALCL_OK || call->side == EXAMPLE_BODY || kernel.name;
     if (status == HEALCL_OK && is_run)
         status = run(&script, call->device, answers, &error);
     example_script_release(&script);
     if (!is_run || (status == HEALCL_OK && !answers->are_known))
         return;
     check->of[call->side].calls++;
+    if (kernel.name && (!check->kernel.name || check->why.status == HEALCL_OK))
+        check->kernel = kernel;
     if (status == HEALCL_OK)
         check->of[call->side].passed++;
     else

@@ -47,8 +47,10 @@ MUST_CHECK enum healcl_status example_script_init(struct example_script *script,
                                                   struct healcl_error *error);
 void example_script_release(struct example_script *script);
 
-/* The kernel of the operation that runs its step on the device, as vendor_kernel_for names it; or
- * NULL. */
+/* The kernel of the operation that runs its step on the device, as vendor_kernel_for tells of it;
+ * and its name, or NULL. */
+struct manifest_kernel example_manifest_kernel(const struct example_script *script,
+                                               const struct healcl_device *device);
 const char *example_kernel(const struct example_script *script, const struct healcl_device *device);
 bool example_has_kernel(const struct example_script *script, const struct healcl_device *device);
 
@@ -57,6 +59,8 @@ struct example_check {
     struct {
         uint32_t calls, passed, unsupported; /* compared with the body on the host reference */
     } of[EXAMPLE_SIDES];
+    /* That has run first, or of the first wrong call; without a name where none has. */
+    struct manifest_kernel kernel;
     const char *unchecked;   /* why nothing is compared; a literal, or NULL */
     struct healcl_error why; /* of the first call that is not right, or else of the first that is
                                 beyond the device; the caller clears it */

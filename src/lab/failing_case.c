@@ -30,6 +30,7 @@ struct operand {
 
 /* A step and what is left of its tensors. */
 struct candidate {
+    const struct operation_table *table; /* with the kernels of manifests; or NULL */
     const struct step *step;
     struct operand operands[OPERANDS];
     bool strided;
@@ -142,6 +143,7 @@ static void candidate_init(struct candidate *candidate, const struct failing_ste
 {
     const struct step *step = failing->step;
     memset(candidate, 0, sizeof *candidate);
+    candidate->table = failing->plan->table;
     candidate->step = step;
     for (int i = 0; i < STEP_INPUTS; i++)
         init_operand(&candidate->operands[i], failing->plan, step->in[i],
@@ -510,13 +512,14 @@ MUST_CHECK static enum healcl_status run_plan(struct healcl_device *device, cons
 
 /* Whether the device gets a transcript wrong that the reference can run; expected is then its
  * result. */
-static bool is_wrong(struct healcl_device *device, const char *transcript, struct result *expected)
+static bool is_wrong(struct healcl_device *device, const struct operation_table *table,
+                     const char *transcript, struct result *expected)
 {
     const struct source source = {transcript, strlen(transcript), false};
     struct plan *plan = NULL;
     struct result actual = {NULL, 0};
     bool wrong = false;
-    if (plan_create(&source, NULL, NULL, &plan, NULL) == HEALCL_OK &&
+    if (plan_create(&source, table, NULL, &plan, NULL) == HEALCL_OK &&
         run_plan(NULL, plan, expected, NULL) == HEALCL_OK && expected->bytes) {
         enum healcl_status status = run_plan(device, plan, &actual, NULL);
         wrong = status != HEALCL_OK || !actual.bytes || actual.count != expected->count ||
@@ -535,7 +538,7 @@ static bool try_candidate(struct healcl_device *device, const struct candidate *
     if (candidate_bytes(candidate) > SMALL_BYTES)
         return false;
     char *transcript = candidate_transcript(candidate, NULL, no_memory);
-    bool wrong = transcript && is_wrong(device, transcript, &expected);
+    bool wrong = transcript && is_wrong(device, candidate->table, transcript, &expected);
     free(transcript);
     transcript = wrong ? candidate_transcript(candidate, expected.bytes, no_memory) : NULL;
     free(expected.bytes);

@@ -401,13 +401,14 @@ MUST_CHECK static enum healcl_status check_result(const struct problem *problem,
     return different(problem, placement, where, &context->difference, error);
 }
 
-/* Whether a manifest's kernel runs a step of a plan. */
-static bool has_vendors_kernel(const struct plan *plan, const struct healcl_device *device)
+/* The manifest's kernel that runs a step of a plan, the first one. */
+static struct manifest_kernel vendors_kernel(const struct plan *plan,
+                                             const struct healcl_device *device)
 {
-    for (size_t i = 0; i < plan->step_count; i++)
-        if (vendor_kernel_for(plan, &plan->steps[i], device).name)
-            return true;
-    return false;
+    struct manifest_kernel kernel = {.name = NULL};
+    for (size_t i = 0; i < plan->step_count && !kernel.name; i++)
+        kernel = vendor_kernel_for(plan, &plan->steps[i], device);
+    return kernel;
 }
 
 /* Uploads, runs and compares. HEALCL_DIFFERENT where something differs. */
@@ -427,7 +428,7 @@ MUST_CHECK static enum healcl_status run(struct executor *executor, const struct
     const struct difference digits = {.actual = (int64_t)executor->dropped_digits,
                                       .expected = (int64_t)data->dropped_digits};
     /* A manifest's kernel cannot say. */
-    if (digits.actual != digits.expected && !has_vendors_kernel(plan, launcher->device))
+    if (digits.actual != digits.expected && !vendors_kernel(plan, launcher->device).name)
         return different(problem, placement, "the number of values with dropped digits", &digits,
                          error);
     if (problem->out < 0)
@@ -497,16 +498,19 @@ enum check_result problem_check(struct healcl_device *device, const struct probl
                                         : CHECK_REFUSED;
 }
 
-bool problem_is_replaced(const struct healcl_device *device, const struct problem *problem,
-                         const struct placement *placement, const struct problem_data *data)
+struct manifest_kernel problem_kernel(const struct healcl_device *device,
+                                      const struct problem *problem,
+                                      const struct placement *placement,
+                                      const struct problem_data *data)
 {
+    struct manifest_kernel kernel = {.name = NULL};
     struct planned planned;
     if (!problem->table)
-        return false;
-    bool found = plan_problem(&planned, problem, placement, data->payload, NULL) == HEALCL_OK &&
-                 has_vendors_kernel(planned.plan, device);
+        return kernel;
+    if (plan_problem(&planned, problem, placement, data->payload, NULL) == HEALCL_OK)
+        kernel = vendors_kernel(planned.plan, device);
     planned_release(&planned);
-    return found;
+    return kernel;
 }
 
 bool problem_is_refused(const struct problem *problem, struct random *random,

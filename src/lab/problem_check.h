@@ -45,9 +45,12 @@ enum check_result problem_check(struct healcl_device *device, const struct probl
                                 const struct placement *placement, const struct problem_data *data,
                                 struct random *random, struct healcl_error *error);
 
-/* Whether a kernel of the table's manifests runs a step of it on the device. */
-bool problem_is_replaced(const struct healcl_device *device, const struct problem *problem,
-                         const struct placement *placement, const struct problem_data *data);
+/* The kernel of the table's manifests that runs a step of it on the device; without a name where
+ * there is none. */
+struct manifest_kernel problem_kernel(const struct healcl_device *device,
+                                      const struct problem *problem,
+                                      const struct placement *placement,
+                                      const struct problem_data *data);
 
 /* Whether planning refuses the problem, with its tensors contiguous. */
 bool problem_is_refused(const struct problem *problem, struct random *random,

@@ -280,7 +280,6 @@ struct tuner {
     const struct tune_clock *clock;
     struct tune_report *report;
     uint64_t longest; /* measurement so far, in nanoseconds */
-    bool out_of_time;
 };
 
 /* What a failure has left behind is not for the next alternative. */
@@ -312,11 +311,12 @@ MUST_CHECK static enum healcl_status tuning_of(const struct tune_alternative *al
 static bool is_out_of_time(struct tuner *tuner)
 {
     uint64_t deadline = tuner->options->deadline;
-    if (deadline > 0 && !tuner->out_of_time) {
+    bool *out_of_time = &tuner->report->out_of_time;
+    if (deadline > 0 && !*out_of_time) {
         uint64_t now = tuner->clock->now();
-        tuner->out_of_time = now >= deadline || deadline - now < tuner->longest;
+        *out_of_time = now >= deadline || deadline - now < tuner->longest;
     }
-    return tuner->out_of_time;
+    return *out_of_time;
 }
 
 /* Adds what a measurement that began then has found. */
@@ -389,7 +389,9 @@ MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
                                                struct tune_alternative *alternative,
                                                struct healcl_error *error)
 {
-    struct bench_options bench = {.repeat = SAMPLES, .memory_limit = tuner->options->memory_limit};
+    struct bench_options bench = {.repeat = SAMPLES,
+                                  .memory_limit = tuner->options->memory_limit,
+                                  .deadline = tuner->options->deadline};
     struct bench_result result;
     alternative->nanoseconds = alternative->median_nanoseconds = 0;
     if (alternative->kernel)
@@ -419,10 +421,15 @@ MUST_CHECK static enum healcl_status try_once(struct tuner *tuner,
 {
     struct healcl_error problem = {.status = HEALCL_OK};
     enum healcl_status status = run_cases(tuner, alternative, &problem);
-    alternative->outcome = status == HEALCL_DIFFERENT ? TUNE_WRONG
-                           : status != HEALCL_OK      ? TUNE_FAILED
-                           : tuner->out_of_time       ? TUNE_NOT_MEASURED
-                                                      : TUNE_RIGHT;
+    if (status == HEALCL_CANCELLED) { /* by the deadline, within a measurement */
+        tuner->report->out_of_time = true;
+        healcl_error_clear(&problem);
+        status = HEALCL_OK;
+    }
+    alternative->outcome = status == HEALCL_DIFFERENT   ? TUNE_WRONG
+                           : status != HEALCL_OK        ? TUNE_FAILED
+                           : tuner->report->out_of_time ? TUNE_NOT_MEASURED
+                                                        : TUNE_RIGHT;
     if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
         if (error)
             *error = problem;
@@ -488,7 +495,7 @@ MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alt
 {
     for (size_t i = 0; i < count; i++)
         TRY(measure(tuner, &list[i], error));
-    if (tuner->out_of_time)
+    if (tuner->report->out_of_time)
         return HEALCL_OK;
     struct tune_alternative *best = fastest(list, count);
     if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
@@ -524,7 +531,8 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
     struct tuner tuner = {.device = device,
                           .options = options,
                           .clock = options->clock ? options->clock : &real_clock,
-                          .report = report};
+                          .report = report,
+                          .longest = options->longest};
     struct tune_alternative *list = report->alternatives;
     for (size_t first = 0, end; first < report->count; first = end) {
         const char *subject = list[first].subject;
@@ -532,7 +540,7 @@ enum healcl_status tune_measure(struct healcl_device **device, const struct tune
             ;
         TRY(decide(&tuner, list + first, end - first, error));
     }
-    if (tuner.out_of_time)
+    if (report->out_of_time)
         TRY(complete(&tuner, error));
     (*device)->choices = report->choices;
     return device_set_tuning(*device, &report->tuning, error);

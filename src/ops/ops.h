@@ -98,6 +98,11 @@ struct operation_table;
 /* The library's handle of a table begins with this; see vendor/vendor.h. */
 struct healcl_operations {
     struct operation_table *table;
+    /* What was read, in its order: for commands that somebody may repeat. */
+    struct operation_folder {
+        const char *path;
+        struct operation_folder *next;
+    } * folders;
 };
 
 /* The table of limits, which may be NULL, or lack one. */

@@ -1,6 +1,7 @@
 #include "report/check.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "report/internal.h"
@@ -163,22 +164,40 @@ static void print_legend(const struct style *style)
             RIGHT, WRONG, UNSUPPORTED, INAPPLICABLE);
 }
 
-void report_check_failure(const struct check_failure *failure, const struct device_info *device,
+/* The command that repeats a call, or with failure NULL those of an operation of a manifest. */
+static void print_command(const struct check_facts *facts, const struct check_failure *failure,
+                          const char *operation, FILE *stream)
+{
+    char cell[COVERAGE_CELL_SIZE];
+    fprintf(stream, "healcl check -d %u:%u", facts->device->platform_index,
+            facts->device->device_index);
+    report_folders(facts->operations, stream);
+    if (failure)
+        fprintf(stream, " --case %s", coverage_cell_text(&failure->cell, cell));
+    else
+        fprintf(stream, " --op %s", operation);
+}
+
+void report_check_failure(const struct check_failure *failure, const struct check_facts *facts,
                           bool verbose, FILE *stream)
 {
-    char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
+    char dtypes[COVERAGE_DTYPES_SIZE];
     const char *layout = failure->cell.arrangement < ARRANGEMENT_COUNT
                              ? arrangement_name(failure->cell.arrangement)
                              : "any layout";
     fprintf(stream, "%s, %s, n %" PRId64 ", k %" PRId64 ", %s: %s\n", failure->row->form->name,
             coverage_dtypes_text(failure->row, dtypes), failure->cell.size.n, failure->cell.size.k,
             layout, failure->why.message);
-    if (verbose && failure->why.detail)
+    if (failure->kernel.name)
+        fprintf(stream, "  with the kernel %s, of %s\n", failure->kernel.name,
+                failure->kernel.file);
+    if (verbose && failure->why.detail) {
         fprintf(stream, "%s", failure->why.detail);
-    else
-        fprintf(stream, "  healcl check -d %u:%u%s --case %s\n", device->platform_index,
-                device->device_index, failure->row->table ? " --ops DIR" : "",
-                coverage_cell_text(&failure->cell, cell));
+        return;
+    }
+    fputs("  ", stream);
+    print_command(facts, failure, NULL, stream);
+    putc('\n', stream);
 }
 
 static bool is_beyond_device(const struct check_failure *failure)
@@ -240,7 +259,7 @@ static void print_examples(const struct check_facts *facts, const struct style *
             fprintf(style->stream, "  not checked: %s", check->unchecked);
         putc('\n', style->stream);
     }
-    if (facts->has_manifests && facts->row_count > 0)
+    if (facts->operations && facts->row_count > 0)
         fprintf(style->stream,
                 "\nkernels of manifests had a part in %" PRIu64 " calls of the table\n",
                 count_replaced(facts));
@@ -254,6 +273,43 @@ static uint32_t count_unchecked(const struct check_facts *facts)
     return count;
 }
 
+static void print_example_failure(const struct check_facts *facts,
+                                  const struct example_check *check, FILE *stream)
+{
+    fprintf(stream, "%s, %s\n%s", check->operation->name, check->why.message,
+            check->why.detail ? check->why.detail : ""); /* a compiler's log */
+    if (check->kernel.name)
+        fprintf(stream, "  with the kernel %s, of %s\n", check->kernel.name, check->kernel.file);
+    fputs("  ", stream);
+    print_command(facts, NULL, check->operation->name, stream);
+    putc('\n', stream);
+}
+
+/* What several wrong calls have in common; and those of each kernel of a manifest. */
+static void print_shared(const struct check_facts *facts, FILE *stream)
+{
+    const struct shared_facts *shared = facts->shared;
+    for (size_t i = 0; i < facts->kernel_count; i++)
+        fprintf(stream, "%s, of %s: %" PRIu64 " wrong calls of the table\n",
+                facts->kernels[i].kernel.name, facts->kernels[i].kernel.file,
+                facts->kernels[i].failures);
+    if (shared->count < 2 || !(shared->same_n || shared->same_dtype || shared->modulus_count == 1))
+        return;
+    const char *comma = "";
+    fprintf(stream, "all %" PRIu64 " wrong calls of the table have ", shared->count);
+    if (shared->same_n) {
+        fprintf(stream, "n %" PRId64, shared->n);
+        comma = ", ";
+    }
+    if (shared->same_dtype) {
+        fprintf(stream, "%s%s", comma, dtype_name(shared->dtype));
+        comma = ", ";
+    }
+    if (shared->modulus_count == 1)
+        fprintf(stream, "%sthe modulus %" PRId64, comma, shared->moduli[0]);
+    putc('\n', stream);
+}
+
 void report_check_end(const struct check_facts *facts, const struct style *style)
 {
     const struct check_totals totals = check_totals_of_all(facts);
@@ -263,14 +319,13 @@ void report_check_end(const struct check_facts *facts, const struct style *style
     print_examples(facts, style);
     putc('\n', style->stream);
     for (size_t i = 0; i < facts->example_count; i++) {
-        const struct healcl_error *why = &facts->examples[i].why;
-        if (why->status != HEALCL_OK)
-            fprintf(style->stream, "%s, %s\n%s", facts->examples[i].operation->name, why->message,
-                    why->detail ? why->detail : ""); /* a compiler's log */
+        if (facts->examples[i].why.status != HEALCL_OK)
+            print_example_failure(facts, &facts->examples[i], style->stream);
     }
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
-            report_check_failure(&facts->failures[i], facts->device, false, style->stream);
+            report_check_failure(&facts->failures[i], facts, false, style->stream);
+    print_shared(facts, style->stream);
     if (totals.failures > 0)
         fprintf(style->stream, "FAILED: %" PRIu64 " of %" PRIu64 " calls", totals.failures,
                 totals.cells);
@@ -312,7 +367,51 @@ static void add_row(struct json *json, cJSON *object, const struct coverage_row 
     }
 }
 
-static void add_failure(struct json *json, cJSON *object, const struct check_failure *failure)
+/* The command as a string. */
+static void add_command(struct json *json, cJSON *object, const struct check_facts *facts,
+                        const struct check_failure *failure, const char *operation)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *stream = open_memstream(&text, &bytes);
+    if (stream) {
+        print_command(facts, failure, operation, stream);
+        if (fclose(stream) == 0)
+            json_string(json, object, "repeat", text);
+    }
+    free(text);
+}
+
+static void add_kernel(struct json *json, cJSON *object, const struct manifest_kernel *kernel)
+{
+    if (!kernel->name)
+        return;
+    json_string(json, object, "name", kernel->name);
+    json_string(json, object, "manifest", kernel->file);
+}
+
+static void add_shared(struct json *json, const struct check_facts *facts)
+{
+    const struct shared_facts *shared = facts->shared;
+    cJSON *kernels = facts->operations ? json_array(json, json->top, "kernels") : NULL;
+    for (size_t i = 0; i < facts->kernel_count; i++) {
+        cJSON *object = json_object(json, kernels, NULL);
+        add_kernel(json, object, &facts->kernels[i].kernel);
+        json_number(json, object, "failed", facts->kernels[i].failures);
+    }
+    if (shared->count < 2)
+        return;
+    cJSON *object = json_object(json, json->top, "shared");
+    if (shared->same_n)
+        json_integer(json, object, "n", shared->n);
+    if (shared->same_dtype)
+        json_string(json, object, "dtype", dtype_name(shared->dtype));
+    if (shared->modulus_count == 1)
+        json_integer(json, object, "modulus", shared->moduli[0]);
+}
+
+static void add_failure(struct json *json, cJSON *object, const struct check_facts *facts,
+                        const struct check_failure *failure)
 {
     char cell[COVERAGE_CELL_SIZE], dtypes[COVERAGE_DTYPES_SIZE];
     json_string(json, object, "op", operation_of(failure->row));
@@ -322,12 +421,16 @@ static void add_failure(struct json *json, cJSON *object, const struct check_fai
     json_number(json, object, "k", (uint64_t)failure->cell.size.k);
     json_string(json, object, "case", coverage_cell_text(&failure->cell, cell));
     json_bool(json, object, "unsupported", is_beyond_device(failure));
+    if (failure->kernel.name)
+        add_kernel(json, json_object(json, object, "kernel"), &failure->kernel);
+    add_command(json, object, facts, failure, NULL);
     json_string(json, object, "message", failure->why.message);
     if (failure->why.detail)
         json_string(json, object, "detail", failure->why.detail);
 }
 
-static void add_example(struct json *json, cJSON *object, const struct example_check *check)
+static void add_example(struct json *json, cJSON *object, const struct check_facts *facts,
+                        const struct example_check *check)
 {
     json_string(json, object, "op", check->operation->name);
     json_bool(json, object, "checked", !check->unchecked);
@@ -335,12 +438,16 @@ static void add_example(struct json *json, cJSON *object, const struct example_c
         json_string(json, object, "not_checked", check->unchecked);
     for (int side = 0; side < EXAMPLE_SIDES; side++) {
         cJSON *calls = json_object(json, object, example_side_name((enum example_side)side));
+        if (side == EXAMPLE_KERNEL)
+            add_kernel(json, calls, &check->kernel);
         json_number(json, calls, "calls", check->of[side].calls);
         json_number(json, calls, "passed", check->of[side].passed);
         json_number(json, calls, "unsupported", check->of[side].unsupported);
     }
-    if (check->why.status != HEALCL_OK)
+    if (check->why.status != HEALCL_OK) {
+        add_command(json, object, facts, NULL, check->operation->name);
         json_string(json, object, "message", check->why.message);
+    }
     if (check->why.detail)
         json_string(json, object, "detail", check->why.detail);
 }
@@ -361,11 +468,12 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *rows = json_array(&json, json.top, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
-    cJSON *examples = facts->has_manifests ? json_array(&json, json.top, "examples") : NULL;
+    cJSON *examples = facts->operations ? json_array(&json, json.top, "examples") : NULL;
     for (size_t i = 0; i < facts->example_count; i++)
-        add_example(&json, json_object(&json, examples, NULL), &facts->examples[i]);
+        add_example(&json, json_object(&json, examples, NULL), facts, &facts->examples[i]);
+    add_shared(&json, facts);
     cJSON *failures = json_array(&json, json.top, "failures");
     for (size_t i = 0; i < facts->failure_count; i++)
-        add_failure(&json, json_object(&json, failures, NULL), &facts->failures[i]);
+        add_failure(&json, json_object(&json, failures, NULL), facts, &facts->failures[i]);
     return json_print(&json, stream);
 }

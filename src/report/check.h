@@ -4,12 +4,20 @@
 
 #include "lab/coverage.h"
 #include "lab/example.h"
+#include "lab/shared.h"
 #include "report/report.h"
 
 struct check_failure {
     const struct coverage_row *row;
     struct coverage_cell cell;
     struct healcl_error why;
+    struct manifest_kernel kernel; /* that had a part in it; without a name where none had */
+};
+
+/* Wrong calls that an alternative of a manifest's kernel had a part in. */
+struct check_kernel {
+    struct manifest_kernel kernel;
+    uint64_t failures;
 };
 
 struct check_facts {
@@ -19,8 +27,11 @@ struct check_facts {
     size_t row_count;
     const struct check_failure *failures; /* some of them, beyond the device or wrong */
     size_t failure_count;
-    const uint64_t *row_nanoseconds;      /* what each row took */
-    bool has_manifests;                   /* kernels of manifests were taken, where they serve */
+    const uint64_t *row_nanoseconds;            /* what each row took */
+    const struct healcl_operations *operations; /* of manifests, whose kernels served; or NULL */
+    const struct check_kernel *kernels;         /* of calls of the table */
+    size_t kernel_count;
+    const struct shared_facts *shared;    /* by the wrong calls of the table */
     const struct example_check *examples; /* of operations of manifests */
     size_t example_count;
 };
@@ -53,7 +64,7 @@ MUST_CHECK enum healcl_status report_check_json(const struct check_facts *facts,
 MUST_CHECK enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream);
 
 /* One failure in a few lines. verbose: with the call's arguments and their layouts. */
-void report_check_failure(const struct check_failure *failure, const struct device_info *device,
+void report_check_failure(const struct check_failure *failure, const struct check_facts *facts,
                           bool verbose, FILE *stream);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "report/internal.h"
+#include "report/text.h"
 
 /* ---------------------------------------------------------------- text */
 
@@ -28,6 +29,8 @@ static void print_step(const struct diagnosis_facts *facts, const struct style *
                  *diagnosis->segment->name ? diagnosis->segment->name : "(no segment)");
     report_label(style, "step", "%s, %zu steps before it agree", step_traits[step->kind].name,
                  diagnosis->steps - 1);
+    if (diagnosis->kernel.name)
+        report_label(style, "kernel", "%s, of %s", diagnosis->kernel.name, diagnosis->kernel.file);
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             print_tensor(style, step_input_name(step, i), step->in[i]);
@@ -63,15 +66,26 @@ static void print_difference(const struct diagnosis_facts *facts, const struct s
 static void print_case(const struct diagnosis_facts *facts, const struct style *style)
 {
     const struct failing_case *smallest = &facts->diagnosis->smallest;
+    if (facts->diagnosis->step->kind == STEP_VENDOR) {
+        report_label(style, "smaller", "healcl check --op %s tries its examples",
+                     step_origin(facts->diagnosis->step, NO_INPUT)->name);
+        return;
+    }
     if (!smallest->transcript) {
         report_label(style, "smaller", "no smaller transcript of this step alone fails");
         return;
     }
     report_label(style, "smallest", "%s, %s", smallest->text,
                  smallest->strided ? "tensors as in the transcript" : "contiguous");
-    if (facts->case_path)
-        report_label(style, "written", "healcl run -d %u:%u %s", facts->device->platform_index,
-                     facts->device->device_index, facts->case_path);
+    if (!facts->case_path)
+        return;
+    report_label(style, "written", "%s", facts->case_path);
+    fprintf(style->stream, "  healcl run -d %u:%u", facts->device->platform_index,
+            facts->device->device_index);
+    report_folders(facts->operations, style->stream);
+    putc(' ', style->stream);
+    text_shell(style->stream, facts->case_path);
+    putc('\n', style->stream);
 }
 
 void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style)
@@ -138,6 +152,10 @@ static void add_step(struct json *json, cJSON *object, const struct diagnosis *d
     json_string(json, object, "op", origin->name);
     json_string(json, object, "segment", diagnosis->segment->name);
     json_string(json, object, "step", step_traits[step->kind].name);
+    if (diagnosis->kernel.name) {
+        json_string(json, object, "kernel", diagnosis->kernel.name);
+        json_string(json, object, "manifest", diagnosis->kernel.file);
+    }
     cJSON *tensors = json_array(json, object, "tensors");
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])

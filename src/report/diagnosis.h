@@ -10,7 +10,8 @@ struct diagnosis_facts {
     const struct device_info *device;
     const char *self_test_failure; /* NULL: passed */
     const struct diagnosis *diagnosis;
-    const char *case_path; /* where the smallest case was written, or NULL */
+    const struct healcl_operations *operations; /* of manifests, or NULL */
+    const char *case_path;                      /* where the smallest case was written, or NULL */
 };
 
 void report_diagnosis(const struct diagnosis_facts *facts, const struct style *style);

@@ -31,3 +31,12 @@ enum healcl_status report_error_json(const char *file, const struct healcl_error
         json_string(&json, about, "detail", error->detail);
     return json_print(&json, stream);
 }
+
+void report_folders(const struct healcl_operations *manifests, FILE *stream)
+{
+    const struct operation_folder *folder = manifests ? manifests->folders : NULL;
+    for (; folder; folder = folder->next) {
+        fputs(" --ops ", stream);
+        text_shell(stream, folder->path);
+    }
+}

@@ -155,3 +155,20 @@ void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
     }
     putc('\n', stream);
 }
+
+void text_shell(FILE *stream, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%";
+    if (*text && strspn(text, plain) == strlen(text)) {
+        fputs(text, stream);
+        return;
+    }
+    putc('\'', stream);
+    for (; *text; text++)
+        if (*text == '\'')
+            fputs("'\\''", stream);
+        else
+            putc(*text, stream);
+    putc('\'', stream);
+}

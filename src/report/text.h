@@ -34,6 +34,9 @@ size_t text_character(const char *text, char character[TEXT_CHARACTER_SIZE]);
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
+/* Prints text as one word of a shell's command line: in quotes where it needs them. */
+void text_shell(FILE *stream, const char *text);
+
 /* Prints words with line breaks before column width, each line behind indent blanks. */
 void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width);
 

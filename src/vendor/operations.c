@@ -81,6 +81,20 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
     return status;
 }
 
+MUST_CHECK static enum healcl_status note_folder(struct vendor_operations *handle, const char *path,
+                                                 struct healcl_error *error)
+{
+    struct operation_folder *folder = arena_alloc(handle->arena, sizeof *folder);
+    struct operation_folder **last = &handle->base.folders;
+    if (!folder || !(folder->path = arena_strdup(handle->arena, path)))
+        NO_MEMORY(error);
+    folder->next = NULL;
+    while (*last)
+        last = &(*last)->next;
+    *last = folder;
+    return HEALCL_OK;
+}
+
 enum healcl_status healcl_operations_load(const char *folder, struct healcl_operations **handle,
                                           struct healcl_error *error)
 {
@@ -90,6 +104,8 @@ enum healcl_status healcl_operations_load(const char *folder, struct healcl_oper
     if (!made)
         TRY(vendor_operations_create(&made, error));
     enum healcl_status status = read_folder(made, folder, error);
+    if (status == HEALCL_OK)
+        status = note_folder(made, folder, error);
     if (status == HEALCL_OK)
         *handle = &made->base;
     else if (!*handle)

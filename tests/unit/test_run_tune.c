@@ -305,8 +305,31 @@ static void ends_within_its_budget(void **state)
         assert_int_equal(chosen.variants[FAMILY_gather], VARIANT_GENERAL);
         assert_int_equal(chosen.local_size, 4);
     }
+    /* With cold caches the first one may take as long as the caller says. */
+    struct device_tuning chosen;
+    const struct tune_options cold = {.deadline = 129, .longest = 130};
+    OK(TUNE(list, cold, &chosen));
+    assert_int_equal(measured.count, 0);
+    assert_true(report.out_of_time);
     snprintf(command, sizeof command, "rm -r %s", directory);
     assert_int_equal(system(command), 0);
+}
+
+/* A deadline within a measurement ends it, and is no failure of what was measured. */
+static void ends_within_a_measurement(void **state)
+{
+    (void)state;
+    static const char *const choices[] = {"transform=general"};
+    struct healcl_device *device = open_device();
+    const struct tune_clock early = {.now = now, .bench = bench_run};
+    struct tune_options options = {.memory_limit = UINT64_MAX, .deadline = 1, .clock = &early};
+    set_choices(device, 1, choices);
+    measured.now = 0;
+    OK(tune_measure(&device, &options, &report, &error));
+    assert_int_equal(report.alternatives[0].outcome, TUNE_NOT_MEASURED);
+    assert_true(report.out_of_time);
+    assert_string_equal(report.alternatives[0].reason, "");
+    healcl_device_close(device);
 }
 
 int main(void)
@@ -321,6 +344,7 @@ int main(void)
         TEST(takes_a_steady_try),
         TEST(chooses_on_a_busy_machine_if_forced),
         TEST(ends_within_its_budget),
+        TEST(ends_within_a_measurement),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

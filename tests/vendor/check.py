@@ -7,6 +7,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -161,10 +162,16 @@ def wrong_kernels(folder):
         folder.write("scale.cl", SCALE.replace(old, new))
         told = folder.run("check", "--op", name, code=1)
         assert message in told and "\nFAILED: " in told, told
+        kernel = {"both": "scale"}.get(name, name)
+        assert f"\n  with the kernel {kernel}, of m.json\n" in told, told
+        command, = [line for line in told.splitlines() if line.startswith("  healcl check ")]
+        assert shlex.split(command)[-4:] == ["--ops", folder.path, "--op", name], command
         assert f'<failure type="wrong" message="{message.split(", ", 1)[1][:20]}' in folder.run(
             "check", "--op", name, "--junit", "-", code=1)
         made = folder.json("check", "--op", name, code=1)
         assert not made["verified"] and made["examples"][0]["kernel"]["passed"] < 4, made
+        assert made["examples"][0]["kernel"]["name"] == kernel, made
+        assert "  " + made["examples"][0]["repeat"] == command, made
         assert made["examples"][0]["body"]["passed"] == made["examples"][0]["body"]["calls"], made
     # It is not measured either, and what fails without a body is told too.
     folder.write("scale.cl", SCALE.replace("% 97", "% 96"))
@@ -188,14 +195,79 @@ def replacements(folder):
     assert made["verified"] and sum(row["by_manifests"] for row in made["rows"]) > 100
     folder.write("mod.cl", MOD.replace("= x;", "= x < 0 ? x + q : x;"))
     told = folder.run("check", "--quick", "--op", "mod", code=1)
-    assert "FAILED: " in told and " --ops DIR --case " in told, told
-    case = told.split("--case ", 1)[1].split()[0]
-    folder.run("check", "--case", case, code=1)
+    command = [line for line in told.splitlines() if line.startswith("  healcl check ")][-1]
+    case = shlex.split(command)[-1]
+    again = subprocess.run([folder.healcl, *shlex.split(command)[1:]], capture_output=True, text=True,
+                           check=False)
+    assert again.returncode == 1 and "  with the kernel vendors_mod_" in again.stdout, again
+    # Its failures apart from others, and what they have in common.
+    made = folder.json("check", "--quick", "--op", "mod", code=1)
+    assert sum(kernel["failed"] for kernel in made["kernels"]) == made["failed"] > 1, made["kernels"]
+    assert {kernel["name"] for kernel in made["kernels"]} <= {f"vendors_mod_{rank}" for rank in RANKS}
+    assert made["shared"]["dtype"] == "int64" and "n" not in made["shared"], made["shared"]
+    assert all(one["kernel"]["manifest"] == "m.json" for one in made["failures"]), made["failures"]
+    assert f", of m.json: {made['kernels'][0]['failed']} wrong calls of the table\n" in told, told
+    assert f"\nall {made['failed']} wrong calls of the table have int64" in told, told
     assert "the device's result is wrong" in folder.run(
         "bench", "--op", "mod", "--n", "64", "--batch", "1", "--values", "any", "--repeat", "1",
         code=1)
     folder.write("mod.cl", MOD)
     folder.run("check", "--case", case)
+
+
+def entry(name, out, *arguments):
+    return {"type": "DEVICE_OP", "op": {"name": name, "args": arguments, "out": named(out)}}
+
+
+def named(name):
+    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name, "dtype": "int64"}}
+
+
+def integers(kind, *values):
+    return {"arg_type": kind, "value": [{"arg_type": "INT", "value": value} for value in values]}
+
+
+def diagnoses(folder):
+    """A kernel of an operation is one step, with its copies; one of a replacement is cut smaller."""
+    shape, dtype = integers("SHAPE", 4, 3), {"arg_type": "TENSOR_TYPE", "value": "int64"}
+    integer = [{"arg_type": "INT", "value": value} for value in (-7, 5, 0, 1, 97)]
+    path = os.path.join(folder.path, "it's.transcript")
+    transcript = [entry("empty", "a", shape, dtype), entry("empty", "out", shape, dtype),
+                  entry("set_const_val", "a", named("a"), integer[0]),
+                  entry("moveaxis", "a", named("a"), integer[2], integer[3]),
+                  entry("moveaxis", "out", named("out"), integer[2], integer[3]),
+                  entry("both", "out", named("a"), {"arg_type": "NONE"}, integer[1], named("out")),
+                  entry("empty", "q", integers("SHAPE", 3, 4), dtype),
+                  entry("set_const_val", "q", named("q"), integer[4]),
+                  entry("mod", "out", named("a"), named("q"), named("out"))]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(transcript, file)
+    folder.take(operation("both", True, True), replacements=REPLACEMENTS)
+    folder.write("scale.cl", SCALE)
+    assert "steps agree with the host reference" in folder.run("diagnose", path)
+    folder.write("scale.cl", SCALE.replace("= x;", "= x < 0 ? x + 97 : x;"))
+    told = folder.run("diagnose", path, code=1)
+    for line in ("entry       5 (both)", "step        a vendor's operation, 1 steps before it agree",
+                 "kernel      scale, of m.json", "healcl check --op both"):
+        assert f"\n{line}" in told or f" {line}" in told, (line, told)
+    assert "the first at [0, 0]: 62, expected -35" in told, told
+    made = folder.json("diagnose", path, code=1)
+    assert (made["first"]["kernel"], made["first"]["manifest"], made["outcome"]) == (
+        "scale", "m.json", "differs"), made
+    # Without a kernel for the device its body runs there, step by step.
+    elsewhere = operation("both", True, True)
+    elsewhere["kernels"][0]["device"] = "no such device"
+    folder.take(elsewhere, replacements=REPLACEMENTS)
+    folder.write("mod.cl", MOD.replace("= x;", "= x < 0 ? x + q : x;"))
+    case = os.path.join(folder.path, "a case")
+    told = folder.run("diagnose", "--output", case, path, code=1)
+    assert "\nkernel      vendors_mod_2, of m.json\n" in told and "\nsmallest " in told, told
+    command, = [line for line in told.splitlines() if line.startswith("  healcl run ")]
+    again = subprocess.run([folder.healcl, *shlex.split(command)[1:]], capture_output=True,
+                           text=True, check=False)
+    assert again.returncode == 1 and "1 of 1 result differs" in again.stdout + again.stderr, again
+    folder.write("scale.cl", SCALE)
+    folder.write("mod.cl", MOD)
 
 
 def benchmarks(folder):
@@ -224,11 +296,12 @@ def benchmarks(folder):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as path:
+    with tempfile.TemporaryDirectory(prefix="healcl's ") as path:  # as a shell must quote it
         folder = Folder(os.path.abspath(sys.argv[1]), path)
         checks(folder)
         wrong_kernels(folder)
         replacements(folder)
+        diagnoses(folder)
         benchmarks(folder)
 
 
