@@ -15,7 +15,7 @@ packages=(cmake ninja-build gcc libc6-dev pkg-config ocl-icd-opencl-dev opencl-h
     pocl-opencl-icd libcjson-dev libxxhash-dev zlib1g-dev libzstd-dev
     libzip-dev)
 demo_packages=(python3 python3-numpy)
-test_packages=("${demo_packages[@]}" libcmocka-dev python3-jsonschema)
+test_packages=("${demo_packages[@]}" make libcmocka-dev python3-jsonschema)
 all_packages=(clang clang-format clang-tidy shellcheck)
 
 case "${1-}" in
