@@ -10,7 +10,8 @@
 #
 # --folder FOLDER: where roots are made, and an archive of each release's fresh root is kept, so that a
 #   second run is quick; by default ~/.cache/healcl-roots. Remove an archive to have it made anew.
-# --mirror URL: where Debian's packages are, by default where this machine's apt takes its own from.
+# --mirror URL: where Debian's packages are: by default DEBIAN_MIRROR, else where this machine's apt
+#   takes them from.
 # --no-shared: without the shared folder; by default the root sees it where it is beside the clone, or
 #   where HEALCL_SHARED says.
 # --keep: the root stays, and the next run with --keep goes on with it. Without, it is removed.
@@ -23,7 +24,7 @@ cd "$(dirname "$0")/.."
 
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots
 shared=$(realpath -m -- "${HEALCL_SHARED:-../shared}")
-mirror='' keep='' codename=bookworm
+mirror=${DEBIAN_MIRROR-} keep='' codename=bookworm
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -84,13 +85,13 @@ isolated() {
     return "$status"
 }
 
-# The repository of this machine's apt that has component main; where apt lists none, Debian's.
+# Where this machine's apt takes Debian's main component from; elsewhere than on Debian, Debian's own.
 mirror_of_apt() {
     local found=''
     if command -v apt-get >/dev/null; then
         # shellcheck disable=SC2016 # apt expands
-        found=$(apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Identifier: Packages' |
-            awk '$1 == "main" && !found++ { print $2 }') || found=''
+        found=$(apt-get indextargets --format '$(COMPONENT) $(REPO_URI) $(ORIGIN)' \
+            'Identifier: Packages' | awk '$1 $3 == "mainDebian" && !found++ { print $2 }') || found=''
     fi
     echo "${found:-http://deb.debian.org/debian}"
 }
@@ -158,6 +159,8 @@ within() {
             mkdir -p "$root/root/shared"
             mount --bind "$shared" "$root/root/shared"
             mount -o remount,bind,ro "$root/root/shared"
+        else
+            rm -rf --one-file-system "$root/root/shared" # of an earlier run: empty
         fi
         exec chroot "$root" /usr/bin/env -i --default-signal=INT HOME=/root TERM="${TERM-dumb}" \
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
