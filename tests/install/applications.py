@@ -57,6 +57,7 @@ def with_pkg_config(pkg_config, cc, prefix, place):
     shared = call(pkg_config, "--cflags", "--libs", "healcl", **search)
     static = call(pkg_config, "--cflags", "--libs", "--static", "healcl", **search)
     assert str(prefix) in shared and "zstd" not in shared, shared
+    assert "zip" in static and "crypto" not in static, static  # libzip's own: it may not be installed
     for flags, paths in ((shared, {"LD_LIBRARY_PATH": str(folder.parent)}),
                          (static.replace("-lhealcl", "-l:libhealcl.a"), {})):
         call(cc, SOURCE / "application.c", "-o", place / "application", *shlex.split(flags))
