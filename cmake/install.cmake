@@ -24,8 +24,8 @@ install(FILES ${PROJECT_BINARY_DIR}/healcl-config.cmake
 set(folder ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH pc_libdir ${folder} ${CMAKE_INSTALL_FULL_LIBDIR})
 file(RELATIVE_PATH pc_includedir ${folder} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
-list(FILTER HEALCL_PACKAGES_STATIC_LDFLAGS EXCLUDE REGEX "^-L/usr/")
-list(JOIN HEALCL_PACKAGES_STATIC_LDFLAGS " " pc_private)
+list(FILTER HEALCL_PACKAGES_LDFLAGS EXCLUDE REGEX "^-L/usr/")
+list(JOIN HEALCL_PACKAGES_LDFLAGS " " pc_private)
 configure_file(cmake/healcl.pc.in healcl.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/healcl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
