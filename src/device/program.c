@@ -279,6 +279,25 @@ void device_programs_save(struct healcl_device *device)
     }
 }
 
+/* Also of those that were loaded: their kernels may have been compiled for other launches since. */
+enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
+                                        struct healcl_error *error)
+{
+    *kept = (struct kept_binaries){.count = 0};
+    for (struct program *program = device->programs; program; program = program->next) {
+        size_t bytes;
+        if (!*program->binary_name || !program->id)
+            continue;
+        TRY_PREFIX(binary_save(device, program->binary_name, program->spent_nanoseconds,
+                               program->id, &bytes, error),
+                   "program '%s': ", program->name);
+        program->spent_nanoseconds = 0;
+        kept->count++;
+        kept->bytes += bytes;
+    }
+    return HEALCL_OK;
+}
+
 uint32_t launch_chunks(const struct launch *launch)
 {
     for (uint32_t i = 0; i < launch->argument_count; i++)
