@@ -6,6 +6,9 @@ install(FILES README.md CHANGELOG.md LICENSE TYPE DOC)
 install(DIRECTORY docs TYPE DOC)
 if(HEALCL_PROGRAM)
   install(TARGETS healcl)
+  # For `healcl compile --cache`, which finds them from where the program lies.
+  install(DIRECTORY transcripts DESTINATION ${CMAKE_INSTALL_DATADIR}/healcl FILES_MATCHING
+          PATTERN "*.json" PATTERN "*.json.gz")
 endif()
 
 # find_package(healcl) reads one of healcl-shared.cmake and healcl-static.cmake.

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/bundled.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "device/self_test.h"
@@ -16,8 +17,11 @@
 /* One `healcl compile`. */
 struct session {
     const char *selector, *output, *emit, *target, *from;
+    bool cache;
     char **files;
-    int file_count;
+    size_t file_count;
+    struct bundled bundled; /* cache: the files, where none are named */
+    struct kept_binaries kept;
     struct progress progress;
     struct healcl_device *device;
     struct device_info info;
@@ -46,20 +50,32 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     return status;
 }
 
-/* Runs everything, and notes what was built. */
-MUST_CHECK static enum healcl_status record(struct session *session, enum device_record kind,
-                                            struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_device(struct session *session,
+                                                 struct healcl_error *error)
 {
     progress_say(&session->progress, "opening the device");
     const struct healcl_device_options options = {.selector = session->selector,
                                                   .no_fallback = true}; /* it is to be in there */
-    TRY(healcl_device_open_with(&options, &session->device, error));
-    /* Devices prove themselves from a package. */
-    TRY(self_test_run(session->device, error));
-    for (int i = 0; i < session->file_count; i++)
+    return healcl_device_open_with(&options, &session->device, error);
+}
+
+MUST_CHECK static enum healcl_status run_files(struct session *session, struct healcl_error *error)
+{
+    for (size_t i = 0; i < session->file_count; i++)
         TRY(run_file(session, session->files[i], error));
     session->file = NULL;
     progress_say(&session->progress, "getting binaries");
+    return HEALCL_OK;
+}
+
+/* Runs everything, and notes what was built. */
+MUST_CHECK static enum healcl_status record(struct session *session, enum device_record kind,
+                                            struct healcl_error *error)
+{
+    TRY(open_device(session, error));
+    /* Devices prove themselves from a package. */
+    TRY(self_test_run(session->device, error));
+    TRY(run_files(session, error));
     TRY(device_record(session->device, &session->package, kind, error));
     tuning_format(&session->device->tuning, session->tuning);
     session->package.tuning = session->tuning;
@@ -213,8 +229,27 @@ MUST_CHECK static enum healcl_status complete(struct session *session, struct he
     return write_package(session->read, session->output, error);
 }
 
+/* Keeps what is built, each program in a file of its own: later runs read those that they need. */
+MUST_CHECK static enum healcl_status keep(struct session *session, struct healcl_error *error)
+{
+    if (session->file_count == 0) {
+        TRY(bundled_find(&session->bundled, error));
+        session->files = session->bundled.files;
+        session->file_count = session->bundled.count;
+    }
+    TRY(open_device(session, error));
+    if (!session->device->cache_directory)
+        FAIL(error, HEALCL_USAGE,
+             "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
+             "name one");
+    TRY(run_files(session, error));
+    return device_keep_binaries(session->device, &session->kept, error);
+}
+
 MUST_CHECK static enum healcl_status compile(struct session *session, struct healcl_error *error)
 {
+    if (session->cache)
+        return keep(session, error);
     if (session->from)
         return complete(session, error);
     if (session->emit)
@@ -224,6 +259,15 @@ MUST_CHECK static enum healcl_status compile(struct session *session, struct hea
 }
 
 /* ---------------------------------------------------------------- telling */
+
+static void tell_kept(const struct session *session)
+{
+    const struct device_info *info = &session->device->info;
+    char size[UNIT_TEXT_SIZE];
+    printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
+           session->device->cache_directory, session->kept.count,
+           text_bytes(session->kept.bytes, size), info->name, info->driver);
+}
 
 static void tell(const struct session *session)
 {
@@ -259,6 +303,7 @@ static void release(struct session *session)
     free(package->programs);
     free(package->images);
     package_free(session->read);
+    bundled_release(&session->bundled);
     healcl_device_close(session->device);
 }
 
@@ -269,7 +314,9 @@ static int compile_and_tell(struct session *session)
     enum healcl_status status = compile(session, &error);
     progress_end(&session->progress);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK)
+    if (status == HEALCL_OK && session->cache)
+        tell_kept(session);
+    else if (status == HEALCL_OK)
         tell(session);
     else
         code = print_error(session->file, &error, false);
@@ -283,6 +330,7 @@ static int compile_and_tell(struct session *session)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"output", 'o', OPTION_FILE, KEPT_IN(output)},
+    {"cache", 0, OPTION_FLAG, KEPT_IN(cache)},
     {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
     {"target", 0, OPTION_WORD, KEPT_IN(target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
@@ -295,6 +343,11 @@ static int check(const struct command *command, const struct session *session)
     if (session->from && session->file_count > 0)
         return usage_error(command, "--from takes all from a folder, not '%s' too",
                            session->files[0]);
+    if (session->cache && (session->output || session->emit || session->from || session->target))
+        return usage_error(command, "--cache keeps programs: it goes without --output, --emit, "
+                                    "--target and --from");
+    if (session->cache)
+        return GOES_ON;
     if (!session->from && session->file_count == 0)
         return usage_error(command, "no FILE is named");
     if (!session->emit != !session->target)
@@ -315,7 +368,7 @@ static int run(const struct command *command, int argc, char **argv)
     if (code != GOES_ON)
         return code;
     session.files = argv + optind;
-    session.file_count = argc - optind;
+    session.file_count = (size_t)(argc - optind);
     code = check(command, &session);
     return code == GOES_ON ? compile_and_tell(&session) : code;
 }
@@ -329,11 +382,16 @@ const struct command command_compile = {
         "builds nothing, and works on devices without a compiler (docs/PACKAGES.md).\n"
         "\n"
         "Usage: healcl compile [OPTIONS] --output PACKAGE FILE...\n"
+        "       healcl compile [OPTIONS] --cache [FILE...]\n"
         "       healcl compile [OPTIONS] --emit FOLDER --target TARGET FILE...\n"
         "       healcl compile [OPTIONS] --from FOLDER --output PACKAGE\n"
         "\n"
         "  -d, --device SEL      the device, as for healcl run\n"
         "  -o, --output PACKAGE  the file to write\n"
+        "      --cache           keep the binaries in HEALCL_CACHE_DIR instead: later runs take\n"
+        "                        them from there unasked, while device, driver and sources are\n"
+        "                        the same, and build what is not there; without FILE those of\n"
+        "                        the bundled transcripts\n"
         "      --emit FOLDER     write the programs' sources there instead, shaped for a target\n"
         "                        that need not be here, with a script that compiles them\n"
         "      --target TARGET   with --emit: gfx90a and others of AMD, sm_90 and others of\n"

@@ -1,4 +1,13 @@
-/* The folder of what is kept between runs: how its files are named and written. */
+/*
+ * The folder of what is kept between runs: how its files are named, written and read.
+ *
+ * A file is named by its kind and its key, a hash of all that it depends on, and holds that name in
+ * its first line, with a hash of what follows:
+ *
+ *     healcl kept 1 tuning_00c0...ffee 6f0c...24a1
+ *
+ * So a file that somebody renames, or copies over another one, is as none, and so is a damaged one.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +19,8 @@
 #include "core/file.h"
 #include "core/registry.h"
 #include "device/internal.h"
+
+static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
 
 /* ---------------------------------------------------------------- names */
 
@@ -44,6 +55,14 @@ char *cache_path(const char *directory, const char *name)
     return path;
 }
 
+static void format_hash(XXH128_hash_t hash, char text[CACHE_KEY_SIZE])
+{
+    XXH128_canonical_t canonical;
+    XXH128_canonicalFromHash(&canonical, hash);
+    for (size_t i = 0; i < sizeof canonical.digest; i++)
+        snprintf(text + 2 * i, 3, "%02x", canonical.digest[i]);
+}
+
 /* Hashes of hashes: no text can pass for the end of the one before it. */
 static XXH128_hash_t add_text(XXH128_hash_t hash, const char *text)
 {
@@ -65,15 +84,52 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
         hash = add_text(hash, names[i]);
     for (size_t i = 0; i < text_count; i++)
         hash = add_text(hash, texts[i]);
-    XXH128_canonical_t canonical;
-    XXH128_canonicalFromHash(&canonical, hash);
-    for (size_t i = 0; i < sizeof canonical.digest; i++)
-        snprintf(key + 2 * i, 3, "%02x", canonical.digest[i]);
+    format_hash(hash, key);
 }
 
 /* ---------------------------------------------------------------- reading */
 
-FILE *cache_open(const char *path)
+enum { CACHE_HEAD_SIZE = 160 };
+
+/* The first line of a file. Returns its length, 0 where the name is too long. */
+static size_t format_head(const char *name, XXH128_hash_t hash, char head[CACHE_HEAD_SIZE])
+{
+    char text[CACHE_KEY_SIZE];
+    format_hash(hash, text);
+    int length = snprintf(head, CACHE_HEAD_SIZE, "healcl kept 1 %s %s\n", name, text);
+    return length < CACHE_HEAD_SIZE ? (size_t)length : 0;
+}
+
+/* The bytes of a file behind its first line, moved to the start of data, if that line is right. */
+static bool take_contents(const char *name, unsigned char *data, size_t *bytes)
+{
+    char head[CACHE_HEAD_SIZE];
+    const unsigned char *line_end = memchr(data, '\n', *bytes);
+    size_t length = line_end ? (size_t)(line_end - data) + 1 : 0;
+    XXH128_hash_t hash = XXH3_128bits(data + length, *bytes - length);
+    if (length == 0 || format_head(name, hash, head) != length || memcmp(data, head, length) != 0)
+        return false;
+    *bytes -= length;
+    memmove(data, data + length, *bytes);
+    return true;
+}
+
+static unsigned char *read_contents(FILE *file, const char *name, size_t *bytes)
+{
+    struct stat about;
+    if (fstat(fileno(file), &about) != 0 || about.st_size <= 0 ||
+        (uint64_t)about.st_size > CACHE_FILE_BYTES_MOST)
+        return NULL;
+    *bytes = (size_t)about.st_size;
+    unsigned char *data = malloc(*bytes);
+    if (data && fread(data, 1, *bytes, file) == *bytes && take_contents(name, data, bytes))
+        return data;
+    free(data);
+    return NULL;
+}
+
+/* A FIFO would wait for a writer. */
+static FILE *open_regular(const char *path)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     int descriptor;
@@ -85,18 +141,30 @@ FILE *cache_open(const char *path)
     return file;
 }
 
-bool cache_read_line(const char *path, size_t size, char *text)
+unsigned char *cache_read(const char *directory, const char *name, size_t *bytes)
 {
-    FILE *file = cache_open(path);
-    if (!file)
-        return false;
-    bool read = fgets(text, (int)size, file) != NULL && fgetc(file) == EOF;
-    fclose(file);
-    size_t length = read ? strlen(text) : 0;
-    if (length == 0 || text[length - 1] != '\n')
-        return false; /* not ours, or not all of it */
-    text[length - 1] = 0;
-    return true;
+    char *path = cache_path(directory, name);
+    FILE *file = path ? open_regular(path) : NULL;
+    unsigned char *data = file ? read_contents(file, name, bytes) : NULL;
+    if (file)
+        fclose(file);
+    free(path);
+    return data;
+}
+
+bool cache_read_line(const char *name, size_t size, char *text)
+{
+    size_t bytes = 0;
+    char *directory = cache_directory();
+    unsigned char *line = directory ? cache_read(directory, name, &bytes) : NULL;
+    bool good = line && bytes > 0 && bytes <= size && memchr(line, '\n', bytes) == line + bytes - 1;
+    if (good) {
+        memcpy(text, line, bytes - 1);
+        text[bytes - 1] = 0;
+    }
+    free(line);
+    free(directory);
+    return good;
 }
 
 /* ---------------------------------------------------------------- writing */
@@ -131,14 +199,30 @@ static bool write_all(int descriptor, const void *data, size_t bytes)
     return true;
 }
 
+static XXH128_hash_t hash_parts(size_t count, const struct cache_part *parts)
+{
+    XXH3_state_t *state = XXH3_createState();
+    XXH128_hash_t hash = {0};
+    if (!state)
+        return hash; /* the file will be as damaged */
+    (void)XXH3_128bits_reset(state);
+    for (size_t i = 0; i < count; i++)
+        (void)XXH3_128bits_update(state, parts[i].data, parts[i].bytes);
+    hash = XXH3_128bits_digest(state);
+    XXH3_freeState(state);
+    return hash;
+}
+
 bool cache_write(const char *directory, const char *name, size_t count,
                  const struct cache_part *parts)
 {
-    char *path = cache_path(directory, name);
+    char head[CACHE_HEAD_SIZE];
+    size_t length = format_head(name, hash_parts(count, parts), head);
+    char *path = length > 0 ? cache_path(directory, name) : NULL;
     char *temporary = path ? join(path, ".XXXXXX") : NULL;
     int descriptor =
         temporary && make_directory(directory) ? temporary_create_unique(temporary) : -1;
-    bool written = descriptor >= 0;
+    bool written = descriptor >= 0 && write_all(descriptor, head, length);
     for (size_t i = 0; written && i < count; i++)
         written = write_all(descriptor, parts[i].data, parts[i].bytes);
     if (descriptor >= 0) {

@@ -496,6 +496,17 @@ enum device_record {
 MUST_CHECK enum healcl_status device_record(struct healcl_device *device, struct package *package,
                                             enum device_record kind, struct healcl_error *error);
 
+/* Keeps the binaries of all programs that are built, whatever getting them costs, where later
+ * processes find them unasked. Errors: HEALCL_USAGE where they cannot be written, HEALCL_DEVICE
+ * where the driver gives none. */
+struct kept_binaries {
+    size_t count;
+    uint64_t bytes;
+};
+MUST_CHECK enum healcl_status device_keep_binaries(struct healcl_device *device,
+                                                   struct kept_binaries *kept,
+                                                   struct healcl_error *error);
+
 /* Says in a package which device it is for; its texts are the device's from then on. */
 void packaged_name(const struct device_info *info, struct package *package);
 

@@ -179,25 +179,27 @@ char *cache_path(const char *directory, const char *name);
 void cache_key(const struct device_info *info, const char *abi, const char *options,
                size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
 
-/* Opens a file for reading, or returns NULL, also for what is no regular file: a FIFO would wait
- * for a writer. */
-FILE *cache_open(const char *path);
+/* What is kept under a name, freed with free(), or NULL: there is no such file, it is damaged, or
+ * it was kept under another name. */
+unsigned char *cache_read(const char *directory, const char *name, size_t *bytes);
 
-/* Reads a file that is one line, without its end, into text of so many characters. Returns whether
- * it is there and whole. */
-bool cache_read_line(const char *path, size_t size, char *text);
+/* The same of cache_directory(), and of one line, which goes without its end into text of so many
+ * characters. */
+bool cache_read_line(const char *name, size_t size, char *text);
 
 struct cache_part {
     const void *data;
     size_t bytes;
 };
 
-/* Writes a file of some parts; makes the folder if need be. Other processes see the whole file or
- * none: it is written under another name. Returns whether it is there. */
+/* Keeps some parts, one after the other, under a name; makes the folder if need be. Other processes
+ * see the whole file or none: it is written under another name. Returns whether it is there. */
 bool cache_write(const char *directory, const char *name, size_t count,
                  const struct cache_part *parts);
 
 /* ---------------------------------------------------------------- program.c */
+
+enum { BINARY_NAME_SIZE = 7 + CACHE_KEY_SIZE }; /* "binary_<key>" */
 
 struct kernel {
     struct kernel *next;
@@ -216,7 +218,7 @@ struct program {
     char *all_options; /* as the compiler gets them */
     cl_program id;
     struct kernel *kernels;
-    char key[CACHE_KEY_SIZE];       /* of its binary */
+    char binary_name[BINARY_NAME_SIZE]; /* "": it is not kept */
     uint64_t spent_nanoseconds;     /* on building it, in all runs; 0 where a binary was there */
     bool loaded;                    /* from its binary */
     char source[PACKAGE_HASH_SIZE]; /* of its texts */
@@ -257,24 +259,30 @@ void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- binary.c */
 
-/* Names a binary by all that it depends on, in hexadecimal. */
-void binary_key(const struct device_info *info, size_t text_count, const char *const *texts,
-                const char *options, char key[CACHE_KEY_SIZE]);
+/* Names the file of a binary by all that it depends on. */
+void binary_name(const struct device_info *info, size_t text_count, const char *const *texts,
+                 const char *options, char name[BINARY_NAME_SIZE]);
 
 /* A program that is built already, or NULL: then the source is to be built. */
-cl_program binary_load(struct healcl_device *device, const char *key, const char *options);
+cl_program binary_load(struct healcl_device *device, const char *name, const char *options);
 
 /* Notes that the source had to be built. Returns how long that has taken in all runs so far. */
-uint64_t binary_note_build(const struct healcl_device *device, const char *key,
+uint64_t binary_note_build(const struct healcl_device *device, const char *name,
                            uint64_t nanoseconds);
 
 /* Removes a binary, and what was noted of it. */
-void binary_remove(const struct healcl_device *device, const char *key);
+void binary_remove(const struct healcl_device *device, const char *name);
 
-/* Gets and keeps the binary of a built program. Best called when its kernels have run: some drivers
- * compile them only then. */
-void binary_save(struct healcl_device *device, const char *key, uint64_t spent_nanoseconds,
-                 cl_program program);
+/* The binary of a built program, freed with free(). Best called when its kernels have run: some
+ * drivers compile them only then. Errors: HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status binary_get(const struct healcl_device *device, cl_program program,
+                                         unsigned char **binary, size_t *bytes,
+                                         struct healcl_error *error);
+
+/* Gets and keeps it. Errors: HEALCL_USAGE where it cannot be written, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status binary_save(const struct healcl_device *device, const char *name,
+                                          uint64_t spent_nanoseconds, cl_program program,
+                                          size_t *bytes, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- packaged.c */
 

@@ -143,21 +143,9 @@ static enum healcl_status record_image(struct healcl_device *device, const struc
                                        struct package *package, size_t *image,
                                        struct healcl_error *error)
 {
-    size_t bytes = 0;
-    TRY_CL(error, "clGetProgramInfo",
-           device->cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
-                                        NULL));
-    if (bytes == 0)
-        FAIL(error, HEALCL_DEVICE, "the driver gives no binary of it");
-    unsigned char *data = calloc(1, bytes);
-    if (!data)
-        NO_MEMORY(error);
-    cl_int code =
-        device->cl->clGetProgramInfo(program->id, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
-    if (code != CL_SUCCESS) {
-        free(data);
-        return opencl_error(error, code, "clGetProgramInfo", __FILE__, __LINE__);
-    }
+    unsigned char *data;
+    size_t bytes;
+    TRY(binary_get(device, program->id, &data, &bytes, error));
     return package_add_image(package, data, bytes, image, error);
 }
 

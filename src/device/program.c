@@ -166,8 +166,8 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
         device->programs_built++;
         return build_source(device, program, texts, options, &program->id, error);
     }
-    binary_key(&device->info, TEXT_COUNT, texts, options, program->key);
-    program->id = binary_load(device, program->key, options);
+    binary_name(&device->info, TEXT_COUNT, texts, options, program->binary_name);
+    program->id = binary_load(device, program->binary_name, options);
     program->loaded = program->id != NULL;
     if (program->loaded) {
         device->programs_loaded++;
@@ -177,7 +177,7 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
     program->spent_nanoseconds =
-        binary_note_build(device, program->key, monotonic_nanoseconds() - start);
+        binary_note_build(device, program->binary_name, monotonic_nanoseconds() - start);
     return HEALCL_OK;
 }
 
@@ -217,8 +217,8 @@ bool device_programs_discard(struct healcl_device *device)
         struct program *program = device->programs;
         device->programs = program->next;
         loaded = loaded || program->loaded;
-        if (*program->key)
-            binary_remove(device, program->key);
+        if (*program->binary_name)
+            binary_remove(device, program->binary_name);
         program_free(device, program);
     }
     return loaded;
@@ -267,15 +267,36 @@ static bool is_worth_its_price(const struct healcl_device *device, const struct 
 void device_programs_save(struct healcl_device *device)
 {
     uint64_t start = monotonic_nanoseconds();
+    size_t bytes;
     if (device->distrusted)
         return;
     for (struct program *program = device->programs; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
-        binary_save(device, program->key, program->spent_nanoseconds, program->id);
+        (void)!binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
+                           &bytes, NULL);
         if (device->binary_price > 0 && monotonic_nanoseconds() - start > device->binary_price)
             break;
     }
+}
+
+/* Also of those that were loaded: their kernels may have been compiled for other launches since. */
+enum healcl_status device_keep_binaries(struct healcl_device *device, struct kept_binaries *kept,
+                                        struct healcl_error *error)
+{
+    *kept = (struct kept_binaries){.count = 0};
+    for (struct program *program = device->programs; program; program = program->next) {
+        size_t bytes;
+        if (!*program->binary_name || !program->id)
+            continue;
+        TRY_PREFIX(binary_save(device, program->binary_name, program->spent_nanoseconds,
+                               program->id, &bytes, error),
+                   "program '%s': ", program->name);
+        program->spent_nanoseconds = 0;
+        kept->count++;
+        kept->bytes += bytes;
+    }
+    return HEALCL_OK;
 }
 
 uint32_t launch_chunks(const struct launch *launch)

@@ -501,13 +501,8 @@ const char *self_test_outcome_name(enum self_test_outcome outcome)
 static bool read_kept(const struct device_info *info, char line[SELF_TEST_REASON_SIZE])
 {
     char name[NAME_SIZE];
-    char *directory = cache_directory();
     name_of(info, name);
-    char *path = directory ? cache_path(directory, name) : NULL;
-    bool read = path && cache_read_line(path, SELF_TEST_REASON_SIZE, line);
-    free(path);
-    free(directory);
-    return read;
+    return cache_read_line(name, SELF_TEST_REASON_SIZE, line);
 }
 
 enum self_test_outcome self_test_read_kept(const struct device_info *info,

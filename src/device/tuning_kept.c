@@ -28,17 +28,13 @@ bool tuning_read_kept(struct device_tuning *tuning, const struct device_info *in
 {
     char name[NAME_SIZE], text[TUNING_TEXT_SIZE];
     struct device_tuning kept = *tuning;
-    char *directory = cache_directory();
     name_of(info, name);
-    char *path = directory ? cache_path(directory, name) : NULL;
-    bool good = path && cache_read_line(path, TUNING_TEXT_SIZE, text) &&
-                tuning_parse(&kept, text, path, info, NULL) == HEALCL_OK;
+    bool good = cache_read_line(name, sizeof text, text) &&
+                tuning_parse(&kept, text, name, info, NULL) == HEALCL_OK;
     if (good) {
         *tuning = kept;
         tuning->tuned_by |= TUNED_BY_KEPT;
     }
-    free(path);
-    free(directory);
     return good;
 }
 
@@ -189,13 +185,9 @@ void kernel_choices_read_kept(struct kernel_choices *choices, const struct devic
     choices->count = 0;
     if (tuning_shape_given(&given, NULL) != HEALCL_OK || given)
         return;
-    char *directory = cache_directory();
     name_choices(info, name);
-    char *path = directory ? cache_path(directory, name) : NULL;
-    if (path && cache_read_line(path, sizeof text, text))
+    if (cache_read_line(name, sizeof text, text))
         (void)kernel_choices_parse(choices, text);
-    free(path);
-    free(directory);
 }
 
 enum healcl_status kernel_choices_keep(const struct kernel_choices *choices,
@@ -237,17 +229,13 @@ bool rates_read_kept(const struct device_info *info, const struct device_tuning 
                      size_t count, uint64_t *rates)
 {
     char name[NAME_SIZE], text[RATES_TEXT_SIZE], *end = text;
-    char *directory = cache_directory();
     name_rates(info, tuning, name);
-    char *path = directory ? cache_path(directory, name) : NULL;
-    bool good = path && cache_read_line(path, sizeof text, text);
+    bool good = cache_read_line(name, sizeof text, text);
     for (size_t i = 0; i < count && good; i++) {
         const char *number = end;
         rates[i] = strtoull(number, &end, 10);
         good = end > number && rates[i] > 0;
     }
-    free(path);
-    free(directory);
     return good && !*end;
 }
 

@@ -154,6 +154,7 @@ def check_usage(folder):
             (["--emit", folder, "--target", "../a", "b"], "is no target"),
             (["--emit", folder, "--target", "$(a)", "b"], "is no target"),
             (["--emit", folder, "--target", "gfx90a", "-o", "a", "b"], "goes without"),
+            (["--cache", "-o", "a", "b"], "goes without"), (["--cache", "--from", folder], "goes without"),
             (["--from", folder, "-o", "a", "b"], "takes all from a folder")):
         expect(run("compile", *arguments), 2, text)
 

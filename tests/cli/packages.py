@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packages: where no program can be built from a source, and devices say that they have no compiler
 (faulty_source.c), transcripts verify from what `healcl compile` made; and damaged packages are refused
-with the lines of packages.txt.
+with the lines of packages.txt. What `healcl compile --cache` has kept is found unasked.
 
     packages.py HEALCL FAULTY_SOURCE.so PACKAGE_HASH [--update] [FILE...]
 
@@ -15,6 +15,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,11 +37,11 @@ files = [path for path in sys.argv[4:] if path != "--update"]
 SEAL = b"healcl package "
 
 
-def run(*arguments, compiler=True, **more):
+def run(*arguments, compiler=True, program=healcl, **more):
     environment = {**os.environ, **COMPILE_FAST, "HEALCL_CACHE_DIR": "", **more}
     if not compiler:
         environment.update(LD_PRELOAD=driver, FAULTY_NO_COMPILER="1")
-    return subprocess.run([healcl, *map(str, arguments)], cwd=ROOT, env=environment, text=True,
+    return subprocess.run([program, *map(str, arguments)], cwd=ROOT, env=environment, text=True,
                           capture_output=True)
 
 
@@ -119,6 +120,57 @@ def check_runs(folder):
     assert not (folder / "none.healcl").exists()
     expect(run("compile", "-o", "/dev/full", transcripts[0]), 2)
     return again
+
+
+# ------------------------------------------------------------------ programs in the cache
+
+
+def check_cache(folder):
+    """Later runs find unasked what `compile --cache` has kept; what is not there, or is another
+    program's under its name, is built; and it finds the bundled transcripts of an installed healcl."""
+    cache, transcript = folder / "cache", "transcripts/memory.json"
+
+    def counts():
+        told = json.loads(expect(run("run", "--quiet", "--json", "-", transcript,
+                                     HEALCL_CACHE_DIR=cache), 0).stdout)
+        assert told["verified"], told
+        return told["programs_built"], told["programs_loaded"]
+
+    def compile_all(code, text, program=healcl, names=(transcript,), at=cache):
+        expect(run("compile", "--cache", *names, program=program, HEALCL_CACHE_DIR=at), code, text)
+
+    compile_all(0, f"{cache}: kept ")
+    none, count = counts()
+    assert none == 0 < count, (none, count)
+    kept = sorted(cache.glob("binary_*"))
+    for one, other in zip(kept, [*kept[1:], kept[0]]):
+        one.rename(other.with_suffix(".swapped"))
+    for path in cache.glob("*.swapped"):
+        path.rename(path.with_suffix(""))
+    assert counts() == (count, 0), counts()
+    compile_all(0, "kept ")
+    assert counts() == (0, count), counts()
+    names = {path: path.read_bytes() for path in kept}
+    for path in kept:
+        path.unlink()
+        if counts() == (1, count - 1):
+            break
+        path.write_bytes(names[path])
+    else:
+        sys.exit("no program is built when its binary is missing")
+    compile_all(2, "no folder to keep programs in", at="")
+    compile_all(2, "cannot write '/dev/null/cache/binary_", at="/dev/null/cache")
+
+    installed = folder / "bin" / "healcl"
+    installed.parent.mkdir()
+    shutil.copy(healcl, installed)
+    compile_all(2, "no bundled transcripts", installed, ())
+    bundled = folder / "share/healcl/transcripts"
+    bundled.mkdir(parents=True)
+    shutil.copy(ROOT / transcript, bundled)
+    compile_all(0, "kept ", installed, ())
+    (bundled / "none.json").write_text("{")
+    compile_all(3, "none.json", installed, ())
 
 
 # ------------------------------------------------------------------ damage
@@ -337,6 +389,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         package = Package(check_runs(folder).read_bytes())
+        check_cache(folder)
         told = "".join(refusals(package, folder))
         if update:
             GOLDEN.write_text(told)

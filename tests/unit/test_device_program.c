@@ -227,6 +227,26 @@ static void become_fifo(const char *path)
     assert_int_equal(mkfifo(path, 0600), 0);
 }
 
+static char noted[2][512];
+static int noted_count;
+
+static void note_file(const char *path)
+{
+    assert_in_range(noted_count, 0, 1);
+    strcpy(noted[noted_count++], path);
+}
+
+static void swap_both_files(void)
+{
+    char aside[128];
+    noted_count = 0;
+    assert_int_equal(each_file(note_file), 2);
+    snprintf(aside, sizeof aside, "%s/aside", directory);
+    assert_int_equal(rename(noted[0], aside), 0);
+    assert_int_equal(rename(noted[1], noted[0]), 0);
+    assert_int_equal(rename(aside, noted[1]), 0);
+}
+
 static void ignores_damaged_binaries(void **state)
 {
     (void)state;
@@ -244,14 +264,35 @@ static void ignores_damaged_binaries(void **state)
     }
 }
 
-/* Self-tests' outcomes and tunings are read so. */
-static void reads_no_line_from_a_fifo(void **state)
+/* Under the name of another program, here of the same source with other options, a binary would
+ * compute something else. */
+static void ignores_swapped_binaries(void **state)
 {
     (void)state;
-    char path[128], text[64];
+    for (int swapped = 0; swapped < 2; swapped++) {
+        helper_reset();
+        struct healcl_device *device = open_device();
+        OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+        struct launch launch = simple;
+        OK(device_prepare(device, &launch, &error));
+        strcpy(launch.options, "-D X=2");
+        OK(device_prepare(device, &launch, &error));
+        assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
+        assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
+        device->binary_price = 1;
+        healcl_device_close(device);
+        swap_both_files();
+    }
+}
+
+static void reads_nothing_from_a_fifo(void **state)
+{
+    (void)state;
+    char path[128];
+    size_t bytes;
     snprintf(path, sizeof path, "%s/fifo", directory);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_false(cache_read_line(path, sizeof text, text));
+    assert_null(cache_read(directory, "fifo", &bytes));
     unlink(path);
 }
 
@@ -344,7 +385,8 @@ int main(void)
         CACHE_TEST(counts_what_is_built_and_loaded),
         CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),
-        CACHE_TEST(reads_no_line_from_a_fifo),
+        CACHE_TEST(ignores_swapped_binaries),
+        CACHE_TEST(reads_nothing_from_a_fifo),
         CACHE_TEST(falls_back_to_source),
         CACHE_TEST(lives_without_a_directory),
         DEVICE_TEST(finds_the_directory),

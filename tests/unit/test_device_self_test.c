@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "device/internal.h"
 #include "device/self_test.h"
 #include "helper_device.h"
 #include "helper_share.h"
@@ -35,6 +36,37 @@ static const struct opencl *faulty(const char *line)
 /* ---- a cache of the test's own ---- */
 
 static char directory[64];
+
+/* Calls visit(path) for each file of the cache whose name begins so. Returns how many there are. */
+static int each_file(const char *kind, void (*visit)(const char *path))
+{
+    int count = 0;
+    DIR *files = opendir(directory);
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
+        char path[512];
+        if (strncmp(entry->d_name, kind, strlen(kind)) != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
+        count++;
+        visit(path);
+    }
+    if (files)
+        closedir(files);
+    return count;
+}
+
+/* As if what is in the file had been kept under another name. */
+static void change_name(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    while (fgetc(file) != '_')
+        assert_false(feof(file));
+    int digit = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_CUR), 0);
+    fputc(digit ^ 1, file);
+    assert_int_equal(fclose(file), 0);
+}
 
 /* Programs beside the self-test's: on CPUs that which measures ways to multiply. */
 static int others;
@@ -148,6 +180,13 @@ static void runs_once(void **state)
         healcl_device_close(device);
         assert_int_equal(helper.count[CALL_clBuildProgram], 1 + others);
     }
+    /* What was kept of another device is nothing of this one. */
+    assert_int_equal(each_file("selftest_", change_name), 1);
+    OK(device_open(&helper_opencl, NULL, &device, &error));
+    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_NOT_RUN);
+    assert_int_equal(each_file("selftest_", change_name), 1);
+    assert_int_equal(self_test_read_kept(&device->info, reason), SELF_TEST_PASSED);
+    healcl_device_close(device);
     /* Behind a layer it counts as another device. */
     setenv("OPENCL_LAYERS", "/none", 1);
     OK(device_open(&helper_opencl, NULL, &device, &error));
@@ -227,25 +266,9 @@ static void keeps_failures(void **state)
 
 /* ---- binaries ---- */
 
-enum { SPENT_AT = 16 }; /* in the file of a program: binary.c */
-
-/* Calls visit(path) for each file of the cache that is of a program, not the self-test's outcome.
- */
 static int each_program(void (*visit)(const char *path))
 {
-    int count = 0;
-    DIR *files = opendir(directory);
-    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;) {
-        char path[512];
-        if (entry->d_name[0] == '.' || strncmp(entry->d_name, "selftest_", 9) == 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-        count++;
-        visit(path);
-    }
-    if (files)
-        closedir(files);
-    return count;
+    return each_file("binary_", visit);
 }
 
 static void visit_nothing(const char *path)
@@ -258,11 +281,15 @@ static void visit_nothing(const char *path)
 static void make_expensive(const char *path)
 {
     const uint64_t spent = (uint64_t)360000 * 1000000000;
-    FILE *file = fopen(path, "r+b");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, SPENT_AT, SEEK_SET), 0);
-    assert_int_equal(fwrite(&spent, sizeof spent, 1, file), 1);
-    assert_int_equal(fclose(file), 0);
+    const char *name = strrchr(path, '/') + 1;
+    size_t bytes = 0;
+    unsigned char *data = cache_read(directory, name, &bytes);
+    assert_non_null(data);
+    assert_true(bytes >= sizeof spent);
+    const struct cache_part parts[] = {{&spent, sizeof spent},
+                                       {data + sizeof spent, bytes - sizeof spent}};
+    assert_true(cache_write(directory, name, 2, parts));
+    free(data);
 }
 
 static void forget_outcomes(void)

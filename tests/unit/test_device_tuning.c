@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/internal.h"
 #include "device/measure.h"
 #include "helper_device.h"
 
@@ -54,17 +55,21 @@ static void assert_same(const struct device_tuning *a, const struct device_tunin
     assert_string_equal(a_text, b_text);
 }
 
-/* Keeps a tuning and puts something else into its file; NULL: leaves it. */
+/* Keeps something else under the name of a file that was kept. */
+static void keep_instead(const char *path, const char *text)
+{
+    const struct cache_part part = {text, strlen(text)};
+    assert_true(cache_write(cache, strrchr(path, '/') + 1, 1, &part));
+}
+
+/* Keeps a tuning, or something else under its name. */
 static void keep(const struct device_tuning *tuning, const char *instead)
 {
     char *path = NULL;
     OK(tuning_keep(tuning, &info, &path, &error));
     assert_non_null(path);
-    FILE *file = instead ? fopen(path, "w") : NULL;
-    if (file) {
-        fputs(instead, file);
-        fclose(file);
-    }
+    if (instead)
+        keep_instead(path, instead);
     free(path);
 }
 
@@ -187,10 +192,7 @@ static void keeps_rates(void **state)
     char path[512];
     find_kept(path);
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
-        FILE *file = fopen(path, "w");
-        assert_non_null(file);
-        fputs(damaged[i], file);
-        fclose(file);
+        keep_instead(path, damaged[i]);
         assert_false(rates_read_kept(&info, &tuning, 3, read));
     }
     setenv("HEALCL_CACHE_DIR", "", 1);
@@ -225,6 +227,77 @@ static void forgets(void **state)
     setenv("HEALCL_CACHE_DIR", "", 1);
     OK(tuning_forget(&info, &path, &error));
     assert_null(path);
+}
+
+/* ---------------------------------------------------------------- swapped files */
+
+enum { KEPT_KINDS = 3, KEPT_FILES = 2 * KEPT_KINDS };
+
+/* Each kind of file for a device, whose driver tells what is in it. */
+static void keep_all(struct device_info *device)
+{
+    struct device_tuning tuning = tuning_of(*device->driver == '1' ? "local_size=4" : "");
+    struct kernel_choices choices = {.count = 0};
+    const uint64_t rates[] = {(uint64_t)*device->driver};
+    char *path = NULL;
+    OK(tuning_keep(&tuning, device, &path, &error));
+    free(path);
+    kernel_choices_set(&choices, 1, (uint32_t)*device->driver);
+    OK(kernel_choices_keep(&choices, device, &path, &error));
+    free(path);
+    tuning = tuning_default(device);
+    rates_keep(device, &tuning, 1, rates);
+}
+
+/* How many files are read of what keep_all has kept. */
+static int read_all(const struct device_info *device)
+{
+    struct device_tuning tuning = tuning_default(device);
+    struct kernel_choices choices;
+    uint64_t rates[1];
+    int count = rates_read_kept(device, &tuning, 1, rates);
+    kernel_choices_read_kept(&choices, device);
+    count += kernel_choices_find(&choices, 1) != 0;
+    return count + tuning_read_kept(&tuning, device);
+}
+
+static int is_kept(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+static void swap_files(const char *a, const char *b)
+{
+    char paths[3][512];
+    snprintf(paths[0], sizeof paths[0], "%s/%s", cache, a);
+    snprintf(paths[1], sizeof paths[1], "%s/%s", cache, b);
+    snprintf(paths[2], sizeof paths[2], "%s/.swapped", cache);
+    assert_int_equal(rename(paths[0], paths[2]), 0);
+    assert_int_equal(rename(paths[1], paths[0]), 0);
+    assert_int_equal(rename(paths[2], paths[1]), 0);
+}
+
+/* A file that stands under the name of another one is nobody's, whatever kind they are. */
+static void ignores_swapped_files(void **state)
+{
+    (void)state;
+    struct device_info other = info;
+    struct dirent **names = NULL;
+    strcpy(other.driver, "2");
+    keep_all(&info);
+    keep_all(&other);
+    assert_int_equal(read_all(&info) + read_all(&other), KEPT_FILES);
+    assert_int_equal(scandir(cache, &names, is_kept, alphasort), KEPT_FILES);
+    for (int a = 0; a < KEPT_FILES; a++)
+        for (int b = 0; b < a; b++) {
+            swap_files(names[a]->d_name, names[b]->d_name);
+            assert_int_equal(read_all(&info) + read_all(&other), KEPT_FILES - 2);
+            swap_files(names[a]->d_name, names[b]->d_name);
+        }
+    assert_int_equal(read_all(&info) + read_all(&other), KEPT_FILES);
+    for (int i = 0; i < KEPT_FILES; i++)
+        free(names[i]);
+    free(names);
 }
 
 static void says_why_it_cannot_forget(void **state)
@@ -332,6 +405,7 @@ int main(void)
         TEST(keeps_nothing_where_it_cannot),
         TEST(keeps_rates),
         TEST(forgets),
+        TEST(ignores_swapped_files),
         TEST(says_why_it_cannot_forget),
         TEST(has_its_place_among_others),
         TEST(is_shaped_as_another_device),
