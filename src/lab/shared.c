@@ -50,10 +50,15 @@ static int64_t *moduli_of(const struct problem *problem, const struct problem_da
     return moduli;
 }
 
-/* Keeps of the shared moduli those among count others; each once. */
+/* Keeps of the shared moduli those among count others; each once. others: NULL where there was no
+ * memory for them. */
 static void keep_common(struct shared_facts *shared, const int64_t *others, size_t count)
 {
     size_t kept = 0, j = 0;
+    if (!others) {
+        shared->modulus_count = 0;
+        return;
+    }
     for (size_t i = 0; i < shared->modulus_count; i++) {
         const int64_t modulus = shared->moduli[i];
         while (j < count && others[j] < modulus)
@@ -82,7 +87,7 @@ void shared_add(struct shared_facts *shared, int64_t n, enum dtype dtype,
     }
     shared->same_n = shared->same_n && n == shared->n;
     shared->same_dtype = shared->same_dtype && dtype == shared->dtype;
-    keep_common(shared, moduli, moduli ? count : 0);
+    keep_common(shared, moduli, count);
     free(moduli);
 }
 
