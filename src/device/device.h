@@ -206,7 +206,7 @@ struct healcl_device {
     bool host_worked;         /* for a step, since the last command */
     bool keeps_failures;      /* what cannot be built is not tried again */
     struct compiling_ahead {
-        enum { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
+        enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
         uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
         struct compile_board *board; /* shared with the other process; or NULL */
     } ahead;                         /* device_compile_ahead */
@@ -293,7 +293,7 @@ void device_trace_end(struct healcl_device *device);
 /* From now on launches only have their kernels compiled, by one work-group each, once. With
  * COMPILE_NOTE none is, and the program of the last launch is noted; with COMPILE_ANOTHER only the
  * first kernel of another program, and from then on all. */
-void device_compile_ahead(struct healcl_device *device, int what);
+void device_compile_ahead(struct healcl_device *device, enum compile_ahead what);
 
 /* Waits for all queues. */
 MUST_CHECK enum healcl_status device_finish(struct healcl_device *device,

@@ -165,7 +165,7 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
     return HEALCL_OK;
 }
 
-void device_compile_ahead(struct healcl_device *device, int what)
+void device_compile_ahead(struct healcl_device *device, enum compile_ahead what)
 {
     device->ahead.what = what;
 }
