@@ -2,6 +2,7 @@
 #ifndef HEALCL_DEVICE_INTERNAL_H
 #define HEALCL_DEVICE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "device/device.h"
@@ -204,12 +205,13 @@ struct kernel {
     const struct program *program;
     cl_kernel id;
     char *name;
-    bool launched;
+    struct shared_kernel *shared;
 };
 
 struct program {
     struct program *next;
-    uint64_t hash; /* of the four fields that follow */
+    struct shared_program *shared; /* NULL: it could not be built */
+    uint64_t hash;                 /* of the four fields that follow */
     char *name, *options;
     uint32_t chunks;
     size_t local_size;
@@ -250,6 +252,66 @@ bool device_programs_discard(struct healcl_device *device);
 void device_programs_forget(struct healcl_device *device, const char *name);
 
 void device_programs_free(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- shared_programs.c */
+
+/* Behind the lock of the context's programs, but for launched. */
+struct shared_kernel {
+    struct shared_kernel *next;
+    char *name;
+    atomic_bool launched; /* on some handle: the driver has compiled it */
+    cl_kernel *idle;      /* of handles that are closed */
+    size_t idle_count, idle_capacity;
+};
+
+struct shared_program {
+    struct shared_program *next;
+    uint32_t users; /* programs of handles */
+    bool discarded; /* nobody finds it any more */
+    bool loaded;    /* the rest is as in struct program; options are all of them */
+    uint64_t hash;
+    char *name, *options;
+    char *own_text; /* NULL: text is there anyway */
+    const char *text;
+    cl_program id;
+    char key[CACHE_KEY_SIZE], source[PACKAGE_HASH_SIZE];
+    const struct package_program *packaged;
+    struct shared_kernel *kernels;
+};
+
+/* The last one used first. */
+struct shared_programs {
+    struct shared_program *first;
+};
+
+/* What follows is called between these two (beside.c), but for the last one. */
+void device_programs_lock(struct healcl_device *device);
+void device_programs_unlock(struct healcl_device *device);
+struct shared_programs *device_shared_programs(struct healcl_device *device);
+
+/* Finds the program that another handle has built from this text, with these options. */
+MUST_CHECK enum healcl_status shared_program_use(struct healcl_device *device,
+                                                 struct program *program, const char *text,
+                                                 bool *found, struct healcl_error *error);
+
+/* Shares a program that was built. text_stays: it lives as long as the process. */
+MUST_CHECK enum healcl_status shared_program_add(struct healcl_device *device,
+                                                 struct program *program, const char *text,
+                                                 bool text_stays, struct healcl_error *error);
+
+/* The program of a handle is released; its kernels were given back. discard: no other handle gets
+ * it from now on. */
+void shared_program_leave(struct healcl_device *device, struct program *program, bool discard);
+
+/* Gives a kernel the idle object of its name, if there is one, and what handles share of it. */
+MUST_CHECK enum healcl_status shared_kernel_take(struct program *program, struct kernel *kernel,
+                                                 struct healcl_error *error);
+
+/* A kernel's object is idle: none of its launches is still to end. */
+void shared_kernel_give(struct healcl_device *device, struct kernel *kernel);
+
+/* No handle is left. */
+void shared_programs_free(const struct opencl *cl, struct shared_programs *programs);
 
 /* ---------------------------------------------------------------- binary.c */
 
