@@ -260,8 +260,6 @@ struct shared_kernel {
     struct shared_kernel *next;
     char *name;
     atomic_bool launched; /* on some handle: the driver has compiled it */
-    cl_kernel *idle;      /* of handles that are closed */
-    size_t idle_count, idle_capacity;
 };
 
 struct shared_program {
@@ -299,16 +297,13 @@ MUST_CHECK enum healcl_status shared_program_add(struct healcl_device *device,
                                                  struct program *program, const char *text,
                                                  bool text_stays, struct healcl_error *error);
 
-/* The program of a handle is released; its kernels were given back. discard: no other handle gets
+/* The program of a handle is released. discard: no other handle gets
  * it from now on. */
 void shared_program_leave(struct healcl_device *device, struct program *program, bool discard);
 
-/* Gives a kernel the idle object of its name, if there is one, and what handles share of it. */
-MUST_CHECK enum healcl_status shared_kernel_take(struct program *program, struct kernel *kernel,
+/* Gives a kernel what handles share of it. */
+MUST_CHECK enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
                                                  struct healcl_error *error);
-
-/* A kernel's object is idle: none of its launches is still to end. */
-void shared_kernel_give(struct healcl_device *device, struct kernel *kernel);
 
 /* No handle is left. */
 void shared_programs_free(const struct opencl *cl, struct shared_programs *programs);

@@ -198,24 +198,23 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
 
 /* ---------------------------------------------------------------- what is built */
 
-/* The object is given back, or there is none. */
-static void kernel_free(struct kernel *kernel)
+static void kernel_free(struct healcl_device *device, struct kernel *kernel)
 {
+    if (kernel->id)
+        (void)device->cl->clReleaseKernel(kernel->id);
     free(kernel->name);
     free(kernel);
 }
 
 static void program_free(struct healcl_device *device, struct program *program, bool discard)
 {
-    if (program->shared)
-        device_programs_lock(device);
     while (program->kernels) {
         struct kernel *kernel = program->kernels;
         program->kernels = kernel->next;
-        shared_kernel_give(device, kernel);
-        kernel_free(kernel);
+        kernel_free(device, kernel);
     }
     if (program->shared) {
+        device_programs_lock(device);
         shared_program_leave(device, program, discard);
         device_programs_unlock(device);
     }
@@ -407,16 +406,13 @@ static struct kernel *find_kernel(struct program *program, const char *name)
     return kernel;
 }
 
-/* The idle object of a closed handle, or a new one. */
-static enum healcl_status find_object(struct healcl_device *device, struct program *program,
+static enum healcl_status make_object(struct healcl_device *device, struct program *program,
                                       struct kernel *kernel, struct healcl_error *error)
 {
     device_programs_lock(device);
-    enum healcl_status status = shared_kernel_take(program, kernel, error);
+    enum healcl_status status = shared_kernel_find(program, kernel, error);
     device_programs_unlock(device);
     TRY(status);
-    if (kernel->id)
-        return HEALCL_OK;
     cl_int code = CL_SUCCESS;
     cl_kernel id =
         device->cl->clCreateKernel(program->id, packaged_symbol(program, kernel->name), &code);
@@ -436,10 +432,10 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
     if (!kernel)
         NO_MEMORY(error);
     kernel->name = strdup(name);
-    enum healcl_status status = kernel->name ? find_object(device, program, kernel, error)
+    enum healcl_status status = kernel->name ? make_object(device, program, kernel, error)
                                              : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK) {
-        kernel_free(kernel);
+        kernel_free(device, kernel);
         return status;
     }
     kernel->program = program;

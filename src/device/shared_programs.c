@@ -1,24 +1,19 @@
 /*
  * Programs that handles on one context share: each is built once, by the handle that wants it
  * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
- * Those of a closed handle go to the next one that wants the same kernel. So what a driver keeps
- * for each program and each kernel object does not grow with the handles that come and go.
+ * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/array.h"
 #include "device/internal.h"
 
 enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
 
-static void free_kernels(const struct opencl *cl, struct shared_kernel *kernel)
+static void free_kernels(struct shared_kernel *kernel)
 {
     while (kernel) {
         struct shared_kernel *next = kernel->next;
-        while (kernel->idle_count > 0)
-            (void)cl->clReleaseKernel(kernel->idle[--kernel->idle_count]);
-        free(kernel->idle);
         free(kernel->name);
         free(kernel);
         kernel = next;
@@ -27,7 +22,7 @@ static void free_kernels(const struct opencl *cl, struct shared_kernel *kernel)
 
 static void free_shared(const struct opencl *cl, struct shared_program *shared)
 {
-    free_kernels(cl, shared->kernels);
+    free_kernels(shared->kernels);
     (void)cl->clReleaseProgram(shared->id);
     free(shared->name);
     free(shared->options);
@@ -109,7 +104,7 @@ enum healcl_status shared_program_add(struct healcl_device *device, struct progr
 
 /* ---------------------------------------------------------------- kernels */
 
-enum healcl_status shared_kernel_take(struct program *program, struct kernel *kernel,
+enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
                                       struct healcl_error *error)
 {
     struct shared_kernel *shared = program->shared->kernels;
@@ -127,25 +122,8 @@ enum healcl_status shared_kernel_take(struct program *program, struct kernel *ke
         shared->next = program->shared->kernels;
         program->shared->kernels = shared;
     }
-    if (shared->idle_count > 0)
-        kernel->id = shared->idle[--shared->idle_count];
     kernel->shared = shared;
     return HEALCL_OK;
-}
-
-/* An OpenCL kernel holds nothing of its arguments: the specification forbids it. */
-void shared_kernel_give(struct healcl_device *device, struct kernel *kernel)
-{
-    struct shared_kernel *shared = kernel->shared;
-    cl_kernel *idle =
-        array_with_room(shared->idle, shared->idle_count, &shared->idle_capacity, sizeof *idle);
-    if (idle) {
-        shared->idle = idle;
-        idle[shared->idle_count++] = kernel->id;
-    } else {
-        (void)device->cl->clReleaseKernel(kernel->id);
-    }
-    kernel->id = NULL;
 }
 
 /* ---------------------------------------------------------------- no longer used */
