@@ -10,7 +10,9 @@ struct device_context {
         turn; /* recursive: what opens and closes a handle has one, and so may callers */
     pthread_mutex_t lock; /* of what follows */
     uint32_t handles;
-    struct package *package;      /* or NULL */
+    struct package *package;       /* or NULL */
+    pthread_mutex_t programs_lock; /* held while one is built, so that it is built once */
+    struct shared_programs programs;
     struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
 };
 
@@ -30,6 +32,7 @@ enum healcl_status context_share(struct healcl_device *device, struct healcl_err
     pthread_mutex_init(&shared->turn, &attributes);
     pthread_mutexattr_destroy(&attributes);
     pthread_mutex_init(&shared->lock, NULL);
+    pthread_mutex_init(&shared->programs_lock, NULL);
     shared->handles = 1;
     shared->package = device->package;
     device->shared = shared;
@@ -59,10 +62,27 @@ void context_leave(struct healcl_device *device)
     pthread_mutex_unlock(&shared->lock);
     if (!is_last)
         return;
+    shared_programs_free(device->cl, &shared->programs);
     pthread_mutex_destroy(&shared->turn);
+    pthread_mutex_destroy(&shared->programs_lock);
     pthread_mutex_destroy(&shared->lock);
     package_free(shared->package);
     free(shared);
+}
+
+void device_programs_lock(struct healcl_device *device)
+{
+    pthread_mutex_lock(&device->shared->programs_lock);
+}
+
+void device_programs_unlock(struct healcl_device *device)
+{
+    pthread_mutex_unlock(&device->shared->programs_lock);
+}
+
+struct shared_programs *device_shared_programs(struct healcl_device *device)
+{
+    return &device->shared->programs;
 }
 
 /* ---------------------------------------------------------------- turns */

@@ -2,6 +2,7 @@
 #ifndef HEALCL_DEVICE_INTERNAL_H
 #define HEALCL_DEVICE_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "device/device.h"
@@ -206,12 +207,13 @@ struct kernel {
     const struct program *program;
     cl_kernel id;
     char *name;
-    bool launched;
+    struct shared_kernel *shared;
 };
 
 struct program {
     struct program *next;
-    uint64_t hash; /* of the four fields that follow */
+    struct shared_program *shared; /* NULL: it could not be built */
+    uint64_t hash;                 /* of the four fields that follow */
     char *name, *options;
     uint32_t chunks;
     size_t local_size;
@@ -256,6 +258,61 @@ bool device_programs_discard(struct healcl_device *device);
 void device_programs_forget(struct healcl_device *device, const char *name);
 
 void device_programs_free(struct healcl_device *device);
+
+/* ---------------------------------------------------------------- shared_programs.c */
+
+/* Behind the lock of the context's programs, but for launched. */
+struct shared_kernel {
+    struct shared_kernel *next;
+    char *name;
+    atomic_bool launched; /* on some handle: the driver has compiled it */
+};
+
+struct shared_program {
+    struct shared_program *next;
+    uint32_t users; /* programs of handles */
+    bool discarded; /* nobody finds it any more */
+    bool loaded;    /* the rest is as in struct program; options are all of them */
+    uint64_t hash;
+    char *name, *options;
+    char *own_text; /* NULL: text is there anyway */
+    const char *text;
+    cl_program id;
+    char key[CACHE_KEY_SIZE], source[PACKAGE_HASH_SIZE];
+    const struct package_program *packaged;
+    struct shared_kernel *kernels;
+};
+
+/* The last one used first. */
+struct shared_programs {
+    struct shared_program *first;
+};
+
+/* What follows is called between these two (beside.c), but for the last one. */
+void device_programs_lock(struct healcl_device *device);
+void device_programs_unlock(struct healcl_device *device);
+struct shared_programs *device_shared_programs(struct healcl_device *device);
+
+/* Finds the program that another handle has built from this text, with these options. */
+MUST_CHECK enum healcl_status shared_program_use(struct healcl_device *device,
+                                                 struct program *program, const char *text,
+                                                 bool *found, struct healcl_error *error);
+
+/* Shares a program that was built. text_stays: it lives as long as the process. */
+MUST_CHECK enum healcl_status shared_program_add(struct healcl_device *device,
+                                                 struct program *program, const char *text,
+                                                 bool text_stays, struct healcl_error *error);
+
+/* The program of a handle is released. discard: no other handle gets
+ * it from now on. */
+void shared_program_leave(struct healcl_device *device, struct program *program, bool discard);
+
+/* Gives a kernel what handles share of it. */
+MUST_CHECK enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
+                                                 struct healcl_error *error);
+
+/* No handle is left. */
+void shared_programs_free(const struct opencl *cl, struct shared_programs *programs);
 
 /* ---------------------------------------------------------------- binary.c */
 

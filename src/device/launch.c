@@ -103,7 +103,7 @@ static void find_order(struct healcl_device *device, const struct kernel *kernel
                                     .arguments = launch->arguments,
                                     .kernel = kernel,
                                     .groups = launch->groups};
-    overlap_begin(device, kernel->launched ? &use : &(struct command_use){0}, awaited);
+    overlap_begin(device, kernel->shared->launched ? &use : &(struct command_use){0}, awaited);
 }
 
 /* Hands a command's event to those who want it: one, or in an out-of-order queue of the caller's
@@ -144,8 +144,7 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
                          (unsigned long long)(device->bytes_live - device->bytes_pooled));
         return HEALCL_DEVICE;
     }
-    device->first_launches += !kernel->launched;
-    kernel->launched = true;
+    device->first_launches += !atomic_exchange(&kernel->shared->launched, true);
     return note_enqueued(device, &command, error);
 }
 

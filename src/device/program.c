@@ -36,6 +36,14 @@ static const char *find_source(const struct healcl_device *device, const char *n
     return NULL;
 }
 
+static bool is_embedded(const char *text)
+{
+    for (size_t i = 0; i < sizeof embedded / sizeof *embedded; i++)
+        if (embedded[i].text == text)
+            return true;
+    return false;
+}
+
 enum healcl_status device_add_program(struct healcl_device *device, const char *name,
                                       const char *text, struct healcl_error *error)
 {
@@ -137,12 +145,10 @@ enum healcl_status device_write_source(const struct healcl_device *device, const
     return HEALCL_OK;
 }
 
-static enum healcl_status build(struct healcl_device *device, struct program *program,
-                                struct healcl_error *error)
+/* All that the compiler is told beside the texts. */
+static enum healcl_status find_options(const struct healcl_device *device, struct program *program,
+                                       struct healcl_error *error)
 {
-    char line[LINE_SIZE];
-    const char *texts[TEXT_COUNT];
-    TRY(find_texts(device, program->name, program->text, line, texts, error));
     char options[LAUNCH_OPTIONS_SIZE + 128];
     /* chunk_bytes follows what the driver says of its memory, which may change between runs: only
      * a program that needs it is built anew then. */
@@ -159,6 +165,16 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     program->all_options = strdup(options);
     if (!program->all_options)
         NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+static enum healcl_status build(struct healcl_device *device, struct program *program,
+                                struct healcl_error *error)
+{
+    char line[LINE_SIZE];
+    const char *texts[TEXT_COUNT];
+    TRY(find_texts(device, program->name, program->text, line, texts, error));
+    const char *options = program->all_options;
     package_hash_texts(TEXT_COUNT, texts, program->source);
     if (device->package)
         return packaged_load(device, program, error);
@@ -191,12 +207,17 @@ static void kernel_free(struct healcl_device *device, struct kernel *kernel)
     free(kernel);
 }
 
-static void program_free(struct healcl_device *device, struct program *program)
+static void program_free(struct healcl_device *device, struct program *program, bool discard)
 {
     while (program->kernels) {
         struct kernel *kernel = program->kernels;
         program->kernels = kernel->next;
         kernel_free(device, kernel);
+    }
+    if (program->shared) {
+        device_programs_lock(device);
+        shared_program_leave(device, program, discard);
+        device_programs_unlock(device);
     }
     if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
@@ -219,7 +240,7 @@ bool device_programs_discard(struct healcl_device *device)
         loaded = loaded || program->loaded;
         if (*program->binary_name)
             binary_remove(device, program->binary_name);
-        program_free(device, program);
+        program_free(device, program, true);
     }
     return loaded;
 }
@@ -232,7 +253,7 @@ void device_programs_forget(struct healcl_device *device, const char *name)
             continue;
         }
         *link = program->next;
-        program_free(device, program);
+        program_free(device, program, true);
     }
 }
 
@@ -241,7 +262,7 @@ void device_programs_free(struct healcl_device *device)
     while (device->programs) {
         struct program *program = device->programs;
         device->programs = program->next;
-        program_free(device, program);
+        program_free(device, program, false);
     }
     while (device->added) {
         struct program_source *source = device->added;
@@ -371,6 +392,32 @@ static void log_program(const struct healcl_device *device, const struct program
                program->all_options);
 }
 
+static enum healcl_status share_or_build(struct healcl_device *device, struct program *program,
+                                         struct healcl_error *error)
+{
+    bool found = false;
+    const char *text = program->text ? program->text : find_source(device, program->name);
+    if (text)
+        TRY(shared_program_use(device, program, text, &found, error));
+    if (found)
+        return HEALCL_OK;
+    uint64_t start = monotonic_nanoseconds();
+    TRY(build(device, program, error));
+    log_program(device, program, monotonic_nanoseconds() - start);
+    return shared_program_add(device, program, text, is_embedded(text), error);
+}
+
+/* Another handle may build the same program now: this one waits for it. */
+static enum healcl_status build_or_share(struct healcl_device *device, struct program *program,
+                                         struct healcl_error *error)
+{
+    TRY(find_options(device, program, error));
+    device_programs_lock(device);
+    enum healcl_status status = share_or_build(device, program, error);
+    device_programs_unlock(device);
+    return status;
+}
+
 static enum healcl_status add_program(struct healcl_device *device, const struct launch *launch,
                                       uint32_t chunks, uint64_t hash, struct healcl_error *error)
 {
@@ -383,18 +430,15 @@ static enum healcl_status add_program(struct healcl_device *device, const struct
     program->text = launch->source;
     program->chunks = chunks;
     program->local_size = launch->local_size;
-    uint64_t start = monotonic_nanoseconds();
     enum healcl_status status = program->name && program->options
-                                    ? build(device, program, error)
+                                    ? build_or_share(device, program, error)
                                     : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     if (status != HEALCL_OK && device->lack_met && device->keeps_failures && error)
         program->failure = strdup(error->message);
     if (status != HEALCL_OK && !program->failure) {
-        program_free(device, program);
+        program_free(device, program, false);
         return status;
     }
-    if (status == HEALCL_OK)
-        log_program(device, program, monotonic_nanoseconds() - start);
     program->next = device->programs;
     device->programs = program;
     return status;
@@ -408,6 +452,25 @@ static struct kernel *find_kernel(struct program *program, const char *name)
     return kernel;
 }
 
+static enum healcl_status make_object(struct healcl_device *device, struct program *program,
+                                      struct kernel *kernel, struct healcl_error *error)
+{
+    device_programs_lock(device);
+    enum healcl_status status = shared_kernel_find(program, kernel, error);
+    device_programs_unlock(device);
+    TRY(status);
+    cl_int code = CL_SUCCESS;
+    cl_kernel id =
+        device->cl->clCreateKernel(program->id, packaged_symbol(program, kernel->name), &code);
+    if (code != CL_SUCCESS) {
+        opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
+        error_prefix(error, "kernel '%s' of program '%s': ", kernel->name, program->name);
+        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+    }
+    kernel->id = id;
+    return HEALCL_OK;
+}
+
 static enum healcl_status add_kernel(struct healcl_device *device, struct program *program,
                                      const char *name, struct healcl_error *error)
 {
@@ -415,18 +478,11 @@ static enum healcl_status add_kernel(struct healcl_device *device, struct progra
     if (!kernel)
         NO_MEMORY(error);
     kernel->name = strdup(name);
-    if (!kernel->name) {
+    enum healcl_status status = kernel->name ? make_object(device, program, kernel, error)
+                                             : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status != HEALCL_OK) {
         kernel_free(device, kernel);
-        NO_MEMORY(error);
-    }
-    cl_int code = CL_SUCCESS;
-    kernel->id = device->cl->clCreateKernel(program->id, packaged_symbol(program, name), &code);
-    if (code != CL_SUCCESS) {
-        kernel->id = NULL;
-        kernel_free(device, kernel);
-        opencl_error(error, code, "clCreateKernel", __FILE__, __LINE__);
-        error_prefix(error, "kernel '%s' of program '%s': ", name, program->name);
-        return is_out_of_memory(code) ? HEALCL_DEVICE : device_note_lack(device, HEALCL_DEVICE);
+        return status;
     }
     kernel->program = program;
     kernel->next = program->kernels;

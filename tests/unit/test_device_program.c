@@ -42,6 +42,67 @@ static void builds_once(void **state)
     healcl_device_close(device);
 }
 
+static void run_scenario(struct healcl_device *device)
+{
+    struct scenario scenario = {.count = 100, .local_size = 4};
+    bool right = false;
+    OK(scenario_run(device, &scenario, &right, &error));
+    assert_true(right);
+    scenario_release(device, &scenario);
+}
+
+/* Handles that come and go build nothing, compile nothing, and leave nothing behind. */
+static void handles_share_programs(void **state)
+{
+    (void)state;
+    enum { HANDLES = 200 };
+    struct healcl_device *device = open_device(), *beside = NULL;
+    OK(device_add_program(device, "scenario", scenario_source, &error));
+    run_scenario(device);
+    const uint64_t launched = device->first_launches;
+    assert_true(launched > 0);
+    const struct helper_opencl with_one = helper;
+    for (int i = 0; i < HANDLES; i++) {
+        OK(device_open_beside(device, &beside, &error));
+        run_scenario(beside);
+        assert_int_equal(beside->programs_built + beside->programs_loaded, 0);
+        assert_int_equal(beside->first_launches, 0);
+        assert_ptr_equal(beside->programs->id, device->programs->id);
+        assert_ptr_not_equal(beside->programs->kernels->id, device->programs->kernels->id);
+        healcl_device_close(beside);
+    }
+    assert_int_equal(helper.count[CALL_clBuildProgram], with_one.count[CALL_clBuildProgram]);
+    assert_int_equal(helper.kernels, with_one.kernels);
+    assert_int_equal(helper.programs, with_one.programs);
+    assert_int_equal(helper.queues, with_one.queues);
+    assert_int_equal(helper.buffers, with_one.buffers);
+    assert_int_equal(helper.events, with_one.events);
+    healcl_device_close(device);
+}
+
+/* Another text under the same name, and what was discarded. */
+static void handles_share_what_is_the_same(void **state)
+{
+    (void)state;
+    struct healcl_device *device = open_device(), *beside = NULL;
+    OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
+    OK(device_prepare(device, &simple, &error));
+    OK(device_open_beside(device, &beside, &error));
+    OK(device_prepare(beside, &simple, &error));
+    assert_int_equal(beside->programs_built, 0);
+    device_programs_discard(beside);
+    OK(device_prepare(beside, &simple, &error));
+    assert_int_equal(beside->programs_built, 1);
+    assert_ptr_not_equal(beside->programs->id, device->programs->id);
+    healcl_device_close(beside);
+    OK(device_open_beside(device, &beside, &error));
+    OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
+    OK(device_prepare(beside, &simple, &error));
+    assert_int_equal(beside->programs_built, 1);
+    healcl_device_close(device);
+    healcl_device_close(beside);
+}
+
 /* What is added goes before what was added earlier. */
 static void later_sources_win(void **state)
 {
@@ -378,6 +439,8 @@ int main(void)
     alarm(300); /* where a FIFO is waited for */
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(builds_once),
+        DEVICE_TEST(handles_share_programs),
+        DEVICE_TEST(handles_share_what_is_the_same),
         DEVICE_TEST(later_sources_win),
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),

@@ -1,0 +1,165 @@
+/*
+ * Programs that handles on one context share: each is built once, by the handle that wants it
+ * first. A handle has kernel objects of its own, for threads set their arguments at the same time.
+ * PoCL 3.1 keeps memory of each program that is built, and none of queues and kernel objects.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
+
+static void free_kernels(struct shared_kernel *kernel)
+{
+    while (kernel) {
+        struct shared_kernel *next = kernel->next;
+        free(kernel->name);
+        free(kernel);
+        kernel = next;
+    }
+}
+
+static void free_shared(const struct opencl *cl, struct shared_program *shared)
+{
+    free_kernels(shared->kernels);
+    (void)cl->clReleaseProgram(shared->id);
+    free(shared->name);
+    free(shared->options);
+    free(shared->own_text);
+    free(shared);
+}
+
+void shared_programs_free(const struct opencl *cl, struct shared_programs *programs)
+{
+    while (programs->first) {
+        struct shared_program *shared = programs->first;
+        programs->first = shared->next;
+        free_shared(cl, shared);
+    }
+}
+
+/* ---------------------------------------------------------------- finding */
+
+/* Manifests may have two programs of one name. */
+static bool is_shared(const struct shared_program *shared, const struct program *program,
+                      const char *text)
+{
+    return !shared->discarded && shared->hash == program->hash &&
+           strcmp(shared->options, program->all_options) == 0 &&
+           strcmp(shared->name, program->name) == 0 &&
+           (shared->text == text || strcmp(shared->text, text) == 0);
+}
+
+enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
+                                      const char *text, bool *found, struct healcl_error *error)
+{
+    struct shared_program *shared = device_shared_programs(device)->first;
+    while (shared && !is_shared(shared, program, text))
+        shared = shared->next;
+    *found = shared != NULL;
+    if (!shared)
+        return HEALCL_OK;
+    TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(shared->id));
+    program->id = shared->id;
+    program->shared = shared;
+    program->loaded = shared->loaded;
+    program->packaged = shared->packaged;
+    memcpy(program->key, shared->key, sizeof program->key);
+    memcpy(program->source, shared->source, sizeof program->source);
+    shared->users++;
+    return HEALCL_OK;
+}
+
+enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
+                                      const char *text, bool text_stays, struct healcl_error *error)
+{
+    struct shared_programs *programs = device_shared_programs(device);
+    TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(program->id));
+    struct shared_program *shared = calloc(1, sizeof *shared);
+    if (!shared) {
+        (void)device->cl->clReleaseProgram(program->id);
+        NO_MEMORY(error);
+    }
+    shared->id = program->id;
+    shared->hash = program->hash;
+    shared->name = strdup(program->name);
+    shared->options = strdup(program->all_options);
+    shared->own_text = text_stays ? NULL : strdup(text);
+    shared->text = text_stays ? text : shared->own_text;
+    shared->loaded = program->loaded;
+    shared->packaged = program->packaged;
+    memcpy(shared->key, program->key, sizeof shared->key);
+    memcpy(shared->source, program->source, sizeof shared->source);
+    if (!shared->name || !shared->options || !shared->text) {
+        free_shared(device->cl, shared);
+        NO_MEMORY(error);
+    }
+    shared->users = 1;
+    shared->next = programs->first;
+    programs->first = shared;
+    program->shared = shared;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- kernels */
+
+enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
+                                      struct healcl_error *error)
+{
+    struct shared_kernel *shared = program->shared->kernels;
+    while (shared && strcmp(shared->name, kernel->name) != 0)
+        shared = shared->next;
+    if (!shared) {
+        shared = calloc(1, sizeof *shared);
+        if (!shared)
+            NO_MEMORY(error);
+        shared->name = strdup(kernel->name);
+        if (!shared->name) {
+            free(shared);
+            NO_MEMORY(error);
+        }
+        shared->next = program->shared->kernels;
+        program->shared->kernels = shared;
+    }
+    kernel->shared = shared;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- no longer used */
+
+/* Frees those that have been idle for the longest, and what is discarded. */
+static void free_idle(const struct opencl *cl, struct shared_programs *programs)
+{
+    uint32_t idle = 0;
+    for (struct shared_program **link = &programs->first, *shared; (shared = *link);) {
+        bool is_idle = shared->users == 0;
+        if (is_idle && (shared->discarded || ++idle > IDLE_PROGRAMS_MAX)) {
+            *link = shared->next;
+            free_shared(cl, shared);
+        } else {
+            link = &shared->next;
+        }
+    }
+}
+
+static void move_to_front(struct shared_programs *programs, struct shared_program *shared)
+{
+    struct shared_program **link = &programs->first;
+    while (*link != shared)
+        link = &(*link)->next;
+    *link = shared->next;
+    shared->next = programs->first;
+    programs->first = shared;
+}
+
+void shared_program_leave(struct healcl_device *device, struct program *program, bool discard)
+{
+    struct shared_programs *programs = device_shared_programs(device);
+    struct shared_program *shared = program->shared;
+    shared->discarded = shared->discarded || discard;
+    if (--shared->users > 0)
+        return;
+    move_to_front(programs, shared);
+    free_idle(device->cl, programs);
+}
