@@ -278,7 +278,7 @@ struct shared_program {
     char *own_text; /* NULL: text is there anyway */
     const char *text;
     cl_program id;
-    char key[CACHE_KEY_SIZE], source[PACKAGE_HASH_SIZE];
+    char binary_name[BINARY_NAME_SIZE], source[PACKAGE_HASH_SIZE];
     const struct package_program *packaged;
     struct shared_kernel *kernels;
 };

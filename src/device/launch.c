@@ -188,7 +188,7 @@ MUST_CHECK static enum healcl_status compile_launch(struct healcl_device *device
     if (board)
         board->ahead = kernel_hash;
     enum healcl_status status = device_kernel(device, launch, &kernel, error);
-    if (status == HEALCL_OK && !kernel->launched) {
+    if (status == HEALCL_OK && !kernel->shared->launched) {
         struct launch once = *launch;
         /* PoCL compiles a kernel once more for grids of 65535 work-items and more. */
         if (launch->groups < UINT16_MAX / launch->local_size)

@@ -65,7 +65,7 @@ enum healcl_status shared_program_use(struct healcl_device *device, struct progr
     program->shared = shared;
     program->loaded = shared->loaded;
     program->packaged = shared->packaged;
-    memcpy(program->key, shared->key, sizeof program->key);
+    memcpy(program->binary_name, shared->binary_name, sizeof program->binary_name);
     memcpy(program->source, shared->source, sizeof program->source);
     shared->users++;
     return HEALCL_OK;
@@ -89,7 +89,7 @@ enum healcl_status shared_program_add(struct healcl_device *device, struct progr
     shared->text = text_stays ? text : shared->own_text;
     shared->loaded = program->loaded;
     shared->packaged = program->packaged;
-    memcpy(shared->key, program->key, sizeof shared->key);
+    memcpy(shared->binary_name, program->binary_name, sizeof shared->binary_name);
     memcpy(shared->source, program->source, sizeof shared->source);
     if (!shared->name || !shared->options || !shared->text) {
         free_shared(device->cl, shared);
