@@ -335,6 +335,10 @@ struct healcl_report {
         compile_nanoseconds;  /* building programs and making kernels, in no repetition's time */
     uint64_t programs_built;  /* of kernels, from their source */
     uint64_t programs_loaded; /* of kernels, from binaries that an earlier process kept */
+    uint64_t first_launches;  /* of kernels that had not run on the device's context before */
+    /* With profile, and where there was a warm-up: how long the driver took until it began with
+     * these, as some compile a kernel only then; with operations_by_host until they had ended. */
+    uint64_t first_launch_nanoseconds;
     uint64_t
         warm_up_nanoseconds; /* the repetition before those that count; 0 where there was none */
     uint64_t verify_nanoseconds; /* comparing results and writing them, in all repetitions */

@@ -11,6 +11,7 @@
 #include "cli/report_file.h"
 #include "cli/requests.h"
 #include "core/process.h"
+#include "device/self_test.h"
 #include "plan/transcript.h"
 #include "report/junit.h"
 #include "report/text.h"
@@ -209,10 +210,12 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     size_t span = trace_begin(session->trace, "start-up", "open the device");
     const struct healcl_device_options options = {
         .selector = selector, .package = session->package, .no_fallback = session->no_fallback};
-    enum healcl_status status = healcl_device_open_with(&options, &session->device, error);
+    enum healcl_status status =
+        device_open_traced(&opencl_loader, &options, session->trace, &session->device, error);
     trace_end(session->trace, span);
     TRY(status);
     session->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
+    session->facts.self_test_nanoseconds = session->device->self_test_nanoseconds;
     session->tuning = session->device->tuning;
     warn_of_memory(session);
     return status;
@@ -559,7 +562,8 @@ const struct command command_run = {
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
         "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
-        "  -v, --verbose            also times by operation, and the source of an error\n"
+        "  -v, --verbose            also times by operation, what a cold start took, and the\n"
+        "                           source of an error\n"
         "  -h, --help               this text\n"
         "\n"
         "Times of operations, for -v and --json, are taken in up to 5 further runs. There stands\n"

@@ -197,14 +197,18 @@ struct healcl_device {
     /* Kernels that have run, those of the self-test left out: a driver may compile one only when it
      * first runs. */
     uint64_t first_launches;
-    uint64_t programs_built;  /* from their source */
-    uint64_t programs_loaded; /* from binaries that were kept */
-    char *cache_directory;    /* of program binaries, or NULL: cache.c */
-    bool distrusted;          /* it failed its self-test: none of its binaries is kept */
-    char *forced_lacks;       /* HEALCL_LACKS; or NULL */
-    bool lack_met;            /* device_note_lack, since a program was last wanted */
-    bool host_worked;         /* for a step, since the last command */
-    bool keeps_failures;      /* what cannot be built is not tried again */
+    /* While profiling: how long the driver has taken until it began with these, or where the host's
+     * clock counts, until they had ended. */
+    uint64_t first_launch_nanoseconds;
+    uint64_t self_test_nanoseconds; /* when it was opened; 0: it had passed before */
+    uint64_t programs_built;        /* from their source */
+    uint64_t programs_loaded;       /* from binaries that were kept */
+    char *cache_directory;          /* of program binaries, or NULL: cache.c */
+    bool distrusted;                /* it failed its self-test: none of its binaries is kept */
+    char *forced_lacks;             /* HEALCL_LACKS; or NULL */
+    bool lack_met;                  /* device_note_lack, since a program was last wanted */
+    bool host_worked;               /* for a step, since the last command */
+    bool keeps_failures;            /* what cannot be built is not tried again */
     struct compiling_ahead {
         enum compile_ahead { COMPILE_NOT, COMPILE_NOTE, COMPILE_ANOTHER, COMPILE_ALL } what;
         uint64_t noted;              /* the hash of the last program that COMPILE_NOTE has met */
@@ -233,6 +237,7 @@ struct healcl_device {
     struct command_log launches;   /* on the compute queue, while profiling */
     struct command_log transfers;  /* on the transfer queue, while tracing */
     struct trace *trace;           /* or NULL: trace.c */
+    struct trace *opening_trace;   /* while it is opened, for spans of the host alone; or NULL */
     struct clock_pair trace_clock; /* when tracing began */
 };
 

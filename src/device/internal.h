@@ -372,6 +372,8 @@ struct command {
     uint64_t queued, start, end; /* by the device's clock; 0 where the host's counts */
     uint64_t enqueued;           /* by the host's clock; only where that counts */
     size_t span;                 /* in the trace */
+    bool is_first;               /* launch of its kernel: the driver may compile that only then */
+    size_t first_span;           /* of what it does then; where the device's clock counts */
     bool follows_host_work;      /* what lies before it is no gap */
 };
 

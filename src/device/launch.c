@@ -94,6 +94,17 @@ static size_t trace_kernel(struct trace *trace, const struct kernel *kernel,
     return index;
 }
 
+/* What a driver does before it begins with a kernel that has not run: PoCL compiles it. */
+static size_t trace_first_launch(struct trace *trace, const char *kernel)
+{
+    char name[96];
+    if (!trace)
+        return 0;
+    snprintf(name, sizeof name, "compile %.80s", kernel);
+    const char *kept = trace_keep(trace, name);
+    return trace_command(trace, TRACE_COMPUTE, "first launch", kept ? kept : kernel, 0);
+}
+
 /* A driver may compile a kernel when it first runs. Nothing overlaps with that launch: on PoCL a
  * cold start is shorter so. */
 static void find_order(struct healcl_device *device, const struct kernel *kernel,
@@ -126,6 +137,9 @@ static enum healcl_status enqueue_recorded(struct healcl_device *device, struct 
     struct command command = {.tag = launch->tag};
     if (device->profiling) {
         TRY(command_log_reserve(&device->launches, error));
+        command.is_first = !atomic_load(&kernel->shared->launched);
+        if (command.is_first && device->event_times)
+            command.first_span = trace_first_launch(device->trace, launch->kernel);
         command.span = trace_kernel(device->trace, kernel, launch);
         command_begin(device, &command);
     }

@@ -355,8 +355,12 @@ static void await_compilation(struct healcl_device *device, const struct launch 
     if (!board || device->ahead.what != COMPILE_NOT)
         return;
     board->run = launch_kernel_hash(launch);
+    if (board->ahead != board->run)
+        return;
+    size_t span = trace_begin(device->trace, "wait", "wait for the other process");
     for (int ms = 0; ms < AWAITED_MS && board->ahead == board->run; ms++)
         (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    trace_end(device->trace, span);
 }
 
 static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
@@ -512,10 +516,11 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     struct kernel *found = program ? find_kernel(program, launch->kernel) : NULL;
     if (!found) {
         uint64_t start = monotonic_nanoseconds();
-        size_t span = trace_begin(device->trace, "build", launch->kernel);
+        struct trace *trace = device->trace ? device->trace : device->opening_trace;
+        size_t span = trace_begin(trace, "build", launch->kernel);
         await_compilation(device, launch);
         enum healcl_status status = make_kernel(device, launch, chunks, hash, error);
-        trace_end(device->trace, span);
+        trace_end(trace, span);
         device->compile_nanoseconds += monotonic_nanoseconds() - start;
         TRY(status);
         found = device->programs->kernels;

@@ -21,7 +21,29 @@ static bool is_timed_by_host(const struct healcl_device *device)
     return device->profiling && !device->event_times;
 }
 
-static cl_int read_time(struct healcl_device *device, struct command *command)
+/* How long the driver had the first launch of a kernel, and nothing to wait for, until it began. */
+static cl_int read_first_launch(struct healcl_device *device, const struct command *before,
+                                const struct command *command)
+{
+    cl_ulong ready = 0;
+    cl_int code = device->cl->clGetEventProfilingInfo(command->event, CL_PROFILING_COMMAND_SUBMIT,
+                                                      sizeof ready, &ready, NULL);
+    if (code != CL_SUCCESS)
+        return code;
+    if (ready < command->queued)
+        ready = command->queued;
+    if (before && ready < before->end)
+        ready = before->end;
+    if (ready == 0 || ready >= command->start)
+        return CL_SUCCESS;
+    device->first_launch_nanoseconds += command->start - ready;
+    trace_place(device->trace, command->first_span, CLOCK_DEVICE, ready, command->start);
+    return CL_SUCCESS;
+}
+
+/* before: the command before it in its queue, or NULL. */
+static cl_int read_time(struct healcl_device *device, const struct command *before,
+                        struct command *command)
 {
     static const cl_profiling_info moments[] = {
         CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
@@ -40,6 +62,9 @@ static cl_int read_time(struct healcl_device *device, struct command *command)
         command->end = times[2];
         command->nanoseconds = command->end - command->start;
         trace_place(device->trace, command->span, CLOCK_DEVICE, command->start, command->end);
+        cl_int code = command->is_first ? read_first_launch(device, before, command) : CL_SUCCESS;
+        if (code != CL_SUCCESS)
+            return code;
     }
     (void)cl->clReleaseEvent(command->event);
     command->event = NULL;
@@ -61,7 +86,8 @@ static enum healcl_status read_times(struct healcl_device *device, struct comman
             TRY_CL(error, "a kernel", state);
         if (state != CL_COMPLETE)
             break;
-        TRY_CL(error, "clGetEventProfilingInfo", read_time(device, command));
+        TRY_CL(error, "clGetEventProfilingInfo",
+               read_time(device, log->read > 0 ? command - 1 : NULL, command));
     }
     return HEALCL_OK;
 }
@@ -81,6 +107,8 @@ static enum healcl_status time_on_host(struct healcl_device *device, struct comm
     TRY_CL(error, "clWaitForEvents", device->cl->clWaitForEvents(1, &command->event));
     uint64_t now = monotonic_nanoseconds();
     command->nanoseconds = now - command->enqueued;
+    if (command->is_first)
+        device->first_launch_nanoseconds += command->nanoseconds;
     trace_place(device->trace, command->span, CLOCK_HOST, command->enqueued, now);
     return HEALCL_OK;
 }

@@ -342,11 +342,14 @@ MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
 {
     TRY(prepare_launch(device, cases, test, error));
     struct buffer *buffers = test->buffers;
+    TRY(device_prepare(device, &test->launch, error));
+    size_t span = trace_begin(device->opening_trace, "self-test", "launch self_test");
     TRY(device_launch(device, &test->launch, error));
     void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
                                     &outputs->counters};
     for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
         TRY(device_read(device, &buffers[i], 0, buffer_bytes[i], results[i], error));
+    trace_end(device->opening_trace, span);
     return HEALCL_OK;
 }
 
@@ -421,13 +424,18 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
                      device->info.device_index, device->info.name);
     if (status == HEALCL_OK)
         status = compare_outputs(&device->info, cases, outputs, known, error);
+    struct trace *trace = device->opening_trace;
+    size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
     if (status == HEALCL_OK)
         status = find_overlap(device, &test, &overlap, error);
+    trace_end(trace, span);
     release_launch(device, &test);
     TRY(status);
     uint32_t rounds = outputs->counters.rounds, multiply = MULTIPLY_BY_DOUBLES;
+    span = trace_begin(trace, "self-test", "find the fastest way to multiply");
     if (rounds == ROUNDS && device->info.type & CL_DEVICE_TYPE_CPU)
         TRY(device_find_multiply(device, &multiply, error));
+    trace_end(trace, span);
     return device_note_findings(device, rounds < ROUNDS ? rounds : 0, overlap, multiply, error);
 }
 
@@ -587,9 +595,23 @@ static enum healcl_status run_and_keep(struct healcl_device *device, struct heal
     return status;
 }
 
+static enum healcl_status run_timed(struct healcl_device *device, struct trace *trace,
+                                    struct healcl_error *error)
+{
+    uint64_t start = monotonic_nanoseconds();
+    size_t span = trace_begin(trace, "start-up", "self-test");
+    device->opening_trace = trace;
+    enum healcl_status status = run_and_keep(device, error);
+    device->opening_trace = NULL;
+    trace_end(trace, span);
+    device->self_test_nanoseconds = monotonic_nanoseconds() - start;
+    return status;
+}
+
 static enum healcl_status open_and_test(const struct opencl *cl,
                                         const struct healcl_device_options *options,
-                                        struct healcl_device **device, struct healcl_error *error)
+                                        struct trace *trace, struct healcl_device **device,
+                                        struct healcl_error *error)
 {
     char reason[SELF_TEST_REASON_SIZE];
     enum healcl_status status = HEALCL_OK;
@@ -599,7 +621,7 @@ static enum healcl_status open_and_test(const struct opencl *cl,
     if ((*device)->package || self_test_read_kept(&(*device)->info, reason) != SELF_TEST_PASSED) {
         device_log(*device, "%s is tested%s", (*device)->info.name,
                    (*device)->package ? "" : ", as it has not been before");
-        status = run_and_keep(*device, error);
+        status = run_timed(*device, trace, error);
     }
     if (status == HEALCL_OK && options->queue)
         status = device_take_queue(*device, options->queue, error);
@@ -613,15 +635,23 @@ static enum healcl_status open_and_test(const struct opencl *cl,
 }
 
 /* Locked as a whole: threads that open a device which has not been tested yet test it once. */
+enum healcl_status device_open_traced(const struct opencl *cl,
+                                      const struct healcl_device_options *options,
+                                      struct trace *trace, struct healcl_device **device,
+                                      struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = open_and_test(cl, options, trace, device, error);
+    opening_end();
+    return status;
+}
+
 enum healcl_status device_open_tested_with(const struct opencl *cl,
                                            const struct healcl_device_options *options,
                                            struct healcl_device **device,
                                            struct healcl_error *error)
 {
-    opening_begin();
-    enum healcl_status status = open_and_test(cl, options, device, error);
-    opening_end();
-    return status;
+    return device_open_traced(cl, options, NULL, device, error);
 }
 
 enum healcl_status device_open_tested(const struct opencl *cl, const char *selector,

@@ -26,6 +26,12 @@ MUST_CHECK enum healcl_status device_open_tested_with(const struct opencl *cl,
                                                       struct healcl_device **device,
                                                       struct healcl_error *error);
 
+/* The same, with spans of the host for the self-test in a trace, which may be NULL. */
+MUST_CHECK enum healcl_status device_open_traced(const struct opencl *cl,
+                                                 const struct healcl_device_options *options,
+                                                 struct trace *trace, struct healcl_device **device,
+                                                 struct healcl_error *error);
+
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 
 /* "not run", "passed", "failed" */

@@ -42,6 +42,7 @@ struct run_facts {
     bool no_verify;
     /* Before the run: finding and opening the device, and reading the transcript. */
     uint64_t open_device_nanoseconds, open_transcript_nanoseconds;
+    uint64_t self_test_nanoseconds;    /* of opening the device; 0: it had passed before */
     uint64_t first_result_nanoseconds; /* from the start of the command to the end of the first
                                           repetition, its results compared */
     uint64_t total_nanoseconds;        /* from the start of the command until now */

@@ -118,6 +118,37 @@ static uint64_t compiling_time(const struct healcl_report *report)
     return report->compile_nanoseconds + (first > shortest ? first - shortest : 0);
 }
 
+/* Where a cold start went, but for what is not 0: opening a device has tested it, programs were
+ * built, and kernels ran for the first time. With a cell more in tables of shares. */
+static void add_cold_start(struct table *table, const struct run_facts *facts, bool shares)
+{
+    const struct healcl_report *report = facts->report;
+    const uint64_t built = report->programs_built, loaded = report->programs_loaded;
+    char programs[64], launches[48];
+    snprintf(programs, sizeof programs, "  %" PRIu64 " program%s %s", built ? built : loaded,
+             (built ? built : loaded) == 1 ? "" : "s", built ? "built" : "loaded");
+    if (built > 0 && loaded > 0)
+        snprintf(programs + strlen(programs), sizeof programs - strlen(programs),
+                 ", %" PRIu64 " loaded", loaded);
+    snprintf(launches, sizeof launches, "  %" PRIu64 " first launch%s", report->first_launches,
+             report->first_launches == 1 ? "" : "es");
+    const struct {
+        const char *name;
+        uint64_t nanoseconds;
+    } rows[] = {
+        {programs, built + loaded > 0 ? report->compile_nanoseconds : 0},
+        {launches, report->first_launch_nanoseconds},
+        {"self-test", facts->self_test_nanoseconds},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].nanoseconds == 0)
+            continue;
+        add_row_of_time(table, rows[i].name, rows[i].nanoseconds);
+        if (shares)
+            table_cell(table, "-");
+    }
+}
+
 static int slower_first(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -196,6 +227,8 @@ MUST_CHECK static enum healcl_status print_segments(const struct run_facts *fact
         add_row_of_time(table, "compiling", compiling_time(report));
     if (compiling_time(report) > 0 && shares)
         table_cell(table, "-");
+    if (all)
+        add_cold_start(table, facts, shares);
     return table_print(table, style->stream, style->width);
 }
 

@@ -139,11 +139,14 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     for (size_t i = 0; i < report->profiled_count; i++)
         json_number(&json, profiled, NULL, report->profiled_nanoseconds[i]);
     json_number(&json, json.top, "open_device_ns", facts->open_device_nanoseconds);
+    json_number(&json, json.top, "self_test_ns", facts->self_test_nanoseconds);
     json_number(&json, json.top, "open_transcript_ns", facts->open_transcript_nanoseconds);
     json_number(&json, json.top, "compile_ns", report->compile_nanoseconds);
     json_number(&json, json.top, "warm_up_ns", report->warm_up_nanoseconds);
     json_number(&json, json.top, "programs_built", report->programs_built);
     json_number(&json, json.top, "programs_loaded", report->programs_loaded);
+    json_number(&json, json.top, "first_launches", report->first_launches);
+    json_number(&json, json.top, "first_launch_ns", report->first_launch_nanoseconds);
     json_number(&json, json.top, "first_result_ns", facts->first_result_nanoseconds);
     json_number(&json, json.top, "verify_ns", report->verify_nanoseconds);
     json_number(&json, json.top, "total_ns", facts->total_nanoseconds);

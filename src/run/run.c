@@ -444,17 +444,24 @@ MUST_CHECK static enum healcl_status repeat(struct run *run, uint32_t repetition
 
 /* The first repetition, in which a device may have to compile what it runs. Drivers compile when a
  * program is built, when its kernel first runs, or both; so a repetition in which a kernel ran for
- * the first time does not count, and its times are written over by those of the next one. */
+ * the first time does not count, and its times are written over by those of the next one. Nor does
+ * one that takes times, to tell how long first launches were, where runs that count take none. */
 MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
                                              struct healcl_error *error)
 {
     bool may_compile = run->device && !run->options->no_warm_up;
     uint64_t launched = run->device ? run->device->first_launches : 0;
-    TRY(repeat(run, 0, may_compile && launched == 0, error));
+    bool is_first = may_compile && launched == 0;
+    bool takes_times = is_first && run->profiled > 0;
+    if (takes_times)
+        TRY(device_set_profiling(run->device, true, error));
+    TRY(repeat(run, 0, is_first, error));
+    if (takes_times)
+        TRY(device_set_profiling(run->device, false, error));
     warn_of_dropped_digits(run);
     warn_of_fallbacks(run);
     *next = 1;
-    if (may_compile && run->device->first_launches > launched) {
+    if (takes_times || (may_compile && run->device->first_launches > launched)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];
         *next = 0;
     }
@@ -466,6 +473,8 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
     uint64_t compiled_before = compile_time(run);
     uint64_t built_before = run->device ? run->device->programs_built : 0;
     uint64_t loaded_before = run->device ? run->device->programs_loaded : 0;
+    uint64_t launched_before = run->device ? run->device->first_launches : 0;
+    uint64_t spent_before = run->device ? run->device->first_launch_nanoseconds : 0;
     TRY(create_executor(run, error));
     uint32_t next = 0;
     TRY(warm_up(run, &next, error));
@@ -485,6 +494,9 @@ MUST_CHECK static enum healcl_status run_all(struct run *run, struct healcl_erro
         warn_of_memory(run);
         run->report->programs_built = run->device->programs_built - built_before;
         run->report->programs_loaded = run->device->programs_loaded - loaded_before;
+        run->report->first_launches = run->device->first_launches - launched_before;
+        run->report->first_launch_nanoseconds =
+            run->device->first_launch_nanoseconds - spent_before;
     }
     return HEALCL_OK;
 }

@@ -35,7 +35,7 @@ from devices import use_device  # noqa: E402
 MASKS = [
     (re.compile(r" +\d[\d.]* (ns|us|ms|s)\b"), "  <time>"),
     (re.compile(r" +\d[\d.]* %"), "  <share>"),
-    (re.compile(r'("(?:time|compute|profiled|compile|first_result|open_device|open_transcript|verify|total)_ns":\s*)\d+'), r"\1<time>"),
+    (re.compile(r'("(?:time|compute|profiled|compile|first_launch|self_test|first_result|open_device|open_transcript|verify|total)_ns":\s*)\d+'), r"\1<time>"),
     (re.compile(r'("runs_ns":\s*\[)[^\]]*'), r"\1<times>"),
     (re.compile(r"above the limit of \d+$"), "above the limit of <host>"),
     (re.compile(r"^(device      )(?!host reference).*"), r"\1<device>"),

@@ -8,6 +8,7 @@ Exits with 77, skipped, where no terminal can be opened.
 """
 import os
 import pty
+import re
 import resource
 import select
 import subprocess
@@ -146,10 +147,12 @@ def main():
 
     use_device(sys.argv[1])
     with tempfile.TemporaryDirectory() as cache:
-        cold = f"HEALCL_CACHE_DIR= POCL_CACHE_DIR={cache} {healcl} run transcripts/names.json"
+        cold = f"HEALCL_CACHE_DIR= POCL_CACHE_DIR={cache} {healcl} run -v transcripts/names.json"
         code, output = on_terminal(cold)
     check(code == 4 or b"  compiling, segment " in output, "progress tells of compiling", output)
     check(code == 4 or b"\ncompiling " in screen(output), "its time is a row", screen(output))
+    for row in b" programs? built ", b" first launch(es)? ", b"\nself-test ":
+        check(code == 4 or re.search(row, screen(output)), "where a cold start went", screen(output))
 
     code, output = on_terminal(f"{healcl} devices")
     table = output.split(b"\r\n\r\n")[0]  # notes behind it are as long as they are

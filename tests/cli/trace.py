@@ -175,6 +175,11 @@ def check_warm_up(healcl, folder):
     assert len(run.json["runs_ns"]) == 2
     lasted = run.of("repetition")[0]["dur"] * 1000
     assert 0 < run.json["warm_up_ns"] <= lasted, (run.json["warm_up_ns"], lasted)
+    first = run.of("first launch", COMPUTE)
+    assert len(first) <= run.json["first_launches"] == len(
+        {(kernel["name"], kernel["args"]["options"]) for kernel in run.of("kernel")})
+    told = run.json["first_launch_ns"]
+    assert told > 0 and (not first or abs(sum(span["dur"] for span in first) * 1000 - told) <= 0.01 * told)
 
 
 def check_reference(healcl, folder):

@@ -97,11 +97,30 @@ static int tear_down_cache(void **state)
 
 /* ---------------------------------------------------------------- tests */
 
+/* How many spans of a trace have that name; all lie within the self-test's, the first one. */
+static size_t count_spans(const struct trace *trace, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < trace->count; i++) {
+        assert_true(trace->spans[i].start >= trace->spans[0].start);
+        assert_true(trace->spans[i].end > 0 && trace->spans[i].end <= trace->spans[0].end);
+        count += strcmp(trace->spans[i].name, name) == 0;
+    }
+    return count;
+}
+
 static void passes(void **state)
 {
     (void)state;
+    static const struct healcl_device_options any;
     struct healcl_device *device = NULL;
-    OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+    struct trace *trace = trace_create(TRACE_SPANS_MAX);
+    OK(device_open_traced(&helper_opencl, &any, trace, &device, &error));
+    assert_true(device->self_test_nanoseconds > 0);
+    assert_int_equal(count_spans(trace, "self-test"), 1);
+    assert_int_equal(count_spans(trace, "self_test"), 1); /* built */
+    assert_int_equal(count_spans(trace, "launch self_test"), 1);
+    trace_free(trace);
     others = device->info.type & CL_DEVICE_TYPE_CPU ? 1 : 0;
     assert_int_equal(device->bytes_live, 0);
     assert_int_equal(device->bytes_peak, 0);
@@ -170,6 +189,7 @@ static void runs_once(void **state)
     uint32_t multiply = 0;
     for (int i = 0; i < 2; i++) {
         OK(device_open_tested(&helper_opencl, NULL, &device, &error));
+        assert_true((device->self_test_nanoseconds > 0) == (i == 0));
         assert_true(i == 0 || device->info.launches_overlap == overlap);
         assert_true(i == 0 || device->info.multiply == multiply);
         overlap = device->info.launches_overlap;

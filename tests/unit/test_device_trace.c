@@ -147,6 +147,8 @@ static enum healcl_status use(struct healcl_device *device, struct scenario *sce
     TRY(device_finish(device, &error));
     TRY(device_take_times(device, add_times, &nanoseconds, &error));
     assert_true(right && nanoseconds > 0);
+    assert_int_equal(device->first_launches, 1);
+    assert_true(device->first_launch_nanoseconds > 0);
     *complete = true;
     return HEALCL_OK;
 }
@@ -199,6 +201,18 @@ static void check_spans(const struct trace *trace, enum trace_clock clock)
     const struct trace_span *wait = find(trace, TRACE_HOST, "wait for the device");
     assert_true(find(trace, TRACE_COMPUTE, "map for reading")->end <= wait->end + slack);
     assert_string_equal(find(trace, TRACE_HOST, "add")->category, "build");
+    /* What the driver does before it begins with a kernel that has not run is no time of the
+     * kernel, and is there once. A driver that takes no times does not tell. */
+    size_t first_launches = 0;
+    for (size_t i = 0; i < trace->count; i++)
+        first_launches +=
+            trace->spans[i].end > 0 && strcmp(trace->spans[i].category, "first launch") == 0;
+    assert_int_equal(first_launches, clock == CLOCK_CONVERTED);
+    if (clock == CLOCK_CONVERTED) {
+        const struct trace_span *compiles = find(trace, TRACE_COMPUTE, "compile add");
+        assert_true(compiles->start < compiles->end && compiles->end == kernel->start);
+        assert_true(compiles->start + slack >= kernel->enqueued);
+    }
 }
 
 static void records_commands(void **state)

@@ -58,6 +58,8 @@ static void first_run_warms_up(void **state)
     assert_true(heard.last_number == 2 && heard.last_count == 2);
     assert_int_equal(report->run_count, 2);
     assert_true(report->warm_up_nanoseconds > 0);
+    assert_int_equal(report->first_launches, device->first_launches);
+    assert_true(report->first_launches > 0 && report->first_launch_nanoseconds == 0);
     /* Each repetition's time is its own: that of the first one is written over, not added to. */
     uint64_t segments = 0;
     for (size_t i = 0; i < report->segment_count; i++)
@@ -69,6 +71,7 @@ static void first_run_warms_up(void **state)
     report = run(device, (struct healcl_run_options){.repeat = 1}, &heard);
     assert_string_equal(heard.phases, "m");
     assert_int_equal(report->warm_up_nanoseconds, 0);
+    assert_int_equal(report->first_launches, 0);
     healcl_report_free(report);
     healcl_device_close(device);
 }
@@ -118,6 +121,10 @@ static void times_add_up(void **state)
         assert_true(known <= segment->profiled_nanoseconds || report->operations_by_host);
     }
     assert_true(kernels > 0 && (idle > 0 || report->operations_by_host));
+    /* Nor do first launches and what they wait for make more than the first run. */
+    assert_true(report->first_launches > 0 && report->first_launch_nanoseconds > 0);
+    assert_true(report->first_launch_nanoseconds <=
+                report->warm_up_nanoseconds + report->compile_nanoseconds);
     healcl_report_free(report);
     healcl_device_close(device);
 }
