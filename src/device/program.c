@@ -192,6 +192,8 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     device->programs_built++;
     uint64_t start = monotonic_nanoseconds();
     TRY(build_source(device, program, texts, options, &program->id, error));
+    if (device->ahead.board) /* another process has held it up: no measure of its price */
+        return HEALCL_OK;
     program->spent_nanoseconds =
         binary_note_build(device, program->binary_name, monotonic_nanoseconds() - start);
     return HEALCL_OK;
