@@ -9,6 +9,12 @@ die() {
     exit 1
 }
 
+# Has PoCL compile the kernels of tests without optimising, which takes a third of the time, and
+# running them little more. tests/CMakeLists.txt lists the tests of optimised kernels.
+compile_fast() {
+    [ "${HEALCL_TEST_ALL-}" = 1 ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+}
+
 # How many processes work at the same time: HEALCL_JOBS, else one for each core.
 jobs_count() { echo "${HEALCL_JOBS:-$(nproc)}"; }
 

@@ -17,6 +17,7 @@ if [ "${1-}" = --all ]; then
     shift
 fi
 export HEALCL_TEST_SEED=${HEALCL_TEST_SEED:-$(date +%s)}
+compile_fast
 
 scripts/setup.sh --test
 

@@ -48,7 +48,15 @@ void share_compile_fast(bool fast)
         unsetenv("POCL_EXTRA_BUILD_FLAGS");
 }
 
-void share_compile_variants_fast(void)
+bool share_is_optimised(enum optimised_test test)
 {
-    share_compile_fast(getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT") || getenv("HEALCL_AS"));
+    if (share_is_all())
+        return true;
+    return !getenv("HEALCL_TUNING") && !getenv("HEALCL_VARIANT") && !getenv("HEALCL_AS") &&
+           share_takes("optimised", test, 3);
+}
+
+void share_optimise(enum optimised_test test)
+{
+    share_compile_fast(!share_is_optimised(test));
 }

@@ -18,7 +18,24 @@ bool share_takes(const char *sweep, uint64_t number, uint32_t of);
  * time, unless the whole is asked for: for kernels that are made for other devices. */
 void share_compile_fast(bool fast);
 
-/* The same, where the environment asks for kernels that this device does not run by itself. */
-void share_compile_variants_fast(void);
+/* For a test of the kernels that this device runs by itself: in one of three runs they are
+ * optimised, and always where the whole is asked for. Never where the environment asks for kernels
+ * of others. */
+enum optimised_test {
+    OPTIMISED_PATHS,
+    OPTIMISED_MOVES,
+    OPTIMISED_RESIDUES,
+    OPTIMISED_TRANSFORMS,
+    OPTIMISED_RANDOM,
+    OPTIMISED_SUMS,
+    OPTIMISED_INTERLEAVED,
+    OPTIMISED_PASSES,
+    OPTIMISED_LARGE,
+    OPTIMISED_COVERAGE,
+    OPTIMISED_SHAPES,
+    OPTIMISED_VALUES,
+};
+bool share_is_optimised(enum optimised_test test);
+void share_optimise(enum optimised_test test);
 
 #endif

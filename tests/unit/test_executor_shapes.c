@@ -151,7 +151,7 @@ static void verify_all(const char *tuning)
         if (share_takes(tuning, (uint64_t)i, SHARE))
             assert_true(verify(i, device));
     healcl_device_close(device);
-    share_compile_fast(false);
+    share_optimise(OPTIMISED_SHAPES);
 }
 
 /* A GPU's: thin work-items in large groups, a transform for each group. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "helper_script.h"
+#include "helper_share.h"
 #include "lab/random.h"
 #include "run/device_executor.h"
 
@@ -642,6 +643,7 @@ static void unwanted_results(void **state)
 
 int main(void)
 {
+    share_optimise(OPTIMISED_VALUES);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_short_rows),
         cmocka_unit_test(moduli_change),

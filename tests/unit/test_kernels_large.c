@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "helper_script.h"
+#include "helper_share.h"
 #include "lab/random.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})
@@ -145,6 +146,7 @@ static void many_moduli(void **state)
 
 int main(void)
 {
+    share_optimise(OPTIMISED_LARGE);
     const struct CMUnitTest tests[] = {
         DEVICE_TEST(many_rows),
         DEVICE_TEST(rows_that_fill_an_allocation),

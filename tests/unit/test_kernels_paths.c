@@ -299,6 +299,6 @@ int main(void)
         cmocka_unit_test(elementwise_edges),
     };
     print_message("seed %#lx\n", (unsigned long)seed);
-    share_compile_variants_fast();
+    share_optimise(OPTIMISED_PATHS);
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -26,7 +26,7 @@ static int open_device(void **state)
 {
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
-    share_compile_variants_fast();
+    share_optimise(OPTIMISED_RANDOM);
     if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK) {
         print_error("%s\n", error.message);
         return -1;

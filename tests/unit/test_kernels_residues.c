@@ -10,6 +10,7 @@
 
 #include "helper_claims.h"
 #include "helper_script.h"
+#include "helper_share.h"
 #include "kernels/variant.h"
 #include "lab/random.h"
 
@@ -199,6 +200,7 @@ static void random_programs(void **state)
 /* [PROGRAMS] */
 int main(int argc, char **argv)
 {
+    share_optimise(OPTIMISED_RESIDUES);
     if (argc > 1)
         programs = atoi(argv[1]);
     const struct CMUnitTest tests[] = {

@@ -200,7 +200,8 @@ static void check_setting(void **state)
         device->tuning.transform_products = setting->products;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
-    share_compile_fast(setting->variant != VARIANT_VECTORS);
+    share_compile_fast(setting->variant != VARIANT_VECTORS ||
+                       !share_is_optimised(OPTIMISED_TRANSFORMS));
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
     for (size_t i = 0; i < form_count; i++) {

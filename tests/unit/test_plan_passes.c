@@ -830,7 +830,7 @@ static void linear_time(void **state)
 /* [SEED PROGRAMS] */
 int main(int argc, char **argv)
 {
-    share_compile_variants_fast();
+    share_optimise(OPTIMISED_PASSES);
     seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 0x9a55;
     programs = argc > 2 ? atoi(argv[2]) : programs;
     const struct CMUnitTest all[] = {
