@@ -23,7 +23,6 @@ void share_compile_fast(bool fast);
  * of others. */
 enum optimised_test {
     OPTIMISED_PATHS,
-    OPTIMISED_MOVES,
     OPTIMISED_RESIDUES,
     OPTIMISED_TRANSFORMS,
     OPTIMISED_RANDOM,

@@ -346,7 +346,6 @@ static void gathers(void **state)
 
 int main(void)
 {
-    share_optimise(OPTIMISED_MOVES);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes),        cmocka_unit_test(parts_of_outputs),
         cmocka_unit_test(large_outputs), cmocka_unit_test(large_rows),
