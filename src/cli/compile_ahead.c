@@ -14,34 +14,47 @@
 
 #include "cli/cli.h"
 #include "core/process.h"
+#include "device/self_test.h"
 #include "plan/transcript.h"
 #include "run/device_executor.h"
 #include "run/run.h"
 
-/* What opening a device has spent on compiling where nothing was in the driver's cache. */
-enum { COLD_NANOSECONDS = 100000000 };
-
-int compile_ahead_start(struct healcl_device *device, const char *file)
+int compile_ahead_start(const struct device_info *info, const char *file,
+                        struct compile_board **board)
 {
-    char selector[24];
-    const struct device_info *info = &device->info;
-    /* A GPU or an FPGA may be one process's alone. */
-    if (!(info->type & CL_DEVICE_TYPE_CPU) || device->package || !device->cache_directory ||
-        device->compile_nanoseconds < COLD_NANOSECONDS || sysconf(_SC_NPROCESSORS_ONLN) < 2)
-        return 0;
+    char selector[24], reason[SELF_TEST_REASON_SIZE];
     const char *wanted = getenv("HEALCL_COMPILE_AHEAD");
     struct stat about;
+    *board = NULL;
     if (wanted && strcmp(wanted, "0") == 0)
+        return 0;
+    /* A GPU or an FPGA may be one process's alone. */
+    if (!(info->type & CL_DEVICE_TYPE_CPU) || sysconf(_SC_NPROCESSORS_ONLN) < 2 ||
+        self_test_read_kept(info, reason) != SELF_TEST_NOT_RUN)
         return 0;
     if (stat(file, &about) != 0 || !S_ISREG(about.st_mode))
         return 0; /* it can be read but once */
     snprintf(selector, sizeof selector, "%u:%u", info->platform_index, info->device_index);
-    void *board;
+    void *shared;
     const int process = process_start_beside(
-        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL},
-        sizeof(struct compile_board), &board);
-    device->ahead.board = board;
+        (const char *const[]){"healcl", COMPILE_AHEAD, selector, "--", file, NULL}, sizeof **board,
+        &shared);
+    *board = process > 0 ? shared : NULL;
     return process;
+}
+
+/* Beside a run that tests the device, this process does not. */
+MUST_CHECK static enum healcl_status open_device(const char *selector,
+                                                 struct healcl_device **device,
+                                                 struct healcl_error *error)
+{
+    const struct healcl_device_options options = {.selector = selector};
+    struct compile_board *board = process_shared(sizeof *board);
+    if (!board)
+        return healcl_device_open_with(&options, device, error);
+    TRY(device_open_with(&opencl_loader, &options, device, error));
+    (*device)->ahead.board = board;
+    return self_test_find_multiply(*device, error);
 }
 
 int compile_ahead_run(int argc, char **argv)
@@ -52,16 +65,13 @@ int compile_ahead_run(int argc, char **argv)
     struct healcl_transcript *transcript = NULL;
     struct healcl_device *device = NULL;
     struct executor *executor = NULL;
-    const struct healcl_device_options options = {.selector = argv[1]};
-    enum healcl_status status = healcl_transcript_open(argv[3], NULL, &transcript, &error);
+    enum healcl_status status = open_device(argv[1], &device, &error);
     if (status == HEALCL_OK)
-        status = healcl_device_open_with(&options, &device, &error);
+        status = healcl_transcript_open(argv[3], NULL, &transcript, &error);
     if (status == HEALCL_OK)
         status = device_executor_create(device, transcript->plan, false, &executor, &error);
-    if (status == HEALCL_OK) {
-        device->ahead.board = process_shared(sizeof *device->ahead.board);
+    if (status == HEALCL_OK)
         device_executor_compile_ahead(executor);
-    }
     healcl_error_clear(&error);
     /* What is left goes with the process: nothing here is asked for any more. */
     _exit(status == HEALCL_OK ? EXIT_VERIFIED : EXIT_DEVICE);

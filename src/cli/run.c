@@ -90,14 +90,18 @@ static void on_warning(void *context, const char *line)
     progress_resume(&session->progress);
 }
 
+static void stop_compiling(struct session *session)
+{
+    process_stop(session->compiling);
+    session->compiling = 0;
+    if (session->device)
+        session->device->ahead.board = NULL;
+}
+
 /* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
 static void note_first_result(struct session *session)
 {
-    if (session->compiling > 0) {
-        process_stop(session->compiling);
-        session->compiling = 0;
-        session->device->ahead.board = NULL;
-    }
+    stop_compiling(session);
     if (session->facts.first_result_nanoseconds == 0)
         session->facts.first_result_nanoseconds = monotonic_nanoseconds() - session->start;
 }
@@ -199,6 +203,13 @@ static void warn_of_memory(struct session *session)
     on_warning(session, line);
 }
 
+/* Whether the file alone says how it is planned and run. */
+static bool has_default_plan(const struct session *session)
+{
+    const struct healcl_limits *limits = &session->limits;
+    return !limits->operations && !limits->passes && session->device_memory_bytes == 0;
+}
+
 MUST_CHECK static enum healcl_status open_device(struct session *session,
                                                  struct healcl_error *error)
 {
@@ -210,8 +221,12 @@ MUST_CHECK static enum healcl_status open_device(struct session *session,
     size_t span = trace_begin(session->trace, "start-up", "open the device");
     const struct healcl_device_options options = {
         .selector = selector, .package = session->package, .no_fallback = session->no_fallback};
+    struct device_opening opening = {.trace = session->trace};
+    if (session->requests == 0 && !session->package && has_default_plan(session))
+        session->compiling =
+            compile_ahead_start(&session->info, session->facts.file, &opening.board);
     enum healcl_status status =
-        device_open_traced(&opencl_loader, &options, session->trace, &session->device, error);
+        device_open_for_run(&opencl_loader, &options, &opening, &session->device, error);
     trace_end(session->trace, span);
     TRY(status);
     session->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
@@ -255,13 +270,6 @@ MUST_CHECK static enum healcl_status serve(struct session *session, struct healc
                         &session->served, error);
 }
 
-/* Whether the file alone says how it is planned and run. */
-static bool has_default_plan(const struct session *session)
-{
-    const struct healcl_limits *limits = &session->limits;
-    return !limits->operations && !limits->passes && session->device_memory_bytes == 0;
-}
-
 MUST_CHECK static enum healcl_status run_session(struct session *session,
                                                  struct healcl_error *error)
 {
@@ -277,8 +285,6 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
     TRY(live_inputs_read(&session->live, session->transcript, error));
     if (session->requests > 0)
         return serve(session, error);
-    if (session->device && has_default_plan(session))
-        session->compiling = compile_ahead_start(session->device, session->facts.file);
     struct healcl_run_options options = {
         .inputs = session->live.inputs,
         .input_count = session->live.count,
@@ -421,6 +427,7 @@ static int run_and_finish(struct session *session)
         session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
     struct healcl_error error = {.status = HEALCL_OK};
     enum healcl_status status = run_session(session, &error);
+    stop_compiling(session);
     close_device(session);
     progress_end(&session->progress);
     int code = status != HEALCL_OK     ? finish_failed(session, &error)

@@ -163,10 +163,13 @@ struct staging {
     } halves[2];
 };
 
-/* Memory that a run and the process that compiles ahead of it share: the kernel that each of them
- * compiles, by a hash; 0 for none. */
+/* Memory that a run and the process that compiles ahead of it share. Kernels and programs are told
+ * by a hash; 0 for none. */
 struct compile_board {
-    _Atomic uint64_t run, ahead;
+    _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */
+    _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
+    _Atomic uint32_t multiply; /* 1 + the fastest way to multiply, which the other process measures
+                                  while the run tests the device; 0: not yet */
 };
 
 struct healcl_device {

@@ -348,21 +348,41 @@ uint64_t launch_kernel_hash(const struct launch *launch)
                                 launch_program_hash(launch));
 }
 
+/* Waits while the other process is at a kernel or a program. */
+static void await_other(struct healcl_device *device, const _Atomic uint64_t *other, uint64_t hash)
+{
+    enum { AWAITED_MS = 5000 }; /* that process may have crashed */
+    if (*other != hash)
+        return;
+    size_t span = trace_begin(device->trace, "wait", "wait for the other process");
+    for (int ms = 0; ms < AWAITED_MS && *other == hash; ms++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    trace_end(device->trace, span);
+}
+
 /* The process that compiles ahead may be at the same kernel: what it leaves in the driver's cache
  * comes sooner than a second compilation would end. */
 static void await_compilation(struct healcl_device *device, const struct launch *launch)
 {
-    enum { AWAITED_MS = 5000 }; /* that process may have crashed */
     struct compile_board *board = device->ahead.board;
     if (!board || device->ahead.what != COMPILE_NOT)
         return;
     board->run = launch_kernel_hash(launch);
-    if (board->ahead != board->run)
-        return;
-    size_t span = trace_begin(device->trace, "wait", "wait for the other process");
-    for (int ms = 0; ms < AWAITED_MS && board->ahead == board->run; ms++)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    trace_end(device->trace, span);
+    await_other(device, &board->ahead, board->run);
+}
+
+/* Two processes that build the same program gain nothing: one waits, and finds it in the driver's
+ * cache. Where both begin at once, both build it. Returns what is to be cleared after the build. */
+static _Atomic uint64_t *begin_build(struct healcl_device *device, uint64_t hash)
+{
+    struct compile_board *board = device->ahead.board;
+    if (!board)
+        return NULL;
+    const bool is_run = device->ahead.what == COMPILE_NOT;
+    await_other(device, is_run ? &board->ahead_program : &board->run_program, hash);
+    _Atomic uint64_t *mine = is_run ? &board->run_program : &board->ahead_program;
+    *mine = hash;
+    return mine;
 }
 
 static bool is_program(const struct program *program, const struct launch *launch, uint32_t chunks,
@@ -408,7 +428,11 @@ static enum healcl_status share_or_build(struct healcl_device *device, struct pr
     if (found)
         return HEALCL_OK;
     uint64_t start = monotonic_nanoseconds();
-    TRY(build(device, program, error));
+    _Atomic uint64_t *building = begin_build(device, program->hash);
+    enum healcl_status status = build(device, program, error);
+    if (building)
+        *building = 0;
+    TRY(status);
     log_program(device, program, monotonic_nanoseconds() - start);
     return shared_program_add(device, program, text, is_embedded(text), error);
 }

@@ -26,11 +26,23 @@ MUST_CHECK enum healcl_status device_open_tested_with(const struct opencl *cl,
                                                       struct healcl_device **device,
                                                       struct healcl_error *error);
 
-/* The same, with spans of the host for the self-test in a trace, which may be NULL. */
-MUST_CHECK enum healcl_status device_open_traced(const struct opencl *cl,
-                                                 const struct healcl_device_options *options,
-                                                 struct trace *trace, struct healcl_device **device,
-                                                 struct healcl_error *error);
+/* What the program knows when it opens a device, and callers of the library do not. */
+struct device_opening {
+    struct trace *trace;         /* for spans of the self-test; or NULL */
+    struct compile_board *board; /* shared with the process that compiles ahead; or NULL */
+};
+
+/* The same; opening may be NULL. */
+MUST_CHECK enum healcl_status device_open_for_run(const struct opencl *cl,
+                                                  const struct healcl_device_options *options,
+                                                  const struct device_opening *opening,
+                                                  struct healcl_device **device,
+                                                  struct healcl_error *error);
+
+/* What the process that compiles ahead does of the self-test: it finds the fastest way to multiply,
+ * shapes kernels for it and notes it on device->ahead.board. */
+MUST_CHECK enum healcl_status self_test_find_multiply(struct healcl_device *device,
+                                                      struct healcl_error *error);
 
 enum self_test_outcome { SELF_TEST_NOT_RUN, SELF_TEST_PASSED, SELF_TEST_FAILED };
 

@@ -48,7 +48,8 @@ static uint32_t word_bits(const struct step *step)
 /* ROW_TILES: see cl/ntt/row_passes.cl. */
 static uint32_t row_tiles(int64_t n)
 {
-    return n < NTT_ROW_TILE ? 0 : n == NTT_ROW_TILE ? 1 : 2;
+    const int64_t tiles = n / NTT_ROW_TILE; /* a power of two, or 0 */
+    return tiles < NTT_RADIX ? (uint32_t)tiles : NTT_RADIX;
 }
 
 /* Batches that the first compute unit takes, with so many work-items for each. */

@@ -115,7 +115,8 @@ static void passes(void **state)
     static const struct healcl_device_options any;
     struct healcl_device *device = NULL;
     struct trace *trace = trace_create(TRACE_SPANS_MAX);
-    OK(device_open_traced(&helper_opencl, &any, trace, &device, &error));
+    OK(device_open_for_run(&helper_opencl, &any, &(struct device_opening){.trace = trace}, &device,
+                           &error));
     assert_true(device->self_test_nanoseconds > 0);
     assert_int_equal(count_spans(trace, "self-test"), 1);
     assert_int_equal(count_spans(trace, "self_test"), 1); /* built */
