@@ -455,7 +455,11 @@ INLINE void store_range(const uint R, struct tensor_row out, global const word *
     for (ulong v = range.begin; v < range.end; v += 8) {
         ulong8 a[8];
         fetch_ahead(R, out, v, &by, false);
-        UNROLL for (uint g = 0; g < R; g++) a[g] = load_ordered(x + g * pitch, v, order, perm);
+        /* Not in one loop: compilers join those of one and of two rows, and a is in memory then. */
+        a[0] = load_ordered(x, v, order, perm);
+        if (R > 1)
+            a[1] = load_ordered(x + pitch, v, order, perm);
+        UNROLL for (uint g = 2; g < R; g++) a[g] = load_ordered(x + g * pitch, v, order, perm);
         store_eight(R, a, out, v, &by);
     }
 }

@@ -11,9 +11,10 @@
  *   last:   four stages, the transposition back, and residues reduced to [0, q).
  * The inverse takes the same way back.
  *
- * A program has the passes of its rows alone. ROW_TILES: 0 for rows shorter than a tile, 1 for rows
- * of one tile, 2 for longer ones.
+ * A program has the passes of its rows alone. ROW_TILES: 0 for rows shorter than a tile; 1, 2, 4 or
+ * 8 for rows of so many tiles; 16 for longer ones.
  */
+#define MAY_DIVIDE(R) (ROW_TILES == (R) || ROW_TILES == NTT_RADIX)
 /*
  * LARGE: rows come from memory and go there, for the tensors are larger than the caches. Forward
  * transforms are stored past the caches. What is fetched while a tile is worked on is the next
@@ -318,6 +319,8 @@ static inline struct division divide_row(ulong n)
     for (ulong tiles = n / d.size; tiles > 1; tiles /= NTT_RADIX)
         d.first = min(tiles, (ulong)NTT_RADIX);
     d.first = d.first == NTT_RADIX ? 1 : d.first;
+    if (ROW_TILES > 1 && ROW_TILES < NTT_RADIX)
+        d.first = ROW_TILES;
     d.block = d.size / NTT_RADIX;
     return d;
 }
@@ -337,18 +340,18 @@ static bool forward_row(const struct row_transform *transform, struct word_modul
     words seen = (words)(0); /* bits */
     if (ROW_TILES < 2)
         seen = forward_spread(from, transform->next, n, transform, 1);
-    else if (d.first == 2)
+    else if (MAY_DIVIDE(2) && d.first == 2)
         seen = forward_divide_2(scratch, from, n, transform, 1);
-    else if (d.first == 4)
+    else if (MAY_DIVIDE(4) && d.first == 4)
         seen = forward_divide_4(scratch, from, n, transform, 1);
-    else if (d.first == 8)
+    else if (MAY_DIVIDE(8) && d.first == 8)
         seen = forward_divide_8(scratch, from, n, transform, 1);
     else
         seen = forward_divide_16(scratch, from, n, transform, 1);
     if (are_any_from(seen, transform->limit))
         return false;
     ulong size = n / (d.first > 1 ? d.first : NTT_RADIX);
-    for (; ROW_TILES > 1 && size > d.size; size /= NTT_RADIX)
+    for (; MAY_DIVIDE(NTT_RADIX) && size > d.size; size /= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
             (void)forward_divide_16(scratch + at, scratch + at, size, transform, (n + at) / size);
     for (ulong at = 0; at < n; at += d.size) {
@@ -399,17 +402,18 @@ static bool inverse_row(const struct row_transform *transform, struct word_modul
             return false;
         inverse_spread(to + at, d.size, transform, (n + at) / d.size, ROW_TILES < 2 ? scale : 0);
     }
-    for (ulong size = d.size * NTT_RADIX; ROW_TILES > 1 && size <= n / d.first; size *= NTT_RADIX)
+    for (ulong size = d.size * NTT_RADIX; MAY_DIVIDE(NTT_RADIX) && size <= n / d.first;
+         size *= NTT_RADIX)
         for (ulong at = 0; at < n; at += size)
             inverse_divide_16(size == n ? out : scratch + at, scratch + at, size, transform,
                               (n + at) / size, size == n ? scale : 0);
     if (ROW_TILES < 2)
         return true;
-    if (d.first == 2)
+    if (MAY_DIVIDE(2) && d.first == 2)
         inverse_divide_2(out, scratch, n, transform, 1, scale);
-    else if (d.first == 4)
+    else if (MAY_DIVIDE(4) && d.first == 4)
         inverse_divide_4(out, scratch, n, transform, 1, scale);
-    else if (d.first == 8)
+    else if (MAY_DIVIDE(8) && d.first == 8)
         inverse_divide_8(out, scratch, n, transform, 1, scale);
     return true;
 }

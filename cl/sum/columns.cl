@@ -369,7 +369,7 @@ NOINLINE static void store_out(const struct lane_products *sums, ulong8 *held,
 
 /* *out = a[0]*b[0] + ... over count terms, a_stride and b_stride apart, and with adds *out, mod q;
  * of any size and sign. */
-static inline void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
+NOINLINE static void sum_products(global ELEMENT *out, global const ELEMENT *a, long a_stride,
                                 global const ELEMENT *b, long b_stride, long count,
                                 struct modulus q, bool adds)
 {
