@@ -21,6 +21,47 @@ static inline ulong low_bits(ulong x, long bits)
     return bits >= 64 ? x : x & (((ulong)1 << bits) - 1);
 }
 
+#ifndef SINGLE
+/*
+ * A work-group's values have count digits, or limbs, each, and its work-items go through all of
+ * these together: those of one value after the other where memory has them so, else one of each
+ * value after the other. Either way each does count of them.
+ */
+struct piece {
+    uint value, number; /* of the group's values, and of its digits or limbs */
+};
+
+static inline struct piece first_piece(uint count, bool side_by_side)
+{
+    uint id = (uint)get_local_id(0);
+    struct piece piece = {id, 0};
+    if (side_by_side) {
+        piece.value = id / count;
+        piece.number = id - piece.value * count;
+    }
+    return piece;
+}
+
+static inline struct piece next_piece(struct piece piece, uint count, bool side_by_side)
+{
+    piece.value += side_by_side ? LOCAL_SIZE / count : 0;
+    piece.number += side_by_side ? LOCAL_SIZE % count : 1;
+    if (piece.number >= count) {
+        piece.number -= count;
+        piece.value++;
+    }
+    return piece;
+}
+
+/* Values of a work-group, each a work-item's. */
+static inline uint group_values(const struct space *space)
+{
+    count_t first = (count_t)get_group_id(0) * LOCAL_SIZE;
+    return (uint)min((count_t)space->end - first, (count_t)LOCAL_SIZE);
+}
+#endif
+
+#ifndef LIMBS /* a program has the kernels of its launch alone */
 /* out[..., i] = digit i of a, for count digits out_stride apart. Operands: out, a. */
 KERNEL digits(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits, long count,
               long out_stride, volatile global struct status *status)
@@ -60,44 +101,6 @@ KERNEL digits_each(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long 
 }
 
 #ifndef SINGLE
-/*
- * A work-group's values have count digits, or limbs, each, and its work-items go through all of
- * these together: those of one value after the other where memory has them so, else one of each
- * value after the other. Either way each does count of them.
- */
-struct piece {
-    uint value, number; /* of the group's values, and of its digits or limbs */
-};
-
-static inline struct piece first_piece(uint count, bool side_by_side)
-{
-    uint id = (uint)get_local_id(0);
-    struct piece piece = {id, 0};
-    if (side_by_side) {
-        piece.value = id / count;
-        piece.number = id - piece.value * count;
-    }
-    return piece;
-}
-
-static inline struct piece next_piece(struct piece piece, uint count, bool side_by_side)
-{
-    piece.value += side_by_side ? LOCAL_SIZE / count : 0;
-    piece.number += side_by_side ? LOCAL_SIZE % count : 1;
-    if (piece.number >= count) {
-        piece.number -= count;
-        piece.value++;
-    }
-    return piece;
-}
-
-/* Values of a work-group, each a work-item's. */
-static inline uint group_values(const struct space *space)
-{
-    count_t first = (count_t)get_group_id(0) * LOCAL_SIZE;
-    return (uint)min((count_t)space->end - first, (count_t)LOCAL_SIZE);
-}
-
 /* As digits, through local memory: a value is read once, and neighbours write neighbours. */
 KERNEL digits_local(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const A, a), long base_bits,
                     uint count, long out_stride, uint side_by_side,
@@ -181,7 +184,7 @@ KERNEL digits_vectors(SPACE(space), global ELEMENT *out, global const A *a, long
 }
 #endif
 
-#ifdef LIMBS
+#else
 /* A value's words, in private memory or, with IN_LOCAL, in a work-group's local memory: word i of
  * all its work-items side by side. */
 #ifdef IN_LOCAL
