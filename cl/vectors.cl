@@ -1,5 +1,6 @@
 /* The kernels on vectors of eight elements of one type, ELEMENT: int or long, for devices with wide
- * vectors and doubles. They are one program, as those of core.cl. */
+ * vectors and doubles. They are one program, as those of core.cl; sums of products, which take long
+ * to compile, are another one: products.cl. */
 #ifndef ELEMENT
 #error "ELEMENT is not given"
 #endif
@@ -10,12 +11,10 @@
 #include "base/caches.cl"
 #include "base/lanes.cl"
 #include "base/divisor.cl"
+#include "base/elements.cl"
 #include "modular/vectors.cl"
-#ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
-#include "base/transpose.cl"
-#endif
 #include "sum/columns.cl"
-#ifdef __OPENCL_C_VERSION__
-#include "sum/rows.cl"
+#ifdef __OPENCL_C_VERSION__ /* the tests' C compiler has vectors of one lane only */
+#include "base/groups.cl"
 #include "modular/interleaved.cl"
 #endif

@@ -8,8 +8,6 @@
  * elements of the one before it, whose results are not stored again; its moduli are vector `tail`
  * of the table, and a work-item begins with a multiple of 8. ELEMENT: int or long.
  */
-typedef JOIN(ELEMENT, 8) element8;
-
 /*
  * The moduli of table [k], in turn, as vectors of eight for struct lane_divisor. The space is [8 *
  * number of vectors].
@@ -115,22 +113,6 @@ static inline long8 lanes_chain(long8 own, long8 x, long8 y, uint sources, long 
     return lanes_apply_any(second, between, values[sources >> 4], p);
 }
 
-/* Eight elements side by side. */
-static inline long8 load_vector(global const ELEMENT *from)
-{
-    return convert_long8(vload8(0, from));
-}
-
-struct __attribute__((packed)) unaligned_vector {
-    element8 value;
-};
-
-/* Compilers store this as a whole, and what vstore8 stores in parts. */
-static inline void store_vector(long8 value, global ELEMENT *to)
-{
-    ((global struct unaligned_vector *)to)->value = JOIN(convert_, JOIN(ELEMENT, 8))(value);
-}
-
 /* The last `left` of eight elements. */
 NOINLINE static void store_last(long8 value, global ELEMENT *to, ulong left)
 {
@@ -163,10 +145,6 @@ static inline long8 operand_vector(struct vector_operand x, long i)
 {
     return x.repeats ? x.value : load_vector(x.from + i);
 }
-
-/* How far ahead operands are fetched, which takes a third off what tensors larger than L2 cost: two
- * pages, since what the hardware fetches by itself ends with a page. */
-enum { AHEAD = AHEAD_BYTES / sizeof(ELEMENT) };
 
 /* What the kernels do whose arguments these are. */
 INLINE void operate_on_vectors(const enum elementwise operation, const struct space *space,

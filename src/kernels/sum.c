@@ -1,11 +1,11 @@
-/* Sums modulo q: cl/sum/general.cl, cl/sum/columns.cl, cl/sum/rows.cl, cl/sum/local.cl,
- * cl/modular/interleaved.cl. */
+/* Sums modulo q: cl/sum, and cl/modular/interleaved.cl. */
 #include "kernels/kernels.h"
 
 /* Elements of a row whose lanes are worth adding up one by one. */
 enum { ROW_MIN = 64 };
 
-/* Whether cl/sum/columns.cl can do sums of so many terms in rows of n elements. */
+/* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
+ * elements. */
 static const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
                                      int64_t count, int64_t n)
 {
@@ -447,7 +447,7 @@ static const struct variant axis_modsum_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
     {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
-     "cl/sum/rows.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
+     "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
     {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
@@ -771,17 +771,17 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
 
 static const struct variant product_variants[] = {
     {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
-     "vectors", "modmul_axis_sum_vectors", "cl/sum/columns.cl",
+     "products", "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "vectors",
-     "modmul_axis_sum_rows", "cl/sum/rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
+    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
+     "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
     {"single", VARIANT_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
     {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
      "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum; tensors of one chunk"},
     {"interleaved", VARIANT_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
-     "vectors", "modmul_axis_sum_interleaved", "cl/modular/interleaved.cl",
+     "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
     {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},

@@ -1,5 +1,5 @@
 /*
- * The arithmetic of cl/base/lanes.cl, cl/base/divisor.cl, cl/vectors.cl and cl/sum/columns.cl,
+ * The arithmetic of cl/base/lanes.cl, cl/base/divisor.cl, cl/vectors.cl and cl/sum,
  * compiled for the host with vectors of one lane, against 128-bit integers: ranges and values,
  * where quotients are estimated too small most.
  */
@@ -111,6 +111,8 @@ static void next_span(const struct space *space, struct span *span)
 #pragma GCC diagnostic ignored "-Wpedantic" /* __int128 */
 #include "cl/base/arithmetic.h"
 #include "cl/vectors.cl"
+/* behind what it stands on */
+#include "cl/sum/product_columns.cl"
 #pragma GCC diagnostic pop
 
 /* ---- values ---- */

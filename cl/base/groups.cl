@@ -1,0 +1,64 @@
+/*
+ * Eight elements of groups of k, 1, 2 or 4, that are stride apart: a vector has 8 / k such groups.
+ */
+
+static inline long8 load_groups(global const ELEMENT *from, long stride, ulong k)
+{
+    if (k == 1 && stride == 0)
+        return (long8)(from[0]);
+    if (k == 1 && stride == 1)
+        return load_vector(from);
+    if (k == 2)
+        return (long8)(convert_long2(vload2(0, from)), convert_long2(vload2(0, from + stride)),
+                       convert_long2(vload2(0, from + 2 * stride)),
+                       convert_long2(vload2(0, from + 3 * stride)));
+    if (k == 4)
+        return (long8)(convert_long4(vload4(0, from)), convert_long4(vload4(0, from + stride)));
+    return (long8)(from[0], from[stride], from[2 * stride], from[3 * stride], from[4 * stride],
+                   from[5 * stride], from[6 * stride], from[7 * stride]);
+}
+
+#define STORE_2(x, to) vstore2(JOIN(convert_, JOIN(ELEMENT, 2))(x), 0, to)
+#define STORE_4(x, to) vstore4(JOIN(convert_, JOIN(ELEMENT, 4))(x), 0, to)
+
+static inline void store_groups(long8 x, global ELEMENT *to, long stride, ulong k)
+{
+    if (k == 2) {
+        STORE_2(x.s01, to);
+        STORE_2(x.s23, to + stride);
+        STORE_2(x.s45, to + 2 * stride);
+        STORE_2(x.s67, to + 3 * stride);
+    } else if (k == 4) {
+        STORE_4(x.lo, to);
+        STORE_4(x.hi, to + stride);
+    } else {
+        to[0] = (ELEMENT)x.s0;
+        to[stride] = (ELEMENT)x.s1;
+        to[2 * stride] = (ELEMENT)x.s2;
+        to[3 * stride] = (ELEMENT)x.s3;
+        to[4 * stride] = (ELEMENT)x.s4;
+        to[5 * stride] = (ELEMENT)x.s5;
+        to[6 * stride] = (ELEMENT)x.s6;
+        to[7 * stride] = (ELEMENT)x.s7;
+    }
+}
+
+/* The moduli of a group, stride apart, in turn. */
+static inline struct lane_divisor group_divisor(global const struct modulus *q, long stride,
+                                                ulong k)
+{
+    struct lane_divisor p;
+    ulong words[4][LANES];
+    for (ulong i = 0; i < LANES; i++) {
+        struct modulus m = q[(long)(i % k) * stride];
+        words[0][i] = m.value;
+        words[1][i] = make_inverse(m.value);
+        words[2][i] = m.reciprocal;
+        words[3][i] = m.shift;
+    }
+    p.q = vload8(0, words[0]);
+    p.inverse = vload8(0, words[1]);
+    p.reciprocal = vload8(0, words[2]);
+    p.shift = vload8(0, words[3]);
+    return p;
+}
