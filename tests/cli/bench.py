@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from devices import use_device  # noqa: E402
-from share import IS_ALL, share  # noqa: E402
+from share import IS_ALL, fixed_share  # noqa: E402
 
 SIZES = {"n": 16, "bits": 20, "batch": 3, "k": 2, "r": 3, "s": 5, "base-bits": 3}
 CHOICES = {"layout": ["contiguous", "heal"], "dtype": ["int8", "int32", "int64"],
@@ -120,7 +120,7 @@ def main():
     for line in listed.stdout.splitlines():
         operation, *options = line.split()
         measured = 0
-        for arguments in share(operation, variants(options), SHARE):
+        for arguments in fixed_share(variants(options), SHARE):
             try:
                 measured += check_variant(healcl, operation, arguments)
             except AssertionError as error:

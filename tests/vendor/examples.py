@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from share import COMPILE_FAST  # noqa: E402
+from share import COMPILE_FAST, IS_ALL  # noqa: E402
 
 os.environ.update(COMPILE_FAST)
 
@@ -187,11 +187,15 @@ def ntt(healcl, folder):
         reports_name(healcl, folder, path, "ntt", "vendor_ntt", True)
     check = ("check", *ops, "--op", "ntt", "--quick")
     assert "had a part in 0 calls" not in run(healcl, *check)
-    path = os.path.join(transcripts, "ntt.json")
+    # A wrong one, compiled for few sizes, differs on the device alone.
     change(os.path.join(folder, "ntt.cl"), "(TYPE_out)x[u]", "0")
+    path = transcript(folder, "64", "--low")
     run(healcl, "run", *ops, path, code=1)
     run(healcl, "run", *ops, "--reference", path)
-    run(healcl, *check, code=1)
+    run(healcl, "bench", *ops, "--op", "ntt", "--n", "64", "--batch", "1", "--repeat", "1", code=1)
+    if IS_ALL:
+        run(healcl, *check, code=1)
+    path = os.path.join(transcripts, "ntt.json")
     # Where it cannot be built the built-in one does its steps on the device, and that is told.
     change(os.path.join(folder, "ntt.cl"), "KERNEL vendor_ntt", "#error not here\nKERNEL vendor_ntt")
     trace = os.path.join(folder, "..", "trace.json")
