@@ -1,9 +1,10 @@
 /*
- * Tests open devices again and again, and each of them would build the same programs anew: 36 ms for
- * one that is in PoCL's cache, 100 for another. The linker puts these functions in front of
- * OpenCL's (--wrap): in a process all contexts of a device are one, and a program that was built
- * there with the same texts and options stands for those that are built later. Above that nothing
- * changes: handles make, build and release programs of their own, and tests count that.
+ * Tests open devices again and again, and each of them would build the same programs anew: 36 ms
+ * for one that is in PoCL's cache, 100 for another. The linker puts these functions in front of
+ * OpenCL's (--wrap): in a process all contexts that healcl makes of a device are one, and a program
+ * that was built there with the same texts and options stands for those that are built later. Above
+ * that nothing changes: handles make, build and release programs of their own, and tests count
+ * that.
  */
 #include <CL/cl.h>
 #include <stdbool.h>
@@ -15,9 +16,9 @@
 typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
 
-#define IN_FRONT_OF(type, function, parameters)     \
-    type CL_API_CALL __real_##function parameters;  \
-    type CL_API_CALL __wrap_##function parameters;  \
+#define IN_FRONT_OF(type, function, parameters)    \
+    type CL_API_CALL __real_##function parameters; \
+    type CL_API_CALL __wrap_##function parameters; \
     type CL_API_CALL __wrap_##function parameters
 
 /* ---------------------------------------------------------------- what there is */
@@ -108,7 +109,7 @@ IN_FRONT_OF(cl_context, clCreateContext,
 {
     begin();
     cl_context context = NULL;
-    const bool shares = count == 1 && devices && !notify;
+    const bool shares = count == 1 && devices && !notify && properties; /* as healcl does */
     for (size_t i = 0; shares && i < context_count; i++)
         if (contexts[i].device == *devices)
             context = contexts[i].context;
@@ -144,8 +145,8 @@ IN_FRONT_OF(cl_program, clCreateProgramWithBinary,
             (cl_context context, cl_uint count, const cl_device_id *devices, const size_t *lengths,
              const unsigned char **binaries, cl_int *codes, cl_int *code))
 {
-    cl_program id = __real_clCreateProgramWithBinary(context, count, devices, lengths, binaries,
-                                                     codes, code);
+    cl_program id =
+        __real_clCreateProgramWithBinary(context, count, devices, lengths, binaries, codes, code);
     if (id)
         note_made(id, 0); /* which stands for nothing */
     return id;

@@ -1,10 +1,17 @@
 /*
- * What tests cover. The linker puts these functions in front of launch_step and device_launch
+ * What tests cover, and which of their cases need programs that nothing else of them needs.
+ *
+ * The linker puts these functions in front of launch_step and device_launch
  * (--wrap). Where HEALCL_COVERED names a file, each launch of a kernel that is unlike those before
  * it in this process is a line there: the operation, the kind of step, dtypes, layouts, sizes, and
  * the kernel with its program's options. scripts/covered.py reads it. Without that variable nothing
  * is done.
+ *
+ * By share_choose_programs a case of problem_check runs twice: first its launches are only looked
+ * at, then it runs, or is left out.
  */
+#include "helper_share.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +23,7 @@
 
 #include "device/internal.h"
 #include "kernels/variant.h"
+#include "lab/problem_check.h"
 
 enum healcl_status __real_launch_step(struct launcher *self, const struct step *step,
                                       struct healcl_error *error);
@@ -26,6 +34,15 @@ enum healcl_status __real_device_launch(struct healcl_device *device, const stru
 enum healcl_status __wrap_device_launch(struct healcl_device *device, const struct launch *launch,
                                         struct healcl_error *error);
 
+enum check_result __real_problem_check(struct healcl_device *device, const struct problem *problem,
+                                       const struct placement *placement,
+                                       const struct problem_data *data, struct random *random,
+                                       struct healcl_error *error);
+enum check_result __wrap_problem_check(struct healcl_device *device, const struct problem *problem,
+                                       const struct placement *placement,
+                                       const struct problem_data *data, struct random *random,
+                                       struct healcl_error *error);
+
 /* ---------------------------------------------------------------- what was noted */
 
 enum { TEXT_SIZE = 2048, SEEN = 1 << 18 };
@@ -35,7 +52,12 @@ static thread_local char step_text[TEXT_SIZE];
 
 static mtx_t seen_lock;
 static once_flag seen_once = ONCE_FLAG_INIT;
-static uint64_t seen[SEEN]; /* by their hashes, from the place that these say; 0: free */
+
+/* Hashes of texts, each at the place that it says or behind it; 0: free. */
+struct set {
+    uint64_t of[SEEN];
+};
+static struct set noted;
 
 static void make_lock(void)
 {
@@ -43,18 +65,22 @@ static void make_lock(void)
         abort();
 }
 
-/* Whether a line is new. Where the table is full, all are. */
-static bool is_new(const char *line)
+static uint64_t hash_of(const char *text, uint64_t seed)
 {
-    uint64_t hash = XXH3_64bits(line, strlen(line)) | 1;
+    return XXH3_64bits_withSeed(text, strlen(text), seed) | 1;
+}
+
+/* Whether it was not in the set. Where the set is full, nothing is. */
+static bool is_new(struct set *set, uint64_t hash, bool adds)
+{
     call_once(&seen_once, make_lock);
     mtx_lock(&seen_lock);
     size_t at = hash / 2 % SEEN, tried = 0;
-    while (seen[at] && seen[at] != hash && ++tried < SEEN)
+    while (set->of[at] && set->of[at] != hash && ++tried < SEEN)
         at = (at + 1) % SEEN;
-    bool found = seen[at] == hash;
-    if (!seen[at])
-        seen[at] = hash;
+    bool found = set->of[at] == hash;
+    if (!set->of[at] && adds)
+        set->of[at] = hash;
     mtx_unlock(&seen_lock);
     return !found;
 }
@@ -62,7 +88,7 @@ static bool is_new(const char *line)
 /* Several processes write to one file: each line with one call. */
 static void note(const char *path, const char *line)
 {
-    if (!is_new(line))
+    if (!is_new(&noted, hash_of(line, 0), true))
         return;
     int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0 || write(file, line, strlen(line)) != (ssize_t)strlen(line))
@@ -106,7 +132,7 @@ static int size_class(int64_t size)
     static const int64_t classes[] = {1, 2, 8, 64, 512, 4096, 32768};
     int class = 0;
     while (class < 7 && size >= classes[class])
-        class++;
+        class ++;
     return class;
 }
 
@@ -136,12 +162,98 @@ static void describe(const struct step *step)
         shape->rank ? size_class(shape->shape[shape->rank - 1]) : 0);
 }
 
+/* ---------------------------------------------------------------- choosing */
+
+enum { WORDS_MAX = 32, PAIRS_WANTED = 4, LEAST_FIRST = 4 };
+
+static enum share_programs choice = PROGRAMS_ANY;
+static struct set launched, features; /* kernels of programs; what they have */
+static bool looks;
+static int missing,
+    brings;           /* of the case that is looked at: kernels, and what they have that is new */
+static int least = 1; /* a kernel is to bring */
+
+void share_choose_programs(enum share_programs programs)
+{
+    choice = share_is_all() ? PROGRAMS_ANY : programs;
+}
+
+int share_first_least(void)
+{
+    return share_chooses() ? LEAST_FIRST : 1;
+}
+
+void share_programs_bring(int things)
+{
+    least = things;
+}
+
+bool share_chooses(void)
+{
+    return choice != PROGRAMS_ANY;
+}
+
+/* Options that say how large something is: each value of them is to be met, but not each together
+ * with each of another option. */
+static bool is_size(const char *word)
+{
+    static const char *const sizes[] = {"LOG2_", "STAGES=", "ROWS=", "LOCAL_SIZE=", "LIMBS="};
+    bool found = false;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        found = found || strncmp(word, sizes[i], strlen(sizes[i])) == 0;
+    return found && strncmp(word, "LOG2_RADIX", 10) != 0;
+}
+
+/* How much of what is launched nothing has had: values of options, and dtypes; one more where pairs
+ * of values count, and enough of them are new. */
+static int count_new(const char *kernel, char *options, bool adds)
+{
+    uint64_t seed = hash_of(kernel, 0), hashes[WORDS_MAX];
+    bool sizes[WORDS_MAX], found = false;
+    int pairs = 0;
+    char text[TEXT_SIZE], *rest = NULL;
+    size_t count = 0;
+    for (char *word = strtok_r(options, " ", &rest); word && count < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest)) {
+        if (strcmp(word, "-D") == 0)
+            continue;
+        sizes[count] = is_size(word);
+        hashes[count++] = hash_of(word, seed);
+    }
+    for (size_t i = 0; i < count; i++) {
+        found += is_new(&features, hashes[i], adds);
+        for (size_t j = 0; j < i && choice == PROGRAMS_PAIRS && !sizes[i]; j++)
+            pairs += !sizes[j] && is_new(&features, (hashes[i] * 3 + hashes[j]) | 1, adds);
+    }
+    snprintf(text, sizeof text, "%s", step_text); /* dtypes are what stands before colons */
+    for (char *word = strtok_r(text, "\t ", &rest); word; word = strtok_r(NULL, "\t ", &rest)) {
+        char *end = strchr(word, ':');
+        if (!end)
+            continue;
+        *end = 0;
+        found += is_new(&features, hash_of(word, seed), adds);
+    }
+    return found + (pairs >= PAIRS_WANTED);
+}
+
+static void look_at(const struct launch *launch)
+{
+    char kernel[256], options[LAUNCH_OPTIONS_SIZE + 128];
+    snprintf(kernel, sizeof kernel, "%s:%s", launch->program, launch->kernel);
+    snprintf(options, sizeof options, "%s -D LOCAL_SIZE=%zu -D CHUNKS=%u", launch->options,
+             launch->local_size, launch_chunks(launch));
+    const bool misses = is_new(&launched, hash_of(options, hash_of(kernel, 0)), !looks);
+    missing += misses;
+    if (misses || !looks)
+        brings += count_new(kernel, options, !looks);
+}
+
 /* ---------------------------------------------------------------- in front of the library */
 
 enum healcl_status __wrap_launch_step(struct launcher *self, const struct step *step,
                                       struct healcl_error *error)
 {
-    if (getenv("HEALCL_COVERED"))
+    if (choice != PROGRAMS_ANY || getenv("HEALCL_COVERED"))
         describe(step);
     enum healcl_status status = __real_launch_step(self, step, error);
     *step_text = 0;
@@ -152,6 +264,10 @@ enum healcl_status __wrap_device_launch(struct healcl_device *device, const stru
                                         struct healcl_error *error)
 {
     const char *path = getenv("HEALCL_COVERED");
+    if (choice != PROGRAMS_ANY)
+        look_at(launch);
+    if (looks)
+        return HEALCL_OK;
     if (path && launch->groups > 0) {
         char line[2 * TEXT_SIZE];
         snprintf(line, sizeof line, "%s\t%s\t%s\t%s -D LOCAL_SIZE=%zu -D CHUNKS=%u\n",
@@ -160,4 +276,24 @@ enum healcl_status __wrap_device_launch(struct healcl_device *device, const stru
         note(path, line);
     }
     return __real_device_launch(device, launch, error);
+}
+
+enum check_result __wrap_problem_check(struct healcl_device *device, const struct problem *problem,
+                                       const struct placement *placement,
+                                       const struct problem_data *data, struct random *random,
+                                       struct healcl_error *error)
+{
+    if (choice == PROGRAMS_ANY)
+        return __real_problem_check(device, problem, placement, data, random, error);
+    struct random drawn = *random;
+    struct healcl_error ignored = {0};
+    looks = true;
+    missing = brings = 0;
+    (void)__real_problem_check(device, problem, placement, data, &drawn, &ignored);
+    looks = false;
+    healcl_error_clear(&ignored);
+    const bool is_drawn = share_is_drawn();
+    if (missing > 0 && (is_drawn || brings < least || brings < (least - 1) * missing))
+        return CHECK_EQUAL;
+    return __real_problem_check(device, problem, placement, data, random, error);
 }

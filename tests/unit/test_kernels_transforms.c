@@ -23,6 +23,7 @@ static int open_device(void **state)
     (void)state;
     setenv("HEALCL_CACHE_DIR", "", 1);
     print_message("seed %#lx\n", (unsigned long)seed);
+    share_choose_programs(PROGRAMS_VALUES);
     if (device_open_tested(helper_loader(), NULL, &device, &error) != HEALCL_OK)
         return -1;
     info = device->info;
@@ -186,6 +187,17 @@ static void check_interleaved(const struct form *form, int log2_n)
     }
 }
 
+static void check_forms(const struct setting *setting)
+{
+    for (size_t i = 0; i < form_count; i++) {
+        if (form_id(&forms[i]) != OPERATION_NTT && form_id(&forms[i]) != OPERATION_INTT)
+            continue;
+        if (form_parameter(&forms[i], "axis") >= 0) /* the form with all that there is to choose */
+            for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)
+                (setting->interleaved ? check_interleaved : check_length)(&forms[i], log2_n);
+    }
+}
+
 static void check_setting(void **state)
 {
     const struct setting *setting = *state;
@@ -204,12 +216,11 @@ static void check_setting(void **state)
                        !share_is_optimised(OPTIMISED_TRANSFORMS));
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
-    for (size_t i = 0; i < form_count; i++) {
-        if (form_id(&forms[i]) != OPERATION_NTT && form_id(&forms[i]) != OPERATION_INTT)
-            continue;
-        if (form_parameter(&forms[i], "axis") >= 0) /* the form with all that there is to choose */
-            for (int log2_n = setting->shortest; log2_n <= setting->longest; log2_n++)
-                (setting->interleaved ? check_interleaved : check_length)(&forms[i], log2_n);
+    const uint64_t first = number;
+    for (int least = share_first_least(); least > 0; least--) {
+        number = first;
+        share_programs_bring(least);
+        check_forms(setting);
     }
 }
 
