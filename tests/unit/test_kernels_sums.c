@@ -259,7 +259,6 @@ static void in_parts(void **state)
 int main(void)
 {
     share_optimise(OPTIMISED_SUMS);
-    share_choose_programs(share_programs_wanted());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(products),
