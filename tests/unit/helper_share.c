@@ -29,13 +29,40 @@ static uint64_t share_seed(void)
     return seed;
 }
 
+static bool takes(uint64_t seed, const char *sweep, uint64_t number, uint32_t of)
+{
+    const uint64_t block[] = {seed, number / of};
+    uint64_t hash = XXH3_64bits_withSeed(sweep, strlen(sweep), 0);
+    return number % of == XXH3_64bits_withSeed(block, sizeof block, hash) % of;
+}
+
+static bool is_drawn;
+
+bool share_is_drawn(void)
+{
+    const bool was_drawn = is_drawn;
+    is_drawn = false;
+    return was_drawn;
+}
+
 bool share_takes(const char *sweep, uint64_t number, uint32_t of)
 {
     if (share_is_all())
         return true;
-    const uint64_t block[] = {share_seed(), number / of};
-    uint64_t hash = XXH3_64bits_withSeed(sweep, strlen(sweep), 0);
-    return number % of == XXH3_64bits_withSeed(block, sizeof block, hash) % of;
+    const bool is_fixed = share_chooses() && takes(0, sweep, number, of);
+    is_drawn = !is_fixed;
+    return is_fixed || takes(share_seed(), sweep, number, of);
+}
+
+static bool is_of_others(void)
+{
+    return getenv("HEALCL_TUNING") || getenv("HEALCL_VARIANT") || getenv("HEALCL_AS") ||
+           getenv("HEALCL_CHUNK_BYTES");
+}
+
+enum share_programs share_programs_wanted(void)
+{
+    return is_of_others() ? PROGRAMS_VALUES : PROGRAMS_PAIRS;
 }
 
 void share_compile_fast(bool fast)

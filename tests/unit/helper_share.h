@@ -14,6 +14,30 @@ bool share_is_all(void);
 /* Whether this run takes the case of that number in a sweep: of each `of` neighbours one. */
 bool share_takes(const char *sweep, uint64_t number, uint32_t of);
 
+/*
+ * Which cases of problem_check run, where the whole is not asked for. Compiling is most of what
+ * they take: one that needs a program which has not run yet in this process is left out, unless
+ * that has an option's value or an operand's dtype that its kernel has not run with
+ * yet, or with PROGRAMS_PAIRS two options' values. Sweeps then take the same share in each run, so
+ * that drivers find their programs kept; of the share that the seed draws they take what needs no
+ * program.
+ */
+enum share_programs { PROGRAMS_ANY, PROGRAMS_PAIRS, PROGRAMS_VALUES };
+void share_choose_programs(enum share_programs programs);
+
+/* A program less is needed where those that bring much go first: such a sweep is done again and
+ * again, from share_first_least() things that are new in each kernel down to 1. */
+int share_first_least(void);
+void share_programs_bring(int things);
+
+/* PROGRAMS_PAIRS, or PROGRAMS_VALUES where the environment asks for kernels of others. */
+enum share_programs share_programs_wanted(void);
+
+/* Whether the case that share_takes has taken was drawn by the seed: once, for other cases follow
+ * that are of no share. */
+bool share_is_drawn(void);
+bool share_chooses(void);
+
 /* Has PoCL compile what is built from now on without optimising it, which takes a quarter of the
  * time, unless the whole is asked for: for kernels that are made for other devices. */
 void share_compile_fast(bool fast);

@@ -300,5 +300,6 @@ int main(void)
     };
     print_message("seed %#lx\n", (unsigned long)seed);
     share_optimise(OPTIMISED_PATHS);
+    share_choose_programs(share_programs_wanted());
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
