@@ -204,8 +204,8 @@ static bool is_size(const char *word)
     return found && strncmp(word, "LOG2_RADIX", 10) != 0;
 }
 
-/* How much of what is launched nothing has had: values of options, and dtypes; one more where pairs
- * of values count, and enough of them are new. */
+/* How much of what is launched nothing has had: values of options, the operation, and the dtypes;
+ * one more where pairs of values count, and enough of them are new. */
 static int count_new(const char *kernel, char *options, bool adds)
 {
     uint64_t seed = hash_of(kernel, 0), hashes[WORDS_MAX];
@@ -225,14 +225,21 @@ static int count_new(const char *kernel, char *options, bool adds)
         for (size_t j = 0; j < i && choice == PROGRAMS_PAIRS && !sizes[i]; j++)
             pairs += !sizes[j] && is_new(&features, (hashes[i] * 3 + hashes[j]) | 1, adds);
     }
-    snprintf(text, sizeof text, "%s", step_text); /* dtypes are what stands before colons */
-    for (char *word = strtok_r(text, "\t ", &rest); word; word = strtok_r(NULL, "\t ", &rest)) {
+    /* The operation, and the kind of step with its operands' dtypes. */
+    snprintf(text, sizeof text, "%s", step_text);
+    uint64_t dtypes = seed;
+    int field = 0;
+    for (char *word = strtok_r(text, "\t ", &rest); word && field < 64;
+         word = strtok_r(NULL, "\t ", &rest)) {
         char *end = strchr(word, ':');
-        if (!end)
-            continue;
-        *end = 0;
-        found += is_new(&features, hash_of(word, seed), adds);
+        if (end)
+            *end = 0;
+        if (end || field == 1)
+            dtypes = hash_of(word, dtypes);
+        if (field++ == 0)
+            found += is_new(&features, hash_of(word, seed), adds);
     }
+    found += is_new(&features, dtypes, adds);
     return found + (pairs >= PAIRS_WANTED);
 }
 

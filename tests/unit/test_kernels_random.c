@@ -15,7 +15,7 @@
 #include "lab/problem_check.h"
 
 static uint64_t seed = 0x4ea1;
-enum { SHARE = 12 };
+enum { SHARE = 8 };
 
 static int rounds = 40, elements = 1500;
 static int checked, split, too_large; /* problems; split: with a storage of several chunks */
