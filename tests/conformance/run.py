@@ -452,7 +452,7 @@ def main():
         print(failure)
     least = LEAST[arguments.kind]
     if arguments.kind == "random" and not IS_ALL:
-        least //= RANDOM_SHARE
+        least = len(ENVIRONMENTS)
     kind = {"good": "shared transcripts verified", "bad": "shared bad transcripts ended as expected",
             "bundled": "bundled transcripts verified",
             "bundled-bad": "bundled bad transcripts ended as expected",

@@ -190,6 +190,11 @@ static int check_row(struct healcl_device *device, struct coverage_row *row,
         coverage_check_cell(device, &cells, row, observer);
         taken++;
     }
+    if (taken == 0) { /* all that the share has are large */
+        const struct coverage_cell cells = coverage_cell_of(&sizes, row, 0);
+        coverage_check_cell(device, &cells, row, observer);
+        taken++;
+    }
     return taken;
 }
 
