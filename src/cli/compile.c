@@ -342,6 +342,7 @@ static const struct command_option options[] = {
     {"target", 0, OPTION_WORD, KEPT_IN(target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     END_OF_OPTIONS,
 };
 
@@ -407,6 +408,8 @@ const struct command command_compile = {
         "                        that is here\n"
         "      --ops DIR         take operations and kernels from the manifests of a folder\n"
         "                        (docs/VENDORS.md); may be given again\n"
+        "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
+        "                        and any options of compilers\n"
         "  -h, --help            this text\n"
         "\n"
         "A package is for this device with this driver, and for this healcl: its kernels are\n"
