@@ -161,6 +161,8 @@ static int measure_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = measure(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);

@@ -268,6 +268,8 @@ static int check_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = check(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK ? tell(session)
                                    : finish_output(report_files_error(
                                          &session->json, &session->junit, NULL, &error, false));

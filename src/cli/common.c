@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "device/device.h"
 #include "report/text.h"
 
 int exit_code(enum healcl_status status)
@@ -174,6 +175,12 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
         return false;
     *count = (uint32_t)value;
     return true;
+}
+
+void warn_of_arguments(const struct healcl_device *device)
+{
+    if (device && device->arguments_untold)
+        print_notice("warning: %s", ARGUMENTS_UNTOLD);
 }
 
 bool is_trust(const struct command_option *option)

@@ -103,6 +103,8 @@ static int diagnose_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = find_fault(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code =
         status == HEALCL_OK
             ? tell(session)

@@ -179,6 +179,8 @@ static int tune_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = tune(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK
                    ? tell(session)
                    : finish_output(report_files_error(&session->json, NULL, NULL, &error, false));

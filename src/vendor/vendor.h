@@ -76,6 +76,7 @@ struct vendor_launch {
     struct {
         int tensor; /* its memory, or NO_INPUT: the integer */
         int64_t value;
+        const char *name; /* of the tensor, also for its offset and strides; or the expression */
     } arguments[VENDOR_ARGUMENTS_MAX];
 };
 

@@ -373,6 +373,9 @@ def damages(package):
     yield "kernels a list", package.having(((*program, "kernels"), ["a"]))
     yield "kernels empty", package.having(((*program, "kernels"), {}))
     yield "kernel a number", package.having(((*program, "kernels"), {"a": 1}))
+    yield "arguments a list", package.having(((*program, "arguments"), ["long a"]))
+    yield "arguments a number", package.having(
+        ((*program, "arguments"), {next(iter(manifest["programs"][0]["kernels"])): 7}))
     yield "source missing", package.having(((*program, "source"), None))
     yield "other source", package.having((("programs", self_test, "source"), "0" * 32))
     yield "other options", package.having((("programs", self_test, "options"), "-w"))
