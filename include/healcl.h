@@ -72,11 +72,16 @@ struct healcl_operations;
  * lives longer than all transcripts and queues that were opened with it, and devices that ran them.
  * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
  * cannot be read; HEALCL_NO_MEMORY. A handle that was there is not to be used after an error, but
- * freed.
+ * freed. A manifest is code all the same: its kernels run on the device, and on a CPU in this
+ * process.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
                                                             struct healcl_operations **handle,
                                                             struct healcl_error *error);
+/* The same where manifests may also name links out of the folder, and hand compilers any options:
+ * those can have them read, or write, any file. */
+HEALCL_MUST_CHECK enum healcl_status healcl_operations_load_trusted(
+    const char *folder, struct healcl_operations **handle, struct healcl_error *error);
 void healcl_operations_free(struct healcl_operations *handle);
 
 /* ---------------------------------------------------------------- transcripts */

@@ -161,6 +161,8 @@ static int measure_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = measure(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
@@ -268,6 +270,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(name)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"n", 0, OPTION_WORD, .take = take_parameter},
     {"bits", 0, OPTION_WORD, .take = take_parameter},
     {"batch", 0, OPTION_WORD, .take = take_parameter},
@@ -320,6 +323,8 @@ const struct command command_bench = {
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and time the kernels and the bodies of\n"
         "                           their operations by their examples; may be repeated\n"
+        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
+        "                           and any options of compilers\n"
         "      --list               list the operations, and which options each one knows\n"
         "      --n N                length of a transform, of a row\n"
         "      --bits B             bits of the moduli\n"

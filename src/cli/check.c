@@ -268,6 +268,8 @@ static int check_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = check(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK ? tell(session)
                                    : finish_output(report_files_error(
                                          &session->json, &session->junit, NULL, &error, false));
@@ -301,6 +303,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(operation)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
@@ -346,6 +349,8 @@ const struct command command_check = {
             "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
             "                     operations by their examples against their bodies\n"
             "                     (docs/VENDORS.md); may be repeated\n"
+            "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+            "                     and any options of compilers\n"
             "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
             "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
             "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"

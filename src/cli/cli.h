@@ -97,8 +97,14 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 enum { GOES_ON = -1 };
 int take_arguments(const struct command *command, int argc, char **argv, void *session);
 
-/* Takes a folder of --ops into the const struct healcl_operations * that the option is kept in;
- * what they say is freed when the process ends. Otherwise tells why not. */
+/* Prints a warning where the device's driver does not tell what kernels of manifests take. */
+void warn_of_arguments(const struct healcl_device *device);
+
+/* Whether it is --trust, which takes folders of manifests as --ops does, and more that they say. */
+bool is_trust(const struct command_option *option);
+
+/* Takes a folder of --ops, or --trust, into the const struct healcl_operations * that the option is
+ * kept in; what they say is freed when the process ends. Otherwise tells why not. */
 int take_operations(const struct command *command, const struct command_option *option,
                     void *session, const char *text);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "device/device.h"
 #include "report/text.h"
 
 int exit_code(enum healcl_status status)
@@ -176,13 +177,27 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count)
     return true;
 }
 
+void warn_of_arguments(const struct healcl_device *device)
+{
+    if (device && device->arguments_untold)
+        print_notice("warning: %s", ARGUMENTS_UNTOLD);
+}
+
+bool is_trust(const struct command_option *option)
+{
+    return strcmp(option->name, "trust") == 0;
+}
+
 int take_operations(const struct command *command, const struct command_option *option,
                     void *session, const char *text)
 {
     (void)command;
     static struct healcl_operations *loaded; /* lives as long as the process, as signals do */
     struct healcl_error error = {.status = HEALCL_OK};
-    if (healcl_operations_load(text, &loaded, &error) != HEALCL_OK) {
+    enum healcl_status status = is_trust(option)
+                                    ? healcl_operations_load_trusted(text, &loaded, &error)
+                                    : healcl_operations_load(text, &loaded, &error);
+    if (status != HEALCL_OK) {
         int code = print_error(NULL, &error, false);
         healcl_error_clear(&error);
         return code;

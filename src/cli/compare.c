@@ -44,7 +44,9 @@ enum { FOLDERS_MAX = 8 };
 struct session {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
     size_t selector_count, baseline_count;
-    const char *folders[FOLDERS_MAX]; /* of manifests, for runs */
+    struct {
+        const char *option, *path;
+    } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
     size_t folder_count;
     const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
     bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
@@ -225,8 +227,8 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     if (session->no_fallback)
         arguments[count++] = "--no-fallback";
     for (size_t i = 0; i < session->folder_count; i++) {
-        arguments[count++] = "--ops";
-        arguments[count++] = session->folders[i];
+        arguments[count++] = session->folders[i].option;
+        arguments[count++] = session->folders[i].path;
     }
     arguments[count++] = "--repeat";
     arguments[count++] = times;
@@ -561,7 +563,8 @@ static int take_folder(const struct command *command, const struct command_optio
     struct session *session = context;
     if (session->folder_count == FOLDERS_MAX)
         return usage_error(command, "more than %d folders of manifests", FOLDERS_MAX);
-    session->folders[session->folder_count++] = text;
+    session->folders[session->folder_count].option = is_trust(option) ? "--trust" : "--ops";
+    session->folders[session->folder_count++].path = text;
     return take_operations(command, option, session, text);
 }
 
@@ -585,6 +588,7 @@ static const struct command_option options[] = {
     {"no-measure", 0, OPTION_FLAG, KEPT_IN(no_measure)},
     {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"check", 0, OPTION_FLAG, KEPT_IN(check)},
     {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
@@ -632,6 +636,8 @@ const struct command command_compare = {
         "                     otherwise the host runs that, and tables and pages say so\n"
         "      --ops DIR      take operations and kernels from the manifests of a folder, as\n"
         "                     healcl run --ops; may be repeated\n"
+        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+        "                     and any options of compilers\n"
         "      --check        also check every kernel of each device, as healcl check --quick\n"
         "      --no-measure   do not measure how fast each device copies and multiplies, nor how\n"
         "                     long a process takes to its first result, cold and warm\n"

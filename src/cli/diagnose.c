@@ -103,6 +103,8 @@ static int diagnose_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = find_fault(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code =
         status == HEALCL_OK
             ? tell(session)
@@ -122,6 +124,7 @@ static int diagnose_and_tell(struct session *session)
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"output", 'o', OPTION_FILE, KEPT_IN(case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     END_OF_OPTIONS,
@@ -153,6 +156,8 @@ const struct command command_diagnose = {
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
         "      --ops DIR      take operations and kernels from the manifests of a folder\n"
         "                     (docs/VENDORS.md); may be repeated\n"
+        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+        "                     and any options of compilers\n"
         "  -o, --output FILE  write the smallest case there, as a transcript with the expected\n"
         "                     result: healcl run shows the fault, a bug report can carry it\n"
         "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"

@@ -104,6 +104,7 @@ static const struct command_option options[] = {
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
     {"roofline", 0, OPTION_FLAG, KEPT_IN(roofline)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
@@ -147,6 +148,8 @@ const struct command command_inspect = {
         "                           K, M, G or T; 4T, 2^42, by default\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
+        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
+        "                           and any options of compilers\n"
         "      --passes             show what passes make of each segment: launches, bytes that\n"
         "                           steps read and write, products, butterflies, digits and\n"
         "                           memory before and after, and how many steps each pass has\n"

@@ -36,6 +36,7 @@ static const struct command_option options[] = {
     {"markdown", 0, OPTION_FLAG, KEPT_IN(markdown)},
     {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     END_OF_OPTIONS,
 };
 
@@ -64,6 +65,8 @@ const struct command command_ops = {
         "      --kernels      print docs/KERNELS.md: which kernels there are, and when they run\n"
         "      --ops DIR      add those of the manifests of a folder (docs/VENDORS.md); "
         "repeatable\n"
+        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+        "                     and any options of compilers\n"
         "  -h, --help         this text\n",
     .options = options,
     .run = run,

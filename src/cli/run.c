@@ -483,6 +483,7 @@ static const struct command_option options[] = {
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_WORD, KEPT_IN(limits.passes)},
     {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
@@ -566,6 +567,8 @@ const struct command command_run = {
         "                           default\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
+        "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
+        "                           and any options of compilers\n"
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
         "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"

@@ -179,6 +179,8 @@ static int tune_and_tell(struct session *session)
     progress_start(&session->progress, true);
     enum healcl_status status = tune(session, &error);
     progress_end(&session->progress);
+    if (status == HEALCL_OK)
+        warn_of_arguments(session->device);
     int code = status == HEALCL_OK
                    ? tell(session)
                    : finish_output(report_files_error(&session->json, NULL, NULL, &error, false));
@@ -196,6 +198,7 @@ static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"op", 0, OPTION_WORD, KEPT_IN(name)},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"dry-run", 0, OPTION_FLAG, KEPT_IN(dry_run)},
     {"budget", 0, OPTION_SECONDS, KEPT_IN(budget), .most = BUDGET_MAX},
@@ -235,6 +238,8 @@ const struct command command_tune = {
         "      --ops DIR         measure the kernels of a folder of manifests too, those that\n"
         "                        have tunables or of which there are several (docs/VENDORS.md);\n"
         "                        may be repeated\n"
+        "      --trust DIR       the same where its manifests may name sources elsewhere,\n"
+        "                        and any options of compilers\n"
         "      --op NAME         only those for one operation, or one kind of step\n"
         "      --budget SECONDS  end within so many seconds: nothing is begun that may take\n"
         "                        longer, and only what was measured whole is kept\n"

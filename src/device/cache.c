@@ -225,14 +225,22 @@ bool cache_write(const char *directory, const char *name, size_t count,
     bool written = descriptor >= 0 && write_all(descriptor, head, length);
     for (size_t i = 0; written && i < count; i++)
         written = write_all(descriptor, parts[i].data, parts[i].bytes);
+    int code = errno;
     if (descriptor >= 0) {
-        written = close(descriptor) == 0 && written;
-        written = written && rename(temporary, path) == 0;
+        if (close(descriptor) != 0 && written) {
+            written = false;
+            code = errno;
+        }
+        if (written && rename(temporary, path) != 0) {
+            written = false;
+            code = errno;
+        }
         if (!written)
             (void)unlink(temporary);
         temporary_forget(temporary);
     }
     free(temporary);
     free(path);
+    errno = code;
     return written;
 }

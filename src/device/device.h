@@ -209,6 +209,8 @@ struct healcl_device {
     char *cache_directory;          /* of program binaries, or NULL: cache.c */
     bool distrusted;                /* it failed its self-test: none of its binaries is kept */
     char *forced_lacks;             /* HEALCL_LACKS; or NULL */
+    bool manifest_is_wrong;         /* the last kernel does not take what its manifest gives */
+    bool arguments_untold;          /* ARGUMENTS_UNTOLD: to be told once */
     bool lack_met;                  /* device_note_lack, since a program was last wanted */
     bool host_worked;               /* for a step, since the last command */
     bool keeps_failures;            /* what cannot be built is not tried again */
@@ -258,6 +260,11 @@ MUST_CHECK enum healcl_status device_open_with(const struct opencl *cl,
  * another context or device. */
 MUST_CHECK enum healcl_status device_take_queue(struct healcl_device *device,
                                                 cl_command_queue queue, struct healcl_error *error);
+
+/* Of a driver that does not answer clGetKernelArgInfo. */
+#define ARGUMENTS_UNTOLD                                                        \
+    "the driver does not tell what kernels of manifests take: their arguments " \
+    "were checked by their number and sizes alone"
 
 /* Tells the caller's log, if there is one, a line. */
 __attribute__((format(printf, 2, 3))) void device_log(const struct healcl_device *device,
@@ -454,7 +461,8 @@ struct launch_argument {
     const struct buffer *table;  /* not chunked: one kernel argument; or NULL */
     const void *value;           /* of size bytes, by value */
     size_t size;
-    bool read_only; /* a buffer or table that the kernel does not write */
+    bool read_only;   /* a buffer or table that the kernel does not write */
+    const char *name; /* of a manifest's: the tensor, or the expression; else NULL */
 };
 
 /* Makes a program of one's own known, e.g. a vendor's version of a family: it goes before one of

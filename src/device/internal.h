@@ -194,7 +194,8 @@ struct cache_part {
 };
 
 /* Keeps some parts, one after the other, under a name; makes the folder if need be. Other processes
- * see the whole file or none: it is written under another name. Returns whether it is there. */
+ * see the whole file or none: it is written under another name. Returns whether it is there; else
+ * errno says why not. */
 bool cache_write(const char *directory, const char *name, size_t count,
                  const struct cache_part *parts);
 
@@ -207,6 +208,8 @@ struct kernel {
     const struct program *program;
     cl_kernel id;
     char *name;
+    char *arguments;  /* of device_record, as kernel_arguments_find has them; or NULL */
+    uint64_t checked; /* the arguments that it takes, by kernel_check_arguments; 0: none yet */
     struct shared_kernel *shared;
 };
 
@@ -246,6 +249,35 @@ uint64_t launch_kernel_hash(const struct launch *launch);
 MUST_CHECK enum healcl_status device_kernel(struct healcl_device *device,
                                             const struct launch *launch, struct kernel **kernel,
                                             struct healcl_error *error);
+
+/* ---------------------------------------------------------------- arguments.c */
+
+enum { KERNEL_ARGUMENTS_SIZE = 4096 };
+
+/* What a kernel takes, by address, type and name: "global long* out, private long out_at". The
+ * package tells, or the driver, or what was kept beside the binary. Returns whether one of them
+ * does. */
+bool kernel_arguments_find(const struct healcl_device *device, const struct kernel *kernel,
+                           char text[KERNEL_ARGUMENTS_SIZE]);
+
+/* Keeps that of a manifest's program, whose binary has been kept. */
+void kernel_arguments_keep(const struct healcl_device *device, const struct program *program);
+
+/* Whether a manifest's kernel takes the arguments of a launch. Asks once for each kernel object and
+ * list of arguments; where nobody tells, notes device->arguments_untold. Errors: HEALCL_REFUSED,
+ * with manifest, kernel and argument, and device->manifest_is_wrong. */
+MUST_CHECK enum healcl_status kernel_check_arguments(struct healcl_device *device,
+                                                     struct kernel *kernel,
+                                                     const struct launch *launch,
+                                                     struct healcl_error *error);
+
+/* The error where the driver does not take argument i for its size or kind. Returns HEALCL_REFUSED.
+ */
+MUST_CHECK enum healcl_status kernel_argument_refused(struct healcl_device *device,
+                                                      const struct launch *launch, uint32_t i,
+                                                      cl_int code, struct healcl_error *error);
+
+/* ---------------------------------------------------------------- program.c, again */
 
 /* Keeps the binaries of the programs that are worth it, some of them in each run. */
 void device_programs_save(struct healcl_device *device);

@@ -57,6 +57,9 @@ static enum healcl_status set_arguments(struct healcl_device *device, cl_kernel 
                  (unsigned long long)argument->table->bytes,
                  (unsigned long long)device->chunk_bytes);
         cl_int code = set_argument(device->cl, kernel, chunks, argument, &index);
+        if (launch->source && (code == CL_INVALID_ARG_SIZE || code == CL_INVALID_ARG_VALUE ||
+                               code == CL_INVALID_ARG_INDEX || code == CL_INVALID_MEM_OBJECT))
+            return kernel_argument_refused(device, launch, i, code, error);
         if (code != CL_SUCCESS) {
             opencl_error(error, code, "clSetKernelArg", __FILE__, __LINE__);
             error_prefix(error, "argument %u: ", i);
@@ -168,6 +171,8 @@ static enum healcl_status launch_kernel(struct healcl_device *device, struct ker
     if (launch->local_size == 0 || launch->groups > SIZE_MAX / launch->local_size)
         FAIL(error, HEALCL_DEVICE, "there cannot be %zu work-groups of %zu work-items",
              launch->groups, launch->local_size);
+    if (launch->source)
+        TRY(kernel_check_arguments(device, kernel, launch, error));
     TRY(set_arguments(device, kernel->id, launch, error));
     TRY(device_await_uploads(device, error));
     TRY(enqueue_recorded(device, kernel, launch, error));
@@ -224,9 +229,10 @@ enum healcl_status device_launch(struct healcl_device *device, const struct laun
     if (device->ahead.what != COMPILE_NOT)
         return compile_launch(device, launch, error);
     struct kernel *kernel;
+    device->manifest_is_wrong = false;
     TRY(device_kernel(device, launch, &kernel, error));
     enum healcl_status status = launch_kernel(device, kernel, launch, error);
-    if (status != HEALCL_OK)
+    if (status != HEALCL_OK && !device->manifest_is_wrong)
         error_prefix(error, "kernel '%s': ", launch->kernel);
     return status;
 }

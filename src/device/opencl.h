@@ -30,6 +30,8 @@
     X(clReleaseProgram)             \
     X(clCreateKernel)               \
     X(clReleaseKernel)              \
+    X(clGetKernelInfo)              \
+    X(clGetKernelArgInfo)           \
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
     X(clCreateSubBuffer)            \

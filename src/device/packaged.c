@@ -161,7 +161,7 @@ static enum healcl_status record_kernels(struct package_program *recorded, char 
         NO_MEMORY(error);
     for (char *rest = NULL, *name = strtok_r(names, ";", &rest); name;
          name = strtok_r(NULL, ";", &rest))
-        recorded->kernels[recorded->kernel_count++] = (struct package_kernel){name, name};
+        recorded->kernels[recorded->kernel_count++] = (struct package_kernel){name, name, NULL};
     return HEALCL_OK;
 }
 
@@ -177,7 +177,28 @@ static enum healcl_status record_launched(struct package_program *recorded,
         NO_MEMORY(error);
     for (const struct kernel *kernel = program->kernels; kernel; kernel = kernel->next)
         recorded->kernels[recorded->kernel_count++] =
-            (struct package_kernel){kernel->name, kernel->name};
+            (struct package_kernel){kernel->name, kernel->name, NULL};
+    return HEALCL_OK;
+}
+
+/* What kernels of a manifest take, of those that have been wanted. */
+static enum healcl_status record_arguments(struct healcl_device *device, struct program *program,
+                                           struct package_program *recorded,
+                                           struct healcl_error *error)
+{
+    for (struct kernel *kernel = program->kernels; kernel; kernel = kernel->next) {
+        char text[KERNEL_ARGUMENTS_SIZE];
+        free(kernel->arguments);
+        kernel->arguments = NULL;
+        if (!program->text || !kernel_arguments_find(device, kernel, text))
+            continue;
+        kernel->arguments = strdup(text);
+        if (!kernel->arguments)
+            NO_MEMORY(error);
+        for (size_t i = 0; i < recorded->kernel_count; i++)
+            if (strcmp(recorded->kernels[i].name, kernel->name) == 0)
+                recorded->kernels[i].arguments = kernel->arguments;
+    }
     return HEALCL_OK;
 }
 
@@ -190,11 +211,14 @@ static enum healcl_status record_program(struct healcl_device *device, struct pr
     recorded->options = program->all_options;
     recorded->local_size = program->local_size;
     memcpy(recorded->source, program->source, sizeof recorded->source);
-    if (kind == RECORD_LAUNCHED)
-        return record_launched(recorded, program, error);
+    if (kind == RECORD_LAUNCHED) {
+        TRY(record_launched(recorded, program, error));
+        return record_arguments(device, program, recorded, error);
+    }
     free(program->kernel_names);
     TRY(program_text(device, program, CL_PROGRAM_KERNEL_NAMES, &program->kernel_names, error));
     TRY(record_kernels(recorded, program->kernel_names, error));
+    TRY(record_arguments(device, program, recorded, error));
     return kind == RECORD_BINARIES ? record_image(device, program, package, &recorded->image, error)
                                    : HEALCL_OK;
 }

@@ -174,7 +174,9 @@ static enum healcl_status build(struct healcl_device *device, struct program *pr
     char line[LINE_SIZE];
     const char *texts[TEXT_COUNT];
     TRY(find_texts(device, program->name, program->text, line, texts, error));
-    const char *options = program->all_options;
+    char options[LAUNCH_OPTIONS_SIZE + 256];
+    snprintf(options, sizeof options, "%s%s", program->all_options,
+             program->text ? " -cl-kernel-arg-info" : ""); /* arguments.c */
     package_hash_texts(TEXT_COUNT, texts, program->source);
     if (device->package)
         return packaged_load(device, program, error);
@@ -206,6 +208,7 @@ static void kernel_free(struct healcl_device *device, struct kernel *kernel)
     if (kernel->id)
         (void)device->cl->clReleaseKernel(kernel->id);
     free(kernel->name);
+    free(kernel->arguments);
     free(kernel);
 }
 
@@ -296,8 +299,9 @@ void device_programs_save(struct healcl_device *device)
     for (struct program *program = device->programs; program; program = program->next) {
         if (!is_worth_its_price(device, program))
             continue;
-        (void)!binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
-                           &bytes, NULL);
+        if (binary_save(device, program->binary_name, program->spent_nanoseconds, program->id,
+                        &bytes, NULL) == HEALCL_OK)
+            kernel_arguments_keep(device, program);
         if (device->binary_price > 0 && monotonic_nanoseconds() - start > device->binary_price)
             break;
     }
@@ -315,6 +319,7 @@ enum healcl_status device_keep_binaries(struct healcl_device *device, struct kep
         TRY_PREFIX(binary_save(device, program->binary_name, program->spent_nanoseconds,
                                program->id, &bytes, error),
                    "program '%s': ", program->name);
+        kernel_arguments_keep(device, program);
         program->spent_nanoseconds = 0;
         kept->count++;
         kept->bytes += bytes;

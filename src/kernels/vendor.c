@@ -190,6 +190,7 @@ MUST_CHECK static enum healcl_status launch_picked(struct launcher *self, const 
     for (uint32_t i = 0; i < launch->argument_count; i++) {
         const int number = launch->arguments[i].tensor;
         const struct buffer *buffer;
+        job.launch.arguments[i].name = launch->arguments[i].name;
         if (number == NO_INPUT) {
             job_add_long(&job, launch->arguments[i].value);
             continue;

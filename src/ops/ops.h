@@ -101,6 +101,7 @@ struct healcl_operations {
     /* What was read, in its order: for commands that somebody may repeat. */
     struct operation_folder {
         const char *path;
+        bool is_trusted;
         struct operation_folder *next;
     } * folders;
 };

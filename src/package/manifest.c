@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json_tree.h"
 #include "package/package.h"
 
 enum {
-    PROGRAMS_MOST = 100000,
-    KERNELS_MOST = 10000, /* of a program */
+    PROGRAMS_MOST = 4096,  /* the bundled transcripts have 43, with 280 kernels */
+    KERNELS_MOST = 1024,   /* of a program */
+    VALUES_MOST = 1 << 17, /* of the JSON, names among them: those have 1900 */
     TEXT_MOST = 4096,
     WHERE_SIZE = 64
 };
@@ -139,7 +141,27 @@ MUST_CHECK static enum healcl_status read_kernels(const cJSON *object, const cha
         if (!cJSON_IsString(kernel))
             REFUSE(error, "manifest.json: %skernels.%.80s is no string", where, kernel->string);
         program->kernels[program->kernel_count++] =
-            (struct package_kernel){kernel->string, kernel->valuestring};
+            (struct package_kernel){kernel->string, kernel->valuestring, NULL};
+    }
+    return HEALCL_OK;
+}
+
+/* What kernels take may be missing: of kernels that are no manifest's, and in older packages. */
+MUST_CHECK static enum healcl_status read_arguments(const cJSON *object, const char *where,
+                                                    struct package_program *program,
+                                                    struct healcl_error *error)
+{
+    char place[WHERE_SIZE + 16];
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(object, "arguments");
+    if (!list)
+        return HEALCL_OK;
+    if (!cJSON_IsObject(list))
+        REFUSE(error, "manifest.json: %sarguments is no object", where);
+    snprintf(place, sizeof place, "%sarguments.", where);
+    for (size_t i = 0; i < program->kernel_count; i++) {
+        struct package_kernel *kernel = &program->kernels[i];
+        if (cJSON_GetObjectItemCaseSensitive(list, kernel->name))
+            TRY(get_text(list, place, kernel->name, &kernel->arguments, error));
     }
     return HEALCL_OK;
 }
@@ -156,7 +178,8 @@ MUST_CHECK static enum healcl_status read_program(const struct package *package,
     TRY(get_number(object, where, "local_size", 1, UINT32_MAX, &program->local_size, error));
     TRY(get_number(object, where, "image", 0, package->image_count - 1, &image, error));
     program->image = (size_t)image;
-    return read_kernels(object, where, program, error);
+    TRY(read_kernels(object, where, program, error));
+    return read_arguments(object, where, program, error);
 }
 
 MUST_CHECK static enum healcl_status read_programs(struct package *package,
@@ -180,14 +203,14 @@ MUST_CHECK static enum healcl_status read_programs(struct package *package,
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
                                          struct healcl_error *error)
 {
-    const char *format, *end = text;
+    const char *format;
+    size_t stop;
     uint64_t abi;
     const cJSON *device;
-    /* A zero would end texts early. */
-    if (!memchr(text, 0, bytes))
-        package->manifest = cJSON_ParseWithLengthOpts(text, bytes, &end, false);
+    TRY_PREFIX(json_tree_read(text, bytes, VALUES_MOST, &package->manifest, &stop, error),
+               "manifest.json: ");
     if (!package->manifest)
-        REFUSE(error, "manifest.json is no JSON, at byte %zu", (size_t)(end - text));
+        REFUSE(error, "manifest.json is no JSON, at byte %zu", stop);
     const cJSON *root = package->manifest;
     if (!cJSON_IsObject(root))
         REFUSE(error, "manifest.json is no object");
@@ -237,6 +260,14 @@ static void write_program(const struct package_program *program, cJSON *list)
     cJSON *kernels = cJSON_AddObjectToObject(object, "kernels");
     for (size_t i = 0; i < program->kernel_count; i++)
         cJSON_AddStringToObject(kernels, program->kernels[i].name, program->kernels[i].symbol);
+    cJSON *arguments = NULL;
+    for (size_t i = 0; i < program->kernel_count; i++) {
+        if (!program->kernels[i].arguments)
+            continue;
+        if (!arguments)
+            arguments = cJSON_AddObjectToObject(object, "arguments");
+        cJSON_AddStringToObject(arguments, program->kernels[i].name, program->kernels[i].arguments);
+    }
 }
 
 char *package_manifest(const struct package *package)

@@ -32,7 +32,8 @@ void report_tensor_memory(struct json *json, cJSON *object, const struct memory_
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
                             const struct healcl_device *device);
 
-/* Prints " --ops DIR" for each folder that was read, as a shell takes it. manifests may be NULL.
+/* Prints " --ops DIR", or " --trust DIR", for each folder that was read, as a shell takes it.
+ * manifests may be NULL.
  */
 void report_folders(const struct healcl_operations *manifests, FILE *stream);
 

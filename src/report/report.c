@@ -36,7 +36,7 @@ void report_folders(const struct healcl_operations *manifests, FILE *stream)
 {
     const struct operation_folder *folder = manifests ? manifests->folders : NULL;
     for (; folder; folder = folder->next) {
-        fputs(" --ops ", stream);
+        fputs(folder->is_trusted ? " --trust " : " --ops ", stream);
         text_shell(stream, folder->path);
     }
 }

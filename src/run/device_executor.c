@@ -46,7 +46,8 @@ struct launcher *device_executor_launcher(struct executor *executor)
 
 bool device_executor_has_refused(const struct executor *executor)
 {
-    return ((const struct device_executor *)executor)->has_refused;
+    const struct device_executor *self = (const struct device_executor *)executor;
+    return self->has_refused || self->launcher.device->manifest_is_wrong;
 }
 
 static uint64_t pending_most(const struct device_executor *self)

@@ -15,7 +15,7 @@
  * what the steps so far have left in them, once the device has been waited for. */
 struct launcher *device_executor_launcher(struct executor *executor);
 
-/* Whether a check of what only data reveal has failed. */
+/* Whether a check of what only data reveal has failed, or a kernel's manifest is wrong. */
 bool device_executor_has_refused(const struct executor *executor);
 
 /* Has kernels of the plan compiled and put into the driver's cache, for another process that runs

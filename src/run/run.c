@@ -330,6 +330,13 @@ static void warn_of_fallbacks(const struct run *run)
     observer->warning(observer->context, line);
 }
 
+static void warn_of_arguments(const struct run *run)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    if (run->device && run->device->arguments_untold && observer->warning)
+        observer->warning(observer->context, ARGUMENTS_UNTOLD);
+}
+
 static void warn_of_dropped_digits(const struct run *run)
 {
     const struct healcl_observer *observer = &run->options->observer;
@@ -460,6 +467,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
         TRY(device_set_profiling(run->device, false, error));
     warn_of_dropped_digits(run);
     warn_of_fallbacks(run);
+    warn_of_arguments(run);
     *next = 1;
     if (takes_times || (may_compile && run->device->first_launches > launched)) {
         run->report->warm_up_nanoseconds = run->report->run_nanoseconds[0];

@@ -52,27 +52,30 @@ MUST_CHECK static enum healcl_status make_options(const struct vendor_kernel *ke
 }
 
 MUST_CHECK static enum healcl_status add_argument(struct vendor_launch *launch, int tensor,
-                                                  int64_t value, struct healcl_error *error)
+                                                  int64_t value, const char *name,
+                                                  struct healcl_error *error)
 {
     if (launch->argument_count == VENDOR_ARGUMENTS_MAX)
         REFUSE(error, "its kernel takes more than %d arguments", VENDOR_ARGUMENTS_MAX);
     launch->arguments[launch->argument_count].tensor = tensor;
+    launch->arguments[launch->argument_count].name = name;
     launch->arguments[launch->argument_count++].value = value;
     return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status add_tensor(struct vendor_launch *launch, int tensor,
                                                 const struct layout *layout, bool strides,
-                                                struct healcl_error *error)
+                                                const char *name, struct healcl_error *error)
 {
-    TRY(add_argument(launch, tensor, 0, error));
-    TRY(add_argument(launch, NO_INPUT, layout->offset, error));
+    TRY(add_argument(launch, tensor, 0, name, error));
+    TRY(add_argument(launch, NO_INPUT, layout->offset, name, error));
     for (uint32_t axis = 0; strides && axis < layout->rank; axis++)
-        TRY(add_argument(launch, NO_INPUT, layout->stride[axis], error));
+        TRY(add_argument(launch, NO_INPUT, layout->stride[axis], name, error));
     return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status make_arguments(const struct vendor_kernel *kernel,
+                                                    const struct expression_names *names,
                                                     const struct expression_values *values,
                                                     const bool *strides_of,
                                                     struct vendor_launch *launch,
@@ -86,14 +89,15 @@ MUST_CHECK static enum healcl_status make_arguments(const struct vendor_kernel *
                 REFUSE(error, "its kernel wants a tensor that is not there");
             if (kernel->source)
                 TRY(add_tensor(launch, tensor, values->layouts[tensor],
-                               !strides_of || strides_of[tensor], error));
+                               !strides_of || strides_of[tensor], names->of[tensor].name, error));
             else
-                TRY(add_argument(launch, tensor, 0, error));
+                TRY(add_argument(launch, tensor, 0, names->of[tensor].name, error));
             continue;
         }
         TRY_PREFIX(expression_value(kernel->arguments[i].value, values, &value, error),
                    "its kernel's argument '%s': ", expression_text(kernel->arguments[i].value));
-        TRY(add_argument(launch, NO_INPUT, value, error));
+        TRY(add_argument(launch, NO_INPUT, value, expression_text(kernel->arguments[i].value),
+                         error));
     }
     return HEALCL_OK;
 }
@@ -134,7 +138,7 @@ enum healcl_status vendor_launch_make(const struct vendor_kernel *kernel,
         TRY(make_options(kernel, names, values, launch, error));
         TRY(make_groups(kernel, values, launch, error));
     }
-    return make_arguments(kernel, values, strides_of, launch, error);
+    return make_arguments(kernel, names, values, strides_of, launch, error);
 }
 
 void vendor_set_alternative(const struct vendor_kernel *kernel, uint32_t alternative,

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "core/file.h"
+#include "core/json_tree.h"
 #include "vendor/vendor.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
     TEXT_MAX = 256,
     LIST_MAX = 64,
     SOURCE_MAX = 4 << 20,
+    VALUES_MAX = 1 << 17, /* of a manifest's JSON, names among them */
     PATH_SIZE = 1024,
     FIELD_SIZE = 256
 };
@@ -28,6 +30,7 @@ struct reader {
     struct arena *arena;
     const char *folder, *file, *text;
     const cJSON *root;
+    bool is_trusted;
     struct healcl_error *error;
     struct pending *pending;
 };
@@ -363,6 +366,20 @@ enum healcl_status vendor_read_file(const char *path, size_t most, char **text, 
     return HEALCL_OK;
 }
 
+#define TRUST "only a folder that is trusted may have that: --trust DIR"
+
+/* Whether a link leads out of the folder. What is not there does not. */
+static bool leads_out(const char *folder, const char *path)
+{
+    char *inside = realpath(folder, NULL), *there = inside ? realpath(path, NULL) : NULL;
+    const size_t length = inside ? strlen(inside) : 0;
+    const bool leads = there && (strncmp(there, inside, length) != 0 ||
+                                 (length > 1 && there[length] != '/')); /* "/" has its own */
+    free(there);
+    free(inside);
+    return leads;
+}
+
 /* The path of a file in the manifest's folder, that a member names. */
 MUST_CHECK static enum healcl_status path_of(const struct reader *reader, const cJSON *object,
                                              const char *member, char path[PATH_SIZE])
@@ -373,6 +390,57 @@ MUST_CHECK static enum healcl_status path_of(const struct reader *reader, const 
         REFUSE_AT(reader, object, member, "must be a file of the manifest's own folder");
     if (snprintf(path, PATH_SIZE, "%s/%s", reader->folder, name) >= PATH_SIZE)
         REFUSE_AT(reader, object, member, "its path is too long");
+    if (!reader->is_trusted && leads_out(reader->folder, path))
+        REFUSE_AT(reader, object, member, "'%s' is a link out of the manifest's folder: " TRUST,
+                  name);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- options of compilers */
+
+/* NAME, or NAME=VALUE. Compilers take texts apart at quotes and backslashes, each in its way. */
+static bool is_macro(const char *text)
+{
+    char name[WORD_MAX + 1];
+    const size_t length = strcspn(text, "=");
+    if (length == 0 || length > WORD_MAX)
+        return false;
+    memcpy(name, text, length);
+    name[length] = 0;
+    return is_word(name) && !strpbrk(text, "\"'\\`");
+}
+
+/* A switch as OpenCL 1.2 has them: none of them names a file. */
+static bool is_switch(const char *text)
+{
+    static const char all[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_=+.-";
+    if (strcmp(text, "-w") == 0 || strcmp(text, "-Werror") == 0)
+        return true;
+    return strncmp(text, "-cl-", 4) == 0 && strspn(text, all) == strlen(text);
+}
+
+/* Macros and switches alone: other options have compilers read files, and write them. */
+MUST_CHECK static enum healcl_status check_options(const struct reader *reader, const cJSON *object,
+                                                   const char *options)
+{
+    bool is_name = false;
+    for (const char *at = options + strspn(options, " "); *at; at += strspn(at, " ")) {
+        char word[TEXT_MAX + 1];
+        const size_t length = strcspn(at, " ");
+        memcpy(word, at, length);
+        word[length] = 0;
+        at += length;
+        if (is_name ? is_macro(word)
+                    : strcmp(word, "-D") == 0 || is_switch(word) ||
+                          (strncmp(word, "-D", 2) == 0 && is_macro(word + 2))) {
+            is_name = !is_name && strcmp(word, "-D") == 0;
+            continue;
+        }
+        REFUSE_AT(reader, object, "options",
+                  "'%s' is neither -D NAME[=VALUE], -cl-..., -w nor -Werror: " TRUST, word);
+    }
+    if (is_name)
+        REFUSE_AT(reader, object, "options", "the name behind -D is missing");
     return HEALCL_OK;
 }
 
@@ -603,6 +671,8 @@ MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJ
     TRY(read_text(reader, object, "options", false, TEXT_MAX, &kernel->options));
     if (!kernel->options)
         kernel->options = "";
+    if (!reader->is_trusted)
+        TRY(check_options(reader, object, kernel->options));
     TRY(read_text(reader, object, "device", false, TEXT_MAX, &kernel->device));
     TRY(read_choice(reader, object, "type", types, "any", &type));
     kernel->type = type > 0 ? types[type] : NULL;
@@ -1213,22 +1283,23 @@ MUST_CHECK static enum healcl_status read_manifest(struct reader *reader)
 }
 
 enum healcl_status manifest_read(struct vendor_operations *handle, const char *folder,
-                                 const char *file, const char *text, size_t length,
+                                 const char *file, const char *text, size_t length, bool is_trusted,
                                  struct healcl_error *error)
 {
-    const char *end = NULL;
+    size_t stop;
+    cJSON *root;
     struct reader reader = {.operations = handle,
                             .arena = handle->arena,
                             .folder = folder,
                             .file = file,
                             .text = text,
+                            .is_trusted = is_trusted,
                             .error = error};
-    cJSON *root =
-        strlen(text) == length ? cJSON_ParseWithLengthOpts(text, length + 1, &end, true) : NULL;
+    TRY_PREFIX(json_tree_read(text, length, VALUES_MAX, &root, &stop, error), "%.200s: ", file);
     if (!root) {
         unsigned line = 1;
-        for (const char *at = text; end && at < end; at++)
-            line += *at == '\n';
+        for (size_t i = 0; i < stop; i++)
+            line += text[i] == '\n';
         REFUSE(error, "%.200s:%u: it is no JSON", file, line);
     }
     reader.root = root;

@@ -48,20 +48,23 @@ static int is_manifest(const struct dirent *entry)
 }
 
 MUST_CHECK static enum healcl_status read_one(struct vendor_operations *handle, const char *folder,
-                                              const char *name, struct healcl_error *error)
+                                              const char *name, bool is_trusted,
+                                              struct healcl_error *error)
 {
     char path[PATH_SIZE], *text;
     size_t length;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_SIZE)
         FAIL(error, HEALCL_USAGE, "the path of '%.200s' is too long", name);
     TRY(vendor_read_file(path, MANIFEST_MAX, &text, &length, error));
-    enum healcl_status status = manifest_read(handle, folder, path, text, length, error);
+    enum healcl_status status =
+        manifest_read(handle, folder, path, text, length, is_trusted, error);
     free(text);
     return status;
 }
 
 MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handle,
-                                                 const char *folder, struct healcl_error *error)
+                                                 const char *folder, bool is_trusted,
+                                                 struct healcl_error *error)
 {
     struct dirent **names = NULL;
     int count = scandir(folder, &names, is_manifest, alphasort);
@@ -74,7 +77,7 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
         status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has more than %d manifests",
                        folder, MANIFESTS_MAX);
     for (int i = 0; i < count && status == HEALCL_OK; i++)
-        status = read_one(handle, folder, names[i]->d_name, error);
+        status = read_one(handle, folder, names[i]->d_name, is_trusted, error);
     for (int i = 0; i < count; i++)
         free(names[i]);
     free(names);
@@ -82,12 +85,13 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
 }
 
 MUST_CHECK static enum healcl_status note_folder(struct vendor_operations *handle, const char *path,
-                                                 struct healcl_error *error)
+                                                 bool is_trusted, struct healcl_error *error)
 {
     struct operation_folder *folder = arena_alloc(handle->arena, sizeof *folder);
     struct operation_folder **last = &handle->base.folders;
     if (!folder || !(folder->path = arena_strdup(handle->arena, path)))
         NO_MEMORY(error);
+    folder->is_trusted = is_trusted;
     folder->next = NULL;
     while (*last)
         last = &(*last)->next;
@@ -95,7 +99,8 @@ MUST_CHECK static enum healcl_status note_folder(struct vendor_operations *handl
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_operations_load(const char *folder, struct healcl_operations **handle,
+MUST_CHECK static enum healcl_status load(const char *folder, bool is_trusted,
+                                          struct healcl_operations **handle,
                                           struct healcl_error *error)
 {
     NEED(folder, error);
@@ -103,14 +108,27 @@ enum healcl_status healcl_operations_load(const char *folder, struct healcl_oper
     struct vendor_operations *made = (struct vendor_operations *)*handle;
     if (!made)
         TRY(vendor_operations_create(&made, error));
-    enum healcl_status status = read_folder(made, folder, error);
+    enum healcl_status status = read_folder(made, folder, is_trusted, error);
     if (status == HEALCL_OK)
-        status = note_folder(made, folder, error);
+        status = note_folder(made, folder, is_trusted, error);
     if (status == HEALCL_OK)
         *handle = &made->base;
     else if (!*handle)
         release(made);
     return status;
+}
+
+enum healcl_status healcl_operations_load(const char *folder, struct healcl_operations **handle,
+                                          struct healcl_error *error)
+{
+    return load(folder, false, handle, error);
+}
+
+enum healcl_status healcl_operations_load_trusted(const char *folder,
+                                                  struct healcl_operations **handle,
+                                                  struct healcl_error *error)
+{
+    return load(folder, true, handle, error);
 }
 
 void healcl_operations_free(struct healcl_operations *handle)

@@ -76,6 +76,7 @@ struct vendor_launch {
     struct {
         int tensor; /* its memory, or NO_INPUT: the integer */
         int64_t value;
+        const char *name; /* of the tensor, also for its offset and strides; or the expression */
     } arguments[VENDOR_ARGUMENTS_MAX];
 };
 
@@ -220,10 +221,12 @@ MUST_CHECK enum healcl_status vendor_read_file(const char *path, size_t most, ch
                                                size_t *length, struct healcl_error *error);
 
 /* Reads a manifest's text, which is file's for messages, and adds what it says. folder: where its
- * files are. Errors: HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot
- * be read; HEALCL_NO_MEMORY. */
+ * files are. is_trusted: they may be links out of it, and options of compilers may be any. Errors:
+ * HEALCL_REFUSED with file, line and field; HEALCL_USAGE for a file that cannot be read;
+ * HEALCL_NO_MEMORY. */
 MUST_CHECK enum healcl_status manifest_read(struct vendor_operations *operations,
                                             const char *folder, const char *file, const char *text,
-                                            size_t length, struct healcl_error *error);
+                                            size_t length, bool is_trusted,
+                                            struct healcl_error *error);
 
 #endif

@@ -2,7 +2,8 @@
  * A compiler that gets one thing wrong: preloaded (LD_PRELOAD), it builds every program with the
  * environment's FAULTY_FROM replaced by FAULTY_TO. Where FAULTY_WARNINGS names a file, it builds
  * without -w, appends the build logs, and launches nothing. Where FAULTY_NO_COMPILER is set there
- * is no compiler: devices say so, and no program is made of a source.
+ * is no compiler: devices say so, and no program is made of a source. Where FAULTY_NO_ARGUMENTS is
+ * set it does not tell what kernels take.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>
@@ -53,6 +54,19 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
     for (cl_uint i = 0; i < count; i++)
         free(owned[i]);
     return program;
+}
+
+typedef cl_int argument_function(cl_kernel, cl_uint, cl_kernel_arg_info, size_t, void *, size_t *);
+
+cl_int clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size,
+                          void *value, size_t *needed)
+{
+    static argument_function *ask;
+    if (!ask)
+        *(void **)&ask = dlsym(RTLD_NEXT, "clGetKernelArgInfo");
+    if (getenv("FAULTY_NO_ARGUMENTS"))
+        return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+    return ask(kernel, index, what, size, value, needed);
 }
 
 typedef cl_int info_function(cl_device_id, cl_device_info, size_t, void *, size_t *);

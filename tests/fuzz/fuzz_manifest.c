@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     EXPECT(text && vendor_operations_create(&handle, &error) == HEALCL_OK);
     memcpy(text, data, size);
     text[size] = 0; /* as of a file that has been read */
-    enum healcl_status status = manifest_read(handle, ".", "./m.json", text, size, &error);
+    enum healcl_status status = manifest_read(handle, ".", "./m.json", text, size, false, &error);
     EXPECT(status == HEALCL_OK || error.message[0] != 0);
     healcl_error_clear(&error);
     free(text);

@@ -141,6 +141,12 @@ CODE(clGetProgramBuildInfo,
      (cl_program id, cl_device_id device, cl_program_build_info what, size_t size, void *value,
       size_t *needed),
      (id, device, what, size, value, needed), NULL)
+CODE(clGetKernelInfo, (cl_kernel id, cl_kernel_info what, size_t size, void *value, size_t *needed),
+     (id, what, size, value, needed), NULL)
+CODE(clGetKernelArgInfo,
+     (cl_kernel id, cl_uint index, cl_kernel_arg_info what, size_t size, void *value,
+      size_t *needed),
+     (id, index, what, size, value, needed), NULL)
 CODE(clSetKernelArg, (cl_kernel id, cl_uint index, size_t size, const void *value),
      (id, index, size, value), NULL)
 CODE(clEnqueueNDRangeKernel,

@@ -64,6 +64,9 @@ static void operations_of_vendors(void **state)
     USAGE(healcl_operations_load(NULL, &loaded, e));
     USAGE(healcl_operations_load("/nowhere/at/all", &loaded, e));
     USAGE(healcl_operations_load("/nowhere/at/all", NULL, e));
+    USAGE(healcl_operations_load_trusted(NULL, &loaded, e));
+    USAGE(healcl_operations_load_trusted("/nowhere/at/all", &loaded, e));
+    USAGE(healcl_operations_load_trusted("/nowhere/at/all", NULL, e));
     assert_null(loaded);
     healcl_operations_free(NULL);
 }

@@ -69,6 +69,20 @@ RIGHT = """{
 }
 """
 
+SOURCE = RIGHT[RIGHT.index('"source"'):RIGHT.index('"arguments": ["out"')]
+
+# Other ones that are right.
+TAKEN = [
+    ("", ""),
+    ('"scale.cl"', '"inside.cl"'),
+    ('"-D WIDE"', '"-D WIDE=1+2 -DHALF=(3/2) -D X= -cl-mad-enable -cl-std=CL1.2 -cl-nv-maxrregcount=32 -w -Werror "'),
+    ('"options": "-D WIDE",', ""),
+]
+
+# Those that are right where the folder is trusted.
+TRUSTED = ["a link out of the folder", "a link to a folder beside it", "a link of several steps",
+           "an included file", "a file of options", "a quote in a macro", "no macro"]
+
 CASES = [
     ("right", "", ""),
     # JSON
@@ -159,6 +173,25 @@ CASES = [
     ("a source from the root", '"scale.cl"', '"/etc/passwd"'),
     ("a source with a byte 0", '"scale.cl"', '"zero.cl"'),
     ("a folder as a source", '"scale.cl"', '"folder"'),
+    ("a link out of the folder", '"scale.cl"', '"out.cl"'),
+    ("a link to a folder beside it", '"scale.cl"', '"beside.cl"'),
+    ("a link of several steps", '"scale.cl"', '"steps.cl"'),
+    ("a library elsewhere", SOURCE, '"library": "out.cl", "entry": "scale", '),
+    ("an included file", '"-D WIDE"', '"-D WIDE -include /etc/passwd"'),
+    ("an included file behind -D", '"-D WIDE"', '"-D -include /etc/passwd"'),
+    ("a folder of headers", '"-D WIDE"', '"-I /etc"'),
+    ("a folder of headers in one word", '"-D WIDE"', '"-I/etc"'),
+    ("a file of options", '"-D WIDE"', '"@/etc/passwd"'),
+    ("a file that is written", '"-D WIDE"', '"-w -o /tmp/x"'),
+    ("a file as it is", '"-D WIDE"', '"  /etc/passwd"'),
+    ("an option of LLVM", '"-D WIDE"', '"-mllvm -load=x.so"'),
+    ("another language", '"-D WIDE"', '"-x cl"'),
+    ("a path in an option of OpenCL", '"-D WIDE"', '"-cl-x=/etc/passwd"'),
+    ("a quote in a macro", '"-D WIDE"', '"-DWIDE=\\"a"'),
+    ("a macro with an argument", '"-D WIDE"', '"-D WIDE(a)=a"'),
+    ("a macro that begins with a digit", '"-D WIDE"', '"-D1=1"'),
+    ("no macro", '"-D WIDE"', '"-w -D"'),
+    ("warnings as they like", '"-D WIDE"', '"-Wno-error=x"'),
     ("a kernel without a name", '"kernel": "scale",', ""),
     ("no such type", '"type": "gpu"', '"type": "tpu"'),
     ("no global size", '"global": "size(a)",', ""),
@@ -248,11 +281,11 @@ CASES = [
 ]
 
 
-def told(healcl, folder, old, new):
+def told(healcl, folder, old, new, option="--ops"):
     assert old in RIGHT, old
     with open(os.path.join(folder, "m.json"), "w", encoding="utf-8") as file:
         file.write(RIGHT.replace(old, new, 1) if old else RIGHT)
-    done = subprocess.run([healcl, "ops", "--ops", folder, "--json", "-"], capture_output=True,
+    done = subprocess.run([healcl, "ops", option, folder, "--json", "-"], capture_output=True,
                           text=True, check=False)
     if done.returncode == 0:
         return "taken"
@@ -260,14 +293,33 @@ def told(healcl, folder, old, new):
     return done.stderr.strip().replace(folder + "/", "")
 
 
+def links(folder):
+    os.mkdir(folder + "_beside")
+    for path in os.path.join(folder, "folder", "kept.cl"), os.path.join(folder + "_beside", "x.cl"):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("kernel void scale() {}\n")
+    for name, target in (("inside.cl", "folder/kept.cl"), ("out.cl", "/etc/passwd"),
+                         ("beside.cl", folder + "_beside/x.cl"), ("steps.cl", "folder/more.cl"),
+                         ("folder/more.cl", "../out.cl")):
+        os.symlink(target, os.path.join(folder, name))
+
+
 def main():
     healcl = os.path.abspath(sys.argv[1])
     golden = os.path.join(os.path.dirname(os.path.abspath(__file__)), "manifests.txt")
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as parent:
+        folder = os.path.join(parent, "manifests")
+        os.mkdir(folder)
         os.mkdir(os.path.join(folder, "folder"))
         for name, data in ("scale.cl", b"kernel void scale() {}\n"), ("zero.cl", b"a\0b"):
             with open(os.path.join(folder, name), "wb") as file:
                 file.write(data)
+        links(folder)
+        for old, new in TAKEN:
+            assert told(healcl, folder, old, new) == "taken", new
+        for name, old, new in CASES:
+            if name in TRUSTED:
+                assert told(healcl, folder, old, new, "--trust") == "taken", name
         text = "".join(f"{name}\n    {told(healcl, folder, old, new)}\n" for name, old, new in CASES)
     if "--update" in sys.argv:
         with open(golden, "w", encoding="utf-8") as file:

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests that give a kernel other arguments than it takes: each is refused by one line, and no
+driver gets them.
+
+    arguments.py HEALCL [FAULTY_SOURCE.so]
+
+Without the library, as with sanitizers, drivers that do not tell what kernels take are left out.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from share import COMPILE_FAST  # noqa: E402
+
+healcl = os.path.abspath(sys.argv[1])
+faulty = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+os.environ.update(COMPILE_FAST)
+
+TAKES = "global long *out, long out_at, global const long *a, long a_at, long f"
+GIVES = ["out", "a", "f"]
+INTEGERS = ["size(out)", "size(a)", "size(out)", "0", "f"]
+
+# (what a kernel takes, what the manifest gives, the end of the line; None: it is right)
+CASES = [
+    (TAKES, GIVES, None),
+    ("global long*out,ulong out_at,constant long*a,unsigned long a_at,const long f", GIVES, None),
+    ("global long *restrict out, long out_at, volatile global ulong2 *a, long a_at, my_long f", GIVES,
+     None),
+    (TAKES, INTEGERS, " takes 'global long* out' as argument 1, but the manifest gives a long, 'size(out)'"),
+    (TAKES, ["out", "size(a)", 0, "f"],
+     " takes 'global long* a' as argument 3, but the manifest gives a long, 'size(a)'"),
+    (TAKES.replace("global const long *a", "long b"), GIVES,
+     " takes 'long b' as argument 3, but the manifest gives the memory of 'a'"),
+    (TAKES.replace("global const", "local"), GIVES,
+     " takes 'local long* a' as argument 3, but the manifest gives the memory of 'a'"),
+    (TAKES.replace("long f", "local long *f"), GIVES,
+     " takes 'local long* f' as argument 5, but the manifest gives a long, 'f'"),
+    (TAKES.replace("long f", "int f"), GIVES,
+     " takes 'int f' as argument 5, but the manifest gives a long, 'f'"),
+    (TAKES.replace("long out_at", "uchar out_at"), GIVES,
+     " takes 'uchar out_at' as argument 2, but the manifest gives a long, 'out'"),
+    (TAKES.replace("long f", "float f"), GIVES,
+     " takes 'float f' as argument 5, but the manifest gives a long, 'f'"),
+    (TAKES, ["out", "a"],
+     " takes 5 arguments, but the manifest gives 4, tensors' offsets and strides among them"),
+    (TAKES, ["out", "a", "f", "f"],
+     " takes 5 arguments, but the manifest gives 6, tensors' offsets and strides among them"),
+]
+
+
+def run(*arguments, preload=False, **environment):
+    if preload:
+        environment.update(LD_PRELOAD=faulty, FAULTY_NO_ARGUMENTS="1")
+    return subprocess.run([healcl, *map(str, arguments)], capture_output=True, text=True, check=False,
+                          env={**os.environ, **environment})
+
+
+def expect(done, code, text=""):
+    if done.returncode != code or text not in done.stdout + done.stderr:
+        sys.exit(f"{done.args} ends with {done.returncode}, not {code} and '{text}':\n"
+                 f"{done.stdout}{done.stderr}")
+    return done
+
+
+def source(takes):
+    """Whatever it takes, it may not be run where that is wrong: it would write far outside."""
+    right = all(part in takes for part in ("out", "out_at", "*a", "a_at", " f")) and "local" not in takes
+    line = "out[out_at + get_global_id(0)] = ((global const long *)a)[a_at + get_global_id(0)] * (long)f % 97;"
+    line = line.replace("global const", "constant") if "constant" in takes else line
+    return f"typedef long my_long;\nKERNEL scale({takes})\n{{ {line if right else ''} }}\n"
+
+
+def write(folder, takes, gives, replaces=False):
+    kernel = {"source": "scale.cl", "kernel": "scale", "global": "size(out)", "local": 1,
+              "arguments": gives}
+    operation = {
+        "name": "scale",
+        "parameters": [{"name": "a", "kind": "tensor", "dtype": "int64"},
+                       {"name": "f", "kind": "int"},
+                       {"name": "out", "kind": "out", "dtype": "int64"}],
+        "rules": ["size(a) == size(out)"],
+        "kernels": [kernel],
+        "body": [{"name": "modmul", "args": ["a", "f", 97, "out"]}],
+        "examples": [{"a": {"dtype": "int64", "shape": [4], "below": 90}, "f": 5,
+                      "out": {"dtype": "int64", "shape": [4]}}]}
+    manifest = {"healcl": 1, "operations": [operation]}
+    if replaces:
+        manifest = {"healcl": 1, "replacements": [
+            {"step": "mod", "when": "dtype(out) == 64", **kernel}]}
+    (folder / "m.json").write_text(json.dumps(manifest))
+    (folder / "scale.cl").write_text(source(takes))
+
+
+def integer(value):
+    return {"arg_type": "INT", "value": value}
+
+
+def tensor(name):
+    return {"arg_type": "DEVICE_TENSOR", "value": {"inf_name": name}}
+
+
+def transcript(folder):
+    """out = scale(a, 5), of tensors that nobody uploads"""
+    shape = {"arg_type": "SHAPE", "value": [integer(6)]}
+    dtype = {"arg_type": "TENSOR_TYPE", "value": "int64"}
+    entries = [["DEVICE_OP", {"name": "_empty", "args": [shape, dtype], "out": tensor(name)}] for name in "ab"]
+    entries += [["DEVICE_OP", {"name": "set_const_val", "args": [tensor(name), integer(3)]}] for name in "ab"]
+    entries.append(["DEVICE_OP", {"name": "_scale", "args": [tensor("a"), integer(5), tensor("b")]}])
+    path = folder / "t.json"
+    path.write_text(json.dumps(entries))
+    return path
+
+
+def check_case(folder, file, takes, gives, line):
+    write(folder, takes, gives)
+    done = run("run", "--ops", folder, file)
+    if not line:
+        expect(done, 0)
+        expect(run("check", "--ops", folder, "--op", "scale"), 0, "kernel 2/2")
+        assert "warning" not in done.stderr, done
+        return
+    line = "m.json: kernel 'scale'" + line
+    expect(done, 3, line)
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("healcl: ") and not done.stdout, done
+    expect(run("check", "--ops", folder, "--op", "scale"), 1, line)
+    expect(run("bench", "--ops", folder, "--op", "scale", "--repeat", "1"), 1, line)
+
+
+def check_replacement(folder):
+    for gives, line in ((["size(out)", "size(a)", 0, 0, 0], "takes 'global long* out' as argument 1"),
+                        (["out"], "takes 5 arguments, but the manifest gives ")):
+        write(folder, TAKES, gives, replaces=True)
+        expect(run("check", "--ops", folder, "--op", "mod", "--quick"), 1, "m.json: kernel 'scale' " + line)
+
+
+def check_package(folder, file):
+    """A package has kept what its kernels take: the manifest's arguments may be others by then."""
+    package = folder / "p.healcl"
+    write(folder, TAKES, GIVES)
+    expect(run("compile", "--ops", folder, "-o", package, file), 0)
+    manifest = json.loads(zipfile.ZipFile(package).read("manifest.json"))
+    told = [program["arguments"] for program in manifest["programs"] if "arguments" in program]
+    assert told == [{"scale": "global long* out, private long out_at, global long* a, private long a_at, "
+                              "private long f"}], told
+    for preload in [False, True] if faulty else [False]:
+        expect(run("run", "--no-fallback", "--package", package, "--ops", folder, file, preload=preload), 0)
+        write(folder, TAKES, INTEGERS)
+        expect(run("run", "--no-fallback", "--package", package, "--ops", folder, file, preload=preload), 3,
+               "m.json: kernel 'scale' takes 'global long* out' as argument 1")
+        write(folder, TAKES, GIVES)
+
+
+def check_untold(folder, file):
+    """Where the driver does not tell: their number, their sizes, and a warning, once."""
+    warning = "the driver does not tell what kernels of manifests take"
+    write(folder, TAKES, GIVES)
+    done = expect(run("run", "--ops", folder, "--repeat", "3", file, preload=True), 0, warning)
+    assert (done.stdout + done.stderr).count(warning) == 1, done
+    expect(run("check", "--ops", folder, "--op", "scale", preload=True), 0, warning)
+    write(folder, TAKES, ["out", "a"])
+    expect(run("run", "--ops", folder, file, preload=True), 3,
+           "m.json: kernel 'scale' takes 5 arguments, but the manifest gives 4")
+    write(folder, TAKES.replace("long f", "int f"), GIVES)
+    expect(run("run", "--ops", folder, file, preload=True), 3,
+           "m.json: kernel 'scale' does not take argument 5 as the manifest gives it, a long, 'f': "
+           "CL_INVALID_ARG_SIZE")
+
+
+def check_cache(folder, file):
+    """What is kept beside a binary tells where the driver does not: and is kept for manifests alone."""
+    cache = folder / "cache"
+    write(folder, TAKES, GIVES)
+    expect(run("compile", "--cache", "--ops", folder, file, HEALCL_CACHE_DIR=cache), 0)
+    assert len(list(cache.glob("arguments_*"))) == 1, list(cache.iterdir())
+    for preload in [False, True] if faulty else [False]:
+        write(folder, TAKES, GIVES)
+        done = expect(run("run", "--ops", folder, "--json", "-", "-q", file, preload=preload,
+                          HEALCL_CACHE_DIR=cache), 0)
+        assert json.loads(done.stdout)["programs_built"] == 0 and "warning" not in done.stderr, done
+        write(folder, TAKES, INTEGERS)
+        expect(run("run", "--ops", folder, file, preload=preload, HEALCL_CACHE_DIR=cache), 3,
+               "m.json: kernel 'scale' takes 'global long* out' as argument 1")
+
+
+def main():
+    os.environ["HEALCL_CACHE_DIR"] = ""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file = transcript(folder)
+        operations = folder / "operations"
+        operations.mkdir()
+        for case in CASES:
+            check_case(operations, file, *case)
+        check_package(operations, file)
+        check_cache(operations, file)
+        if faulty:
+            check_untold(operations, file)
+        check_replacement(operations)
+
+
+main()
