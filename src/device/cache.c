@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/draft.h"
 #include "core/file.h"
-#include "core/registry.h"
 #include "device/internal.h"
 
 static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
@@ -219,20 +219,15 @@ bool cache_write(const char *directory, const char *name, size_t count,
     char head[CACHE_HEAD_SIZE];
     size_t length = format_head(name, hash_parts(count, parts), head);
     char *path = length > 0 ? cache_path(directory, name) : NULL;
-    char *temporary = path ? join(path, ".XXXXXX") : NULL;
-    int descriptor =
-        temporary && make_directory(directory) ? temporary_create_unique(temporary) : -1;
-    bool written = descriptor >= 0 && write_all(descriptor, head, length);
+    struct draft draft;
+    bool opened = path && make_directory(directory) && draft_open(&draft, path, 0600) == 0;
+    bool written = opened && write_all(draft.descriptor, head, length);
     for (size_t i = 0; written && i < count; i++)
-        written = write_all(descriptor, parts[i].data, parts[i].bytes);
-    if (descriptor >= 0) {
-        written = close(descriptor) == 0 && written;
-        written = written && rename(temporary, path) == 0;
-        if (!written)
-            (void)unlink(temporary);
-        temporary_forget(temporary);
-    }
-    free(temporary);
+        written = write_all(draft.descriptor, parts[i].data, parts[i].bytes);
+    if (written)
+        written = draft_commit(&draft) == 0;
+    else if (opened)
+        draft_discard(&draft);
     free(path);
     return written;
 }
