@@ -114,8 +114,9 @@ static void remove_all_left(const char *path)
         const char *mark = strstr(entry->d_name, TEMPORARY_MARK);
         is_clean = is_clean && !mark;
         size_t length = strlen(name);
-        long process =
-            mark && strncmp(entry->d_name, name, length) == 0 ? process_of(entry->d_name + length) : 0;
+        long process = mark && strncmp(entry->d_name, name, length) == 0
+                           ? process_of(entry->d_name + length)
+                           : 0;
         if (process > 0)
             remove_left(dirfd(files), entry->d_name, process);
     }
