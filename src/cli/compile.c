@@ -84,16 +84,27 @@ MUST_CHECK static enum healcl_status record(struct session *session, enum device
     return HEALCL_OK;
 }
 
+/* A file that holds what it should is kept; where it could not be written, that is told with its
+ * path and the reason. */
+MUST_CHECK static enum healcl_status end_file(struct new_file *file, enum healcl_status status,
+                                              struct healcl_error *error)
+{
+    if (ferror(file->stream)) {
+        healcl_error_clear(error);
+        status = HEALCL_OK;
+    }
+    if (status == HEALCL_OK)
+        return new_file_commit(file, error);
+    new_file_discard(file);
+    return status;
+}
+
 MUST_CHECK static enum healcl_status write_package(const struct package *package, const char *path,
                                                    struct healcl_error *error)
 {
     struct new_file file = {.stream = NULL};
     TRY(new_file_open(&file, path, error));
-    enum healcl_status status = package_write(package, file.stream, error);
-    if (status == HEALCL_OK)
-        return new_file_commit(&file, error);
-    new_file_discard(&file);
-    return status;
+    return end_file(&file, package_write(package, file.stream, error), error);
 }
 
 /* ---------------------------------------------------------------- a folder of sources */
@@ -145,11 +156,7 @@ MUST_CHECK static enum healcl_status emit_file(const struct session *session, co
     if (snprintf(path, sizeof path, "%s/%s", session->emit, name) >= (int)sizeof path)
         FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", session->emit);
     TRY(new_file_open(&file, path, error));
-    enum healcl_status status = write_emitted(session, what, program, file.stream, error);
-    if (status == HEALCL_OK)
-        return new_file_commit(&file, error);
-    new_file_discard(&file);
-    return status;
+    return end_file(&file, write_emitted(session, what, program, file.stream, error), error);
 }
 
 /* Kernels of several programs are in one image: each is called after its program, p001_copy. */

@@ -7,12 +7,26 @@
 #include <string.h>
 
 #include "compare/columns.h"
+#include "core/file.h"
+#include "core/json_tree.h"
 #include "report/json.h"
 #include "report/text.h"
 
 enum { DIFFERENCES_KEPT = 20 };
 
+/* Of a process, or of a saved comparison: those of one run are some hundred. */
+enum { VALUES_MAX = 1 << 20, FILE_MAX = 32 << 20 };
+
 /* ---------------------------------------------------------------- values */
+
+/* What a process wrote; NULL where that is no JSON, or too much. Freed with cJSON_Delete. */
+static cJSON *tree_of(const char *text)
+{
+    cJSON *tree = NULL;
+    if (text && json_tree_read(text, strlen(text), VALUES_MAX, &tree, NULL, NULL) != HEALCL_OK)
+        return NULL;
+    return tree;
+}
 
 static const cJSON *get(const cJSON *object, const char *key)
 {
@@ -103,7 +117,7 @@ MUST_CHECK static enum healcl_status read_devices(struct comparison *comparison,
 enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
                                         bool default_only, struct healcl_error *error)
 {
-    cJSON *top = cJSON_Parse(text ? text : "");
+    cJSON *top = tree_of(text);
     enum healcl_status status = read_devices(comparison, get(top, "devices"), true, error);
     if (status == HEALCL_OK && !default_only)
         status = read_devices(comparison, get(top, "devices"), false, error);
@@ -113,7 +127,7 @@ enum healcl_status compare_read_devices(struct comparison *comparison, const cha
 
 void compare_read_rates(struct compare_device *device, const char *text)
 {
-    cJSON *top = cJSON_Parse(text ? text : "");
+    cJSON *top = tree_of(text);
     const cJSON *object;
     cJSON_ArrayForEach(object, get(top, "devices"))
     {
@@ -132,7 +146,7 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
     struct compare_check *check = &device->check;
     char ended[PROCESS_SIGNAL_SIZE + 16] = "";
     const char *message = ended;
-    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    cJSON *top = tree_of(process->text);
     read_check(comparison, top, check);
     if (cJSON_IsString(get(top, "self_test_failure")))
         message = text_of(top, "self_test_failure");
@@ -156,7 +170,7 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
 
 void compare_read_first(struct compare_first *first, const struct process_result *process)
 {
-    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    cJSON *top = tree_of(process->text);
     if (process->end == PROCESS_EXITED && process->code == 0) {
         first->nanoseconds = number(top, "first_result_ns");
         first->compile_nanoseconds = number(top, "compile_ns");
@@ -349,7 +363,7 @@ enum healcl_status compare_read_run(struct comparison *comparison, struct compar
                                     const struct process_result *process,
                                     struct healcl_error *error)
 {
-    cJSON *top = cJSON_Parse(process->text ? process->text : "");
+    cJSON *top = tree_of(process->text);
     read_report(comparison, top, run);
     read_end(comparison, top, process, run);
     cJSON_Delete(top);
@@ -475,8 +489,10 @@ MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
     if (!file)
         FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
     FILE *copy = open_memstream(text, &size);
-    while (copy && (got = fread(block, 1, sizeof block, file)) > 0)
-        (void)fwrite(block, 1, got, copy);
+    size_t left = FILE_MAX + 1;
+    while (copy && left > 0 &&
+           (got = fread(block, 1, left < sizeof block ? left : sizeof block, file)) > 0)
+        left -= fwrite(block, 1, got, copy);
     bool failed = ferror(file), whole = copy && !ferror(copy);
     fclose(file);
     if (copy && fclose(copy) != 0)
@@ -485,6 +501,8 @@ MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
         NO_MEMORY(error);
     if (failed)
         FAIL(error, HEALCL_USAGE, "cannot read '%.480s'", path);
+    if (left == 0)
+        FAIL(error, HEALCL_USAGE, PATH_FORMAT " has more than %d MiB", path, FILE_MAX >> 20);
     return HEALCL_OK;
 }
 
@@ -495,8 +513,16 @@ enum healcl_status compare_read_baseline(struct comparison *comparison, const ch
     *added = 0;
     enum healcl_status status = read_file(path, &text, error);
     if (status == HEALCL_OK) {
-        cJSON *top = cJSON_Parse(text);
-        status = read_saved(comparison, top, path, added, error);
+        cJSON *top;
+        status = json_tree_read(text, strlen(text), VALUES_MAX, &top, NULL, error);
+        if (status == HEALCL_REFUSED) {
+            error_prefix(error, PATH_FORMAT ": ", path);
+            status = HEALCL_USAGE;
+            if (error)
+                error->status = status;
+        } else if (status == HEALCL_OK) {
+            status = read_saved(comparison, top, path, added, error);
+        }
         cJSON_Delete(top);
     }
     free(text);

@@ -16,6 +16,7 @@
  * there a run takes 0.54 s. device_keep_binaries, for `healcl compile --cache`, gets them at once,
  * in 15 s.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,8 +145,10 @@ enum healcl_status binary_save(const struct healcl_device *device, const char *n
     unsigned char *binary;
     TRY(binary_get(device, program, &binary, bytes, error));
     bool written = write_file(device, name, spent_nanoseconds, binary, *bytes);
+    const int code = errno;
     free(binary);
     if (!written)
-        FAIL(error, HEALCL_USAGE, "cannot write '%.400s/%s'", device->cache_directory, name);
+        FAIL(error, HEALCL_USAGE, "cannot write '%.400s/%s': %s", device->cache_directory, name,
+             strerror(code));
     return HEALCL_OK;
 }

@@ -220,14 +220,20 @@ bool cache_write(const char *directory, const char *name, size_t count,
     size_t length = format_head(name, hash_parts(count, parts), head);
     char *path = length > 0 ? cache_path(directory, name) : NULL;
     struct draft draft;
-    bool opened = path && make_directory(directory) && draft_open(&draft, path, 0600) == 0;
+    bool has_folder = path && make_directory(directory);
+    int code = has_folder ? draft_open(&draft, path, 0600) : errno;
+    bool opened = has_folder && code == 0;
     bool written = opened && write_all(draft.descriptor, head, length);
     for (size_t i = 0; written && i < count; i++)
         written = write_all(draft.descriptor, parts[i].data, parts[i].bytes);
-    if (written)
-        written = draft_commit(&draft) == 0;
-    else if (opened)
+    if (written) {
+        code = draft_commit(&draft);
+        written = code == 0;
+    } else if (opened) {
+        code = errno;
         draft_discard(&draft);
+    }
     free(path);
+    errno = code;
     return written;
 }

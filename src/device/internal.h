@@ -202,7 +202,8 @@ struct cache_part {
 };
 
 /* Keeps some parts, one after the other, under a name; makes the folder if need be. Other processes
- * see the whole file or none: it is written under another name. Returns whether it is there. */
+ * see the whole file or none: it is written under another name. Returns whether it is there; else
+ * errno says why not. */
 bool cache_write(const char *directory, const char *name, size_t count,
                  const struct cache_part *parts);
 

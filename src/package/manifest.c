@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json_tree.h"
 #include "package/package.h"
 
 enum {
-    PROGRAMS_MOST = 100000,
-    KERNELS_MOST = 10000, /* of a program */
+    PROGRAMS_MOST = 4096,  /* the bundled transcripts have 43, with 280 kernels */
+    KERNELS_MOST = 1024,   /* of a program */
+    VALUES_MOST = 1 << 17, /* of the JSON, names among them: those have 1900 */
     TEXT_MOST = 4096,
     WHERE_SIZE = 64
 };
@@ -180,14 +182,14 @@ MUST_CHECK static enum healcl_status read_programs(struct package *package,
 enum healcl_status package_read_manifest(struct package *package, const char *text, size_t bytes,
                                          struct healcl_error *error)
 {
-    const char *format, *end = text;
+    const char *format;
+    size_t stop;
     uint64_t abi;
     const cJSON *device;
-    /* A zero would end texts early. */
-    if (!memchr(text, 0, bytes))
-        package->manifest = cJSON_ParseWithLengthOpts(text, bytes, &end, false);
+    TRY_PREFIX(json_tree_read(text, bytes, VALUES_MOST, &package->manifest, &stop, error),
+               "manifest.json: ");
     if (!package->manifest)
-        REFUSE(error, "manifest.json is no JSON, at byte %zu", (size_t)(end - text));
+        REFUSE(error, "manifest.json is no JSON, at byte %zu", stop);
     const cJSON *root = package->manifest;
     if (!cJSON_IsObject(root))
         REFUSE(error, "manifest.json is no object");

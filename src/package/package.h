@@ -14,7 +14,8 @@
 enum {
     PACKAGE_ABI = 1, /* to be raised where the same manifest comes to mean something else */
     PACKAGE_HASH_SIZE = 33,
-    PACKAGE_FILE_SIZE = 65, /* of a member's name */
+    PACKAGE_FILE_SIZE = 65,              /* of a member's name */
+    PACKAGE_MANIFEST_BYTES_MAX = 4 << 20 /* those of the bundled transcripts take 30 kB */
 };
 
 /* A kernel, and how it is called in the image: others may have kernels of the same name there. */
@@ -83,7 +84,8 @@ void package_free(struct package *package);
 
 /* ---- manifest.c ---- */
 
-/* Reads manifest.json into an empty package: everything but the images' data. */
+/* Reads manifest.json, with a 0 behind it, into an empty package: everything but the images' data.
+ */
 MUST_CHECK enum healcl_status package_read_manifest(struct package *package, const char *text,
                                                     size_t bytes, struct healcl_error *error);
 

@@ -34,16 +34,16 @@ void package_free(struct package *package)
 /* ---------------------------------------------------------------- files */
 
 /* The whole of a regular file, freed with free(). */
-MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path,
+MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path, uint64_t most,
                                                      unsigned char **data, size_t *bytes,
                                                      struct healcl_error *error)
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
         FAIL(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
-    if ((uint64_t)about.st_size > FILE_BYTES_MOST)
-        REFUSE(error, "it has %lld bytes, more than %llu", (long long)about.st_size,
-               (unsigned long long)FILE_BYTES_MOST);
+    if ((uint64_t)about.st_size > most)
+        REFUSE(error, PATH_FORMAT " has %lld bytes, more than %llu", path, (long long)about.st_size,
+               (unsigned long long)most);
     size_t size = (size_t)about.st_size;
     *data = malloc(size + 1);
     if (!*data)
@@ -59,31 +59,35 @@ MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path,
 }
 
 /* data is the caller's to free also where this fails. */
-MUST_CHECK static enum healcl_status read_file(const char *path, unsigned char **data,
-                                               size_t *bytes, struct healcl_error *error)
+MUST_CHECK static enum healcl_status read_file(const char *path, uint64_t most,
+                                               unsigned char **data, size_t *bytes,
+                                               struct healcl_error *error)
 {
     int file;
     *data = NULL;
     TRY(file_open_regular(path, &file, error));
-    enum healcl_status status = read_descriptor(file, path, data, bytes, error);
+    enum healcl_status status = read_descriptor(file, path, most, data, bytes, error);
     close(file);
     return status;
 }
 
 /* ---------------------------------------------------------------- the zip */
 
-/* A member that is to have so many bytes; 0: as many as it has. left: that it may have. */
-MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, uint64_t *left,
-                                                 unsigned char **data, size_t *bytes,
-                                                 struct healcl_error *error)
+/* A member that is to have so many bytes; 0: as many as it has. most, and left: that it may have.
+ */
+MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, uint64_t most,
+                                                 uint64_t *left, unsigned char **data,
+                                                 size_t *bytes, struct healcl_error *error)
 {
     zip_stat_t about;
     zip_stat_init(&about);
     if (zip_stat(zip, name, 0, &about) != 0)
         REFUSE(error, "%s is missing", name);
-    if (!(about.valid & ZIP_STAT_SIZE) || about.size > *left)
-        REFUSE(error, "%s unpacks to %llu bytes: that is too much", name,
-               (unsigned long long)about.size);
+    if (most > *left)
+        most = *left;
+    if (!(about.valid & ZIP_STAT_SIZE) || about.size > most)
+        REFUSE(error, "%s unpacks to %llu bytes, and may have %llu", name,
+               (unsigned long long)about.size, (unsigned long long)most);
     *left -= about.size;
     if (*bytes != 0 && about.size != *bytes)
         REFUSE(error, "%s has %llu bytes, not %zu", name, (unsigned long long)about.size, *bytes);
@@ -117,7 +121,8 @@ MUST_CHECK static enum healcl_status read_members(zip_t *zip, struct package *pa
 {
     unsigned char *text = NULL;
     size_t bytes = 0;
-    enum healcl_status status = read_member(zip, "manifest.json", &left, &text, &bytes, error);
+    enum healcl_status status =
+        read_member(zip, "manifest.json", PACKAGE_MANIFEST_BYTES_MAX, &left, &text, &bytes, error);
     if (status == HEALCL_OK)
         status = package_read_manifest(package, (const char *)text, bytes, error);
     free(text);
@@ -130,7 +135,7 @@ MUST_CHECK static enum healcl_status read_members(zip_t *zip, struct package *pa
         struct package_image *image = &package->images[i];
         if (!*image->hash)
             REFUSE(error, "manifest.json: images[%zu].hash is missing", i);
-        TRY(read_member(zip, image->file, &left, &image->data, &image->bytes, error));
+        TRY(read_member(zip, image->file, UINT64_MAX, &left, &image->data, &image->bytes, error));
         TRY(check_image(image, error));
     }
     return HEALCL_OK;
@@ -184,7 +189,7 @@ enum healcl_status package_read(const char *path, struct package **package,
     unsigned char *data;
     size_t bytes;
     *package = NULL;
-    enum healcl_status status = read_file(path, &data, &bytes, error);
+    enum healcl_status status = read_file(path, FILE_BYTES_MOST, &data, &bytes, error);
     if (status == HEALCL_OK)
         status = check_seal(data, bytes, error);
     if (status == HEALCL_OK)
@@ -204,14 +209,14 @@ enum healcl_status package_read(const char *path, struct package **package,
 
 /* data is the caller's to free also where this fails. */
 MUST_CHECK static enum healcl_status read_in_folder(const char *folder, const char *name,
-                                                    unsigned char **data, size_t *bytes,
-                                                    struct healcl_error *error)
+                                                    uint64_t most, unsigned char **data,
+                                                    size_t *bytes, struct healcl_error *error)
 {
     char path[4096];
     *data = NULL;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
         FAIL(error, HEALCL_USAGE, "the path of " PATH_FORMAT " is too long", folder);
-    return read_file(path, data, bytes, error);
+    return read_file(path, most, data, bytes, error);
 }
 
 static enum healcl_status read_folder(const char *folder, struct package *package,
@@ -219,14 +224,16 @@ static enum healcl_status read_folder(const char *folder, struct package *packag
 {
     unsigned char *text;
     size_t bytes = 0;
-    enum healcl_status status = read_in_folder(folder, "manifest.json", &text, &bytes, error);
+    enum healcl_status status =
+        read_in_folder(folder, "manifest.json", PACKAGE_MANIFEST_BYTES_MAX, &text, &bytes, error);
     if (status == HEALCL_OK)
         status = package_read_manifest(package, (const char *)text, bytes, error);
     free(text);
     TRY(status);
     for (size_t i = 0; i < package->image_count; i++) {
         struct package_image *image = &package->images[i];
-        TRY(read_in_folder(folder, image->file, &image->data, &image->bytes, error));
+        TRY(read_in_folder(folder, image->file, FILE_BYTES_MOST, &image->data, &image->bytes,
+                           error));
         package_hash(image->data, image->bytes, image->hash);
     }
     return HEALCL_OK;

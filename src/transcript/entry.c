@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/json_tree.h"
 #include "transcript/scan.h"
 #include "transcript/value.h"
 
@@ -29,6 +30,8 @@ static const char *const kind_names[] = {
     [ARGUMENT_SLICE] = "SLICE",
     [ARGUMENT_ELLIPSIS] = "ELLIPSIS",
 };
+
+enum { VALUES_MAX = 1 << 16 }; /* of an entry's JSON, names among them */
 
 enum { KIND_COUNT = sizeof kind_names / sizeof *kind_names };
 
@@ -404,9 +407,8 @@ static enum healcl_status read_entry(struct entry_reader *reader, const char *te
 {
     struct entry *entry = &reader->entry;
     TRY(reserve_names(reader, length + 1, error));
-    /* The scanner has checked the text, so memory is all that can fail; the terminator is part of
-     * what is parsed, and must be where parsing ends. */
-    reader->tree = cJSON_ParseWithLengthOpts(text, length + 1, NULL, true);
+    /* The scanner has checked the text: beside its limit, memory is all that can fail. */
+    TRY(json_tree_read(text, length, VALUES_MAX, &reader->tree, NULL, error));
     if (!reader->tree)
         NO_MEMORY(error);
     entry->name = "";

@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "core/file.h"
+#include "core/json_tree.h"
 #include "vendor/vendor.h"
 
 enum {
@@ -19,6 +20,7 @@ enum {
     TEXT_MAX = 256,
     LIST_MAX = 64,
     SOURCE_MAX = 4 << 20,
+    VALUES_MAX = 1 << 17, /* of a manifest's JSON, names among them */
     PATH_SIZE = 1024,
     FIELD_SIZE = 256
 };
@@ -1216,19 +1218,19 @@ enum healcl_status manifest_read(struct vendor_operations *handle, const char *f
                                  const char *file, const char *text, size_t length,
                                  struct healcl_error *error)
 {
-    const char *end = NULL;
+    size_t stop;
+    cJSON *root;
     struct reader reader = {.operations = handle,
                             .arena = handle->arena,
                             .folder = folder,
                             .file = file,
                             .text = text,
                             .error = error};
-    cJSON *root =
-        strlen(text) == length ? cJSON_ParseWithLengthOpts(text, length + 1, &end, true) : NULL;
+    TRY_PREFIX(json_tree_read(text, length, VALUES_MAX, &root, &stop, error), "%.200s: ", file);
     if (!root) {
         unsigned line = 1;
-        for (const char *at = text; end && at < end; at++)
-            line += *at == '\n';
+        for (size_t i = 0; i < stop; i++)
+            line += text[i] == '\n';
         REFUSE(error, "%.200s:%u: it is no JSON", file, line);
     }
     reader.root = root;

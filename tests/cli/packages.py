@@ -15,6 +15,7 @@ import io
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,14 +36,20 @@ healcl, driver, hasher = sys.argv[1:4]
 update = "--update" in sys.argv
 files = [path for path in sys.argv[4:] if path != "--update"]
 SEAL = b"healcl package "
+MANY_VALUES = b"[" + b"0," * 2_000_000 + b"0]"  # 4 MB: as a tree 128 MB
+MANY_LISTS = b"[" + b"[]," * 14_000_000 + b"[]]"  # 42 MB
 
 
-def run(*arguments, compiler=True, program=healcl, **more):
+def run(*arguments, compiler=True, program=healcl, limits=(), **more):
     environment = {**os.environ, **COMPILE_FAST, "HEALCL_CACHE_DIR": "", **more}
     if not compiler:
         environment.update(LD_PRELOAD=driver, FAULTY_NO_COMPILER="1")
+
+    def limit():
+        for what, most in limits:
+            resource.setrlimit(what, (most, most))
     return subprocess.run([program, *map(str, arguments)], cwd=ROOT, env=environment, text=True,
-                          capture_output=True)
+                          capture_output=True, preexec_fn=limit)
 
 
 def expect(result, code, text=""):
@@ -118,8 +125,27 @@ def check_runs(folder):
     expect(run("compile", "-o", folder / "none.healcl", "tests/bad/differs_in_last_value.json"), 1,
            "differ")
     assert not (folder / "none.healcl").exists()
-    expect(run("compile", "-o", "/dev/full", transcripts[0]), 2)
+    check_full(folder, transcripts[0])
     return again
+
+
+def check_full(folder, transcript):
+    """What cannot be written is told with its path and the reason, and leaves nothing behind."""
+    def told(reason, *options, limits=()):
+        line = expect(run("compile", *options, limits=limits), 2).stderr
+        assert line == f"healcl: cannot write '{reason}\n", line
+    full = folder / "full"
+    told("/dev/full': No space left on device", "-o", "/dev/full", transcript)
+    expect(run("compile", "--emit", full, "--target", "spirv", transcript), 0)
+    for image in json.loads((full / "manifest.json").read_text())["images"]:
+        (full / image["file"]).write_bytes(os.urandom(10000))
+    before = sorted(full.iterdir())
+    told(f"{full}/p.healcl': File too large", "--from", full, "-o", full / "p.healcl",
+         limits=[(resource.RLIMIT_FSIZE, 5000)])
+    assert sorted(full.iterdir()) == before
+    (full / "build.sh").unlink()
+    (full / "build.sh").symlink_to("/dev/full")
+    told(f"{full}/build.sh': No space left on device", "--emit", full, "--target", "spirv", transcript)
 
 
 # ------------------------------------------------------------------ programs in the cache
@@ -160,6 +186,7 @@ def check_cache(folder):
         sys.exit("no program is built when its binary is missing")
     compile_all(2, "no folder to keep programs in", at="")
     compile_all(2, "cannot write '/dev/null/cache/binary_", at="/dev/null/cache")
+    compile_all(2, ": Not a directory", at="/dev/null/cache")
 
     installed = folder / "bin" / "healcl"
     installed.parent.mkdir()
@@ -288,6 +315,8 @@ def damages(package):
     yield "member too many", pack([*members, ("more.bin", b"more")])
     yield "member above", pack([*members, ("../../../above", b"above")])
     yield "manifest fills memory", package.with_text(b" " * (600 << 20))
+    yield "manifest of many values", package.with_text(MANY_VALUES)
+    yield "manifest too large", package.with_text(MANY_LISTS)
     yield "image fills memory", package.with_image(b"\0" * (400 << 20), hash="0" * 32)
     yield "image shorter", package.having(((*image, "bytes"), 100))
     yield "image of other bytes", package.having(((*image, "hash"), "0123456789abcdef" * 2))
@@ -371,6 +400,7 @@ def refusals(package, folder):
         line = re.sub(r"up to \d+\)", "up to <number>)", line)
         line = re.sub(r"it is no good zip: .*", "it is no good zip: <libzip>", line)
         line = re.sub(r"[0-9a-f]{32}", "<hash>", line)
+        line = re.sub(r"(bin unpacks .* may have) \d+", r"\1 <number>", line)
         line = re.sub(r"<hash>.bin has \d+ bytes", "<hash>.bin has <number> bytes", line)
         told.append(f"{name}\n    [{result.returncode}] {line}\n")
 
@@ -382,6 +412,40 @@ def refusals(package, folder):
     return told
 
 
+# Runs a command; tells its exit code, seconds of processor time and bytes of memory: they are not below
+# those of who starts it, and this process has packed much.
+MEASURE = """
+import json, os, subprocess, sys
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, used = os.wait4(child.pid, 0)
+print(json.dumps([os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, used.ru_maxrss << 10]))
+"""
+
+
+def usage(package):
+    """Seconds and bytes that a run takes which refuses a package, or finds none"""
+    code, seconds, size = json.loads(subprocess.run(
+        [sys.executable, "-I", "-c", MEASURE, healcl, "run", "--package", package,
+         ROOT / "transcripts/memory.json"], stdout=subprocess.PIPE, check=True).stdout)
+    assert code in (2, 3), code
+    return seconds, size
+
+
+def check_costs(package, folder):
+    """What would be large as a tree is refused before it is one: above what a run takes anyway, by
+    loading the driver, that is nearly nothing."""
+    path = folder / "many.healcl"
+    for text in MANY_VALUES, MANY_LISTS:
+        path.write_bytes(package.with_text(text))
+        for attempt in range(3):  # a busy machine
+            base, used = usage(folder / "missing.healcl"), usage(path)
+            if used[0] - base[0] < 0.1:
+                break
+        else:
+            sys.exit(f"a refusal took {used[0]} s, and {base[0]} without a package")
+        assert used[1] - base[1] < 50 << 20, (used, base)
+
+
 def main():
     if not use_device(healcl):
         print("no device")
@@ -389,6 +453,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         package = Package(check_runs(folder).read_bytes())
+        check_costs(package, folder)
         check_cache(folder)
         told = "".join(refusals(package, folder))
         if update:

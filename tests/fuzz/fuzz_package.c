@@ -30,9 +30,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check(package_read_zip(data, size, &package, &error), package, &error);
     package_free(package);
     package = calloc(1, sizeof *package);
-    char *text = malloc(size + 1); /* as long as it is, for the sanitizer */
+    char *text = malloc(size + 1); /* as long as it is with its 0, for the sanitizer */
     EXPECT(package && text);
     memcpy(text, data, size);
+    text[size] = 0;
     check(package_read_manifest(package, text, size, &error), package, &error);
     free(text);
     package_free(package);
