@@ -101,10 +101,10 @@ static bool fails(const void *caller)
 #define CALLER __builtin_return_address(0)
 
 /* The function in the place of which this one stands. */
-#define NEXT(type, name, ...)          \
-    static type (*next)(__VA_ARGS__);                     \
-    if (!next)                                            \
-        *(void **)&next = dlsym(RTLD_NEXT, #name)
+#define NEXT(type, name, ...)         \
+    static type (*next)(__VA_ARGS__); \
+    if (!next)                        \
+    *(void **)&next = dlsym(RTLD_NEXT, #name)
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t number, size_t size);

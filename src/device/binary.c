@@ -148,8 +148,10 @@ enum healcl_status binary_save(const struct healcl_device *device, const char *n
     bool written = write_file(device, name, spent_nanoseconds, binary, *bytes);
     const int code = errno;
     free(binary);
-    if (!written)
+    if (!written) {
         errno = code;
-    FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->cache_directory, name, strerror(code));
+        FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->cache_directory, name,
+                  strerror(code));
+    }
     return HEALCL_OK;
 }
