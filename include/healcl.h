@@ -445,7 +445,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *
                                                          struct healcl_error *error);
 
 /* Runs all segments. Errors: as healcl_run, and HEALCL_CANCELLED; HEALCL_REFUSED for an input
- * without data. After an error the next run begins with the first segment. */
+ * without data. After one of these no result is there any more, of no segment, and the next run
+ * begins with the first one. What is refused with HEALCL_USAGE changes nothing. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
                                                         struct healcl_error *error);
 
@@ -479,13 +480,16 @@ void healcl_session_cancel(struct healcl_session *session);
 
 /* Writes a result to memory of the caller's, packed and in C order, as soon as it is there, in each
  * run from the next one on; NULL: to the session's own again. memory has room for as many bytes as
- * healcl_transcript_results says. */
+ * healcl_transcript_results says; what is there after a run that failed is undefined. A result that
+ * lies in the session's own memory by now stays there until the next run. One in memory that this
+ * takes the place of is the caller's alone, who may free that: the session has it no more. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_receive(struct healcl_session *session,
                                                             size_t result, void *memory,
                                                             struct healcl_error *error);
 
-/* The elements of a result, packed and in C order: where healcl_session_receive says, or in memory
- * of the session's, until its next run. HEALCL_USAGE where its segment has not run. */
+/* The elements of a result, packed and in C order: where healcl_session_receive said before the
+ * run, or in memory of the session's, until its next run. HEALCL_USAGE where there are none: its
+ * segment has not run, the last run has failed, or healcl_session_receive has let go of them. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_map(struct healcl_session *session,
                                                         size_t result, const void **data,
                                                         struct healcl_error *error);

@@ -76,7 +76,9 @@ struct twiddle {
 /* What all work-items of the self-test count together; see there. */
 struct self_test_counters {
     cl_base_uint count, sum, least, common, first;
+    cl_base_uint winner;        /* the one that put itself first, by its own word */
     cl_base_uint rounds, mixed; /* how often one went round a loop, and what that came to */
+    cl_base_uint changed;       /* those that found other values than they come to */
 };
 
 #ifdef __OPENCL_C_VERSION__

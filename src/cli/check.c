@@ -26,6 +26,7 @@ struct session {
     struct progress progress;
     struct healcl_device *device;
     struct healcl_error self_test; /* what it said */
+    bool no_memory;                /* it ran out: nothing is known of the device */
     struct coverage_sizes sizes;
     struct coverage_row rows[COVERAGE_ROWS_MAX]; /* those that are wanted */
     size_t row_count;
@@ -59,6 +60,7 @@ static void on_failure(void *context, const struct coverage_row *row,
                        const struct healcl_error *why)
 {
     struct session *session = context;
+    session->no_memory |= why->status == HEALCL_NO_MEMORY;
     if (why->status != HEALCL_REFUSED && call->kernel.name)
         count_kernel(session, &call->kernel);
     if (why->status != HEALCL_REFUSED && call->problem)
@@ -180,7 +182,7 @@ static void check_rows(struct session *session)
 {
     const struct coverage_observer observer = {session, on_failure};
     begin_table(session);
-    for (size_t i = 0; i < session->row_count; i++) {
+    for (size_t i = 0; i < session->row_count && !session->no_memory; i++) {
         struct coverage_row *row = &session->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
@@ -193,18 +195,19 @@ static void check_rows(struct session *session)
         else
             coverage_check_row(session->device, &session->sizes, row, &observer);
         session->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == session->row_count || form_id(row[1].form) != operation)
+        if (i + 1 == session->row_count || session->no_memory || form_id(row[1].form) != operation)
             end_operation(session, operation);
     }
 }
 
 static void check_examples(struct session *session)
 {
-    for (size_t i = 0; i < session->example_count; i++) {
+    for (size_t i = 0; i < session->example_count && !session->no_memory; i++) {
         struct example_check *check = &session->examples[i];
         progress_say(&session->progress, "%zu of %zu of manifests: %s", i + 1,
                      session->example_count, check->operation->name);
         example_check(session->device, table_of(session), check);
+        session->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
 
@@ -216,10 +219,13 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
     TRY(report_file_open(&session->junit, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
-    (void)!self_test_run(session->device, &session->self_test);
+    if (self_test_run(session->device, &session->self_test) == HEALCL_NO_MEMORY)
+        NO_MEMORY(error);
     describe(session);
     check_rows(session);
     check_examples(session);
+    if (session->no_memory)
+        NO_MEMORY(error);
     return HEALCL_OK;
 }
 

@@ -184,9 +184,9 @@ MUST_CHECK static enum healcl_status measure(struct session *session, struct com
     struct process_result result;
     progress_say(&session->progress, "measuring %s", device->selector);
     TRY(run_child(session, arguments, timeout, &result, error));
-    compare_read_rates(device, result.text);
+    compare_read_rates(&session->comparison, device, result.text);
     process_result_release(&result);
-    return HEALCL_OK;
+    return comparison_status(&session->comparison, error);
 }
 
 MUST_CHECK static enum healcl_status check(struct session *session, struct compare_device *device,
@@ -250,9 +250,9 @@ MUST_CHECK static enum healcl_status run_once(struct session *session,
     const char *selector = session->comparison.devices[run->device].selector;
     struct process_result result;
     TRY(run_file(session, selector, run->transcript, 1, NULL, &result, error));
-    compare_read_first(first, &result);
+    compare_read_first(&session->comparison, first, &result);
     process_result_release(&result);
-    return HEALCL_OK;
+    return comparison_status(&session->comparison, error);
 }
 
 /* The same, by a process that keeps all binaries. */

@@ -60,7 +60,8 @@ MUST_CHECK static enum healcl_status find_fault(struct session *session, struct 
     TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
-    (void)!self_test_run(session->device, &session->self_test);
+    if (self_test_run(session->device, &session->self_test) == HEALCL_NO_MEMORY)
+        NO_MEMORY(error);
     return diagnose(session->device, session->transcript, &observer, &session->diagnosis, error);
 }
 

@@ -211,7 +211,8 @@ MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
                                                struct healcl_error *error);
 
 /* What `healcl run --json` of one repetition wrote about its first result. */
-void compare_read_first(struct compare_first *first, const struct process_result *process);
+void compare_read_first(struct comparison *comparison, struct compare_first *first,
+                        const struct process_result *process);
 
 /* What `healcl check --json` wrote, or how it ended. */
 MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
@@ -221,7 +222,8 @@ MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
 
 /* Takes the rates of the device that runs by default out of what `healcl devices --measure --json`
  * wrote; they stay where there are none. */
-void compare_read_rates(struct compare_device *device, const char *text);
+void compare_read_rates(struct comparison *comparison, struct compare_device *device,
+                        const char *text);
 
 /* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
  * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is

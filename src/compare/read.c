@@ -19,13 +19,15 @@ enum { VALUES_MAX = 1 << 20, FILE_MAX = 32 << 20 };
 
 /* ---------------------------------------------------------------- values */
 
-/* What a process wrote; NULL where that is no JSON, or too much. Freed with cJSON_Delete. */
-static cJSON *tree_of(const char *text)
+/* What a process wrote; NULL where that is no JSON, too much, or there is no memory, which is
+ * noted. Freed with cJSON_Delete. */
+static cJSON *tree_of(struct comparison *comparison, const char *text)
 {
     cJSON *tree = NULL;
-    if (text && json_tree_read(text, strlen(text), VALUES_MAX, &tree, NULL, NULL) != HEALCL_OK)
-        return NULL;
-    return tree;
+    enum healcl_status status =
+        text ? json_tree_read(text, strlen(text), VALUES_MAX, &tree, NULL, NULL) : HEALCL_OK;
+    comparison->no_memory |= status == HEALCL_NO_MEMORY;
+    return status == HEALCL_OK ? tree : NULL;
 }
 
 static const cJSON *get(const cJSON *object, const char *key)
@@ -117,7 +119,7 @@ MUST_CHECK static enum healcl_status read_devices(struct comparison *comparison,
 enum healcl_status compare_read_devices(struct comparison *comparison, const char *text,
                                         bool default_only, struct healcl_error *error)
 {
-    cJSON *top = tree_of(text);
+    cJSON *top = tree_of(comparison, text);
     enum healcl_status status = read_devices(comparison, get(top, "devices"), true, error);
     if (status == HEALCL_OK && !default_only)
         status = read_devices(comparison, get(top, "devices"), false, error);
@@ -125,9 +127,10 @@ enum healcl_status compare_read_devices(struct comparison *comparison, const cha
     return status;
 }
 
-void compare_read_rates(struct compare_device *device, const char *text)
+void compare_read_rates(struct comparison *comparison, struct compare_device *device,
+                        const char *text)
 {
-    cJSON *top = tree_of(text);
+    cJSON *top = tree_of(comparison, text);
     const cJSON *object;
     cJSON_ArrayForEach(object, get(top, "devices"))
     {
@@ -146,7 +149,7 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
     struct compare_check *check = &device->check;
     char ended[PROCESS_SIGNAL_SIZE + 16] = "";
     const char *message = ended;
-    cJSON *top = tree_of(process->text);
+    cJSON *top = tree_of(comparison, process->text);
     read_check(comparison, top, check);
     if (cJSON_IsString(get(top, "self_test_failure")))
         message = text_of(top, "self_test_failure");
@@ -168,9 +171,10 @@ enum healcl_status compare_read_check(struct comparison *comparison, struct comp
 
 /* ---------------------------------------------------------------- runs */
 
-void compare_read_first(struct compare_first *first, const struct process_result *process)
+void compare_read_first(struct comparison *comparison, struct compare_first *first,
+                        const struct process_result *process)
 {
-    cJSON *top = tree_of(process->text);
+    cJSON *top = tree_of(comparison, process->text);
     if (process->end == PROCESS_EXITED && process->code == 0) {
         first->nanoseconds = number(top, "first_result_ns");
         first->compile_nanoseconds = number(top, "compile_ns");
@@ -363,7 +367,7 @@ enum healcl_status compare_read_run(struct comparison *comparison, struct compar
                                     const struct process_result *process,
                                     struct healcl_error *error)
 {
-    cJSON *top = tree_of(process->text);
+    cJSON *top = tree_of(comparison, process->text);
     read_report(comparison, top, run);
     read_end(comparison, top, process, run);
     cJSON_Delete(top);
@@ -487,7 +491,7 @@ MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
     *text = NULL;
     FILE *file = fopen(path, "re");
     if (!file)
-        FAIL(error, HEALCL_USAGE, "cannot read '%.480s': %s", path, strerror(errno));
+        FAIL_FILE(error, "cannot read '%.480s': %s", path, strerror(errno));
     FILE *copy = open_memstream(text, &size);
     size_t left = FILE_MAX + 1;
     while (copy && left > 0 &&

@@ -2,10 +2,20 @@
 #ifndef HEALCL_CORE_FILE_H
 #define HEALCL_CORE_FILE_H
 
+#include <errno.h>
+
 #include "core/status.h"
 
 /* A longer path is cut in messages, so that the reason behind it still fits. */
 #define PATH_FORMAT "'%.480s'"
+
+/* For a call on a file that failed with errno: memory that ran out is no fault of the file's. */
+#define FAIL_FILE(error, ...)                   \
+    do {                                        \
+        if (errno == ENOMEM)                    \
+            NO_MEMORY(error);                   \
+        FAIL(error, HEALCL_USAGE, __VA_ARGS__); \
+    } while (0)
 
 /*
  * Opens a regular file for reading. Anything else is refused, and at once: a FIFO would wait for a

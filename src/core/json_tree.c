@@ -1,5 +1,6 @@
 #include "core/json_tree.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Behind the string that begins at `at`. */
@@ -39,9 +40,12 @@ enum healcl_status json_tree_read(const char *text, size_t bytes, size_t most, c
     const char *end = text;
     *tree = NULL;
     TRY(check_size(text, bytes, most, error));
+    errno = 0; /* cJSON itself does not say what it failed for */
     /* A byte 0 would end the text early. */
     if (!memchr(text, 0, bytes))
         *tree = cJSON_ParseWithLengthOpts(text, bytes + 1, &end, true);
+    if (!*tree && errno == ENOMEM)
+        NO_MEMORY(error);
     if (stop)
         *stop = (size_t)(end - text);
     return HEALCL_OK;

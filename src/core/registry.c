@@ -54,7 +54,7 @@ static void block_interrupts(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &interrupts, before);
 }
 
-/* Notes what was created as file, unless that is -1. */
+/* Notes what was created, unless file is -1. */
 static int end_creation(int file, const char *path, const sigset_t *before)
 {
     int code = errno;
@@ -70,6 +70,13 @@ int temporary_create(const char *path, mode_t mode)
     sigset_t before;
     block_interrupts(&before);
     return end_creation(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode), path, &before);
+}
+
+int temporary_link(const char *old, const char *path)
+{
+    sigset_t before;
+    block_interrupts(&before);
+    return end_creation(linkat(AT_FDCWD, old, AT_FDCWD, path, AT_SYMLINK_FOLLOW), path, &before);
 }
 
 int temporary_create_unique(char *path)

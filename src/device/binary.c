@@ -22,6 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "device/internal.h"
 
 /* Part of every key: to be raised where the same sources and options come to mean another binary.
@@ -147,8 +148,10 @@ enum healcl_status binary_save(const struct healcl_device *device, const char *n
     bool written = write_file(device, name, spent_nanoseconds, binary, *bytes);
     const int code = errno;
     free(binary);
-    if (!written)
-        FAIL(error, HEALCL_USAGE, "cannot write '%.400s/%s': %s", device->cache_directory, name,
-             strerror(code));
+    if (!written) {
+        errno = code;
+        FAIL_FILE(error, "cannot write '%.400s/%s': %s", device->cache_directory, name,
+                  strerror(code));
+    }
     return HEALCL_OK;
 }

@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "core/draft.h"
 #include "core/file.h"
-#include "core/registry.h"
 #include "device/internal.h"
 
 static const uint64_t CACHE_FILE_BYTES_MOST = (uint64_t)1 << 30;
@@ -219,27 +219,20 @@ bool cache_write(const char *directory, const char *name, size_t count,
     char head[CACHE_HEAD_SIZE];
     size_t length = format_head(name, hash_parts(count, parts), head);
     char *path = length > 0 ? cache_path(directory, name) : NULL;
-    char *temporary = path ? join(path, ".XXXXXX") : NULL;
-    int descriptor =
-        temporary && make_directory(directory) ? temporary_create_unique(temporary) : -1;
-    bool written = descriptor >= 0 && write_all(descriptor, head, length);
+    struct draft draft;
+    bool has_folder = path && make_directory(directory);
+    int code = has_folder ? draft_open(&draft, path, 0600) : errno;
+    bool opened = has_folder && code == 0;
+    bool written = opened && write_all(draft.descriptor, head, length);
     for (size_t i = 0; written && i < count; i++)
-        written = write_all(descriptor, parts[i].data, parts[i].bytes);
-    int code = errno;
-    if (descriptor >= 0) {
-        if (close(descriptor) != 0 && written) {
-            written = false;
-            code = errno;
-        }
-        if (written && rename(temporary, path) != 0) {
-            written = false;
-            code = errno;
-        }
-        if (!written)
-            (void)unlink(temporary);
-        temporary_forget(temporary);
+        written = write_all(draft.descriptor, parts[i].data, parts[i].bytes);
+    if (written) {
+        code = draft_commit(&draft);
+        written = code == 0;
+    } else if (opened) {
+        code = errno;
+        draft_discard(&draft);
     }
-    free(temporary);
     free(path);
     errno = code;
     return written;

@@ -169,7 +169,8 @@ struct compile_board {
     _Atomic uint64_t run, ahead;                 /* the kernel that each of them compiles */
     _Atomic uint64_t run_program, ahead_program; /* the program that each of them builds */
     _Atomic uint32_t multiply; /* 1 + the fastest way to multiply, which the other process measures
-                                  while the run tests the device; 0: not yet */
+                                  while the run tests the device; 0: not yet, UINT32_MAX: it
+                                  has failed */
 };
 
 struct healcl_device {

@@ -34,7 +34,10 @@ const char *device_type_name(cl_device_type type)
 
 /* ---------------------------------------------------------------- queries */
 
-enum { TEXT_MAX = 2048 };
+enum {
+    TEXT_MAX = 2048,
+    OUT_OF_MEMORY = 1 /* this process's own: no code of OpenCL's, which are 0 and below */
+};
 
 /* Copies what a driver calls itself, without the blanks that some put around it. */
 static void copy_text(char *field, size_t size, const char *text)
@@ -122,7 +125,7 @@ static cl_int query_first_work_item_size(const struct opencl *cl, struct device_
         return code;
     size_t *sizes = calloc(1, bytes + sizeof *sizes);
     if (!sizes)
-        return CL_OUT_OF_HOST_MEMORY;
+        return OUT_OF_MEMORY;
     code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_MAX_WORK_ITEM_SIZES, bytes, sizes, NULL);
     if (code == CL_SUCCESS && sizes[0] < info->max_work_group_size)
         info->max_work_group_size = sizes[0];
@@ -145,7 +148,7 @@ static cl_int query_long(const struct opencl *cl, struct device_info *info)
         return code;
     char *extensions = calloc(1, bytes + 1);
     if (!extensions)
-        return CL_OUT_OF_HOST_MEMORY;
+        return OUT_OF_MEMORY;
     code = cl->clGetDeviceInfo(info->device_id, CL_DEVICE_EXTENSIONS, bytes, extensions, NULL);
     info->long_supported = code == CL_SUCCESS && strstr(extensions, "cles_khr_int64") != NULL;
     free(extensions);
@@ -224,6 +227,8 @@ MUST_CHECK static enum healcl_status add_devices(const struct opencl *cl, cl_pla
         info->platform_id = platform;
         info->device_id = ids[i];
         info->fault = query_device(cl, info);
+        if (info->fault == OUT_OF_MEMORY)
+            NO_MEMORY(error);
         self_test_take_findings(info);
     }
     return HEALCL_OK;

@@ -142,7 +142,8 @@ static void know_answers(const struct operands *operands, uint64_t answers[ANSWE
 /* ---------------------------------------------------------------- comparing */
 
 /* Begins as cl/base/self_test.cl needs it. */
-static const struct self_test_counters counters_before = {0, 0, UINT32_MAX, UINT32_MAX, 0, 0, 0};
+static const struct self_test_counters counters_before = {.least = UINT32_MAX,
+                                                          .common = UINT32_MAX};
 
 /* What a device gave, or should give. */
 struct outputs {
@@ -167,11 +168,6 @@ static void know_outputs(const struct operands cases[CASES], struct outputs *kno
         known->counters.common &= ~((uint32_t)1 << i % 31);
     }
 }
-
-/* "device 0:1 NAME fails its self-test: " and the rest. */
-#define FAIL_TEST(error, info, format, ...)                                    \
-    FAIL(error, HEALCL_DEVICE, "device %u:%u %s fails its self-test: " format, \
-         (info)->platform_index, (info)->device_index, (info)->name, __VA_ARGS__)
 
 /* "mul_hi(0x1, 0x2) is 0x1, not 0x0" */
 enum { ANSWER_TEXT_SIZE = sizeof((struct device_info *)NULL)->family_failure };
@@ -231,6 +227,10 @@ MUST_CHECK static enum healcl_status compare_counters(const struct device_info *
     if (counters->first < 1 || counters->first > CASES)
         FAIL_TEST(error, info, "atomic_cmpxchg of %d work-items is %" PRIu32 ", not one of 1 to %d",
                   CASES, counters->first, CASES);
+    if (counters->first != counters->winner)
+        FAIL_TEST(error, info,
+                  "atomic_cmpxchg of %d work-items is %" PRIu32 ", but %" PRIu32 " for itself",
+                  CASES, counters->first, counters->winner);
     return HEALCL_OK;
 }
 
@@ -299,7 +299,8 @@ static const size_t buffer_bytes[BUFFERS] = {
 struct test_launch {
     struct launch launch;
     struct buffer buffers[BUFFERS];
-    uint32_t loops;
+    uint32_t is_first;
+    uint32_t repetitions; /* launches after the first one */
 };
 
 /* Buffers are the caller's to release, also where this fails. */
@@ -322,9 +323,9 @@ MUST_CHECK static enum healcl_status prepare_launch(struct healcl_device *device
             TRY(device_buffer_acquire(device, buffer_bytes[i], false, &test->buffers[i], error));
         launch->arguments[launch->argument_count++].table = &test->buffers[i];
     }
-    test->loops = true;
+    test->is_first = true;
     launch->arguments[launch->argument_count++] =
-        (struct launch_argument){.value = &test->loops, .size = sizeof test->loops};
+        (struct launch_argument){.value = &test->is_first, .size = sizeof test->is_first};
     launch->local_size = local_size_of(device);
     launch->groups = CASES / launch->local_size;
     return HEALCL_OK;
@@ -336,20 +337,28 @@ static void release_launch(struct healcl_device *device, struct test_launch *tes
         device_buffer_release(device, &test->buffers[i]);
 }
 
+MUST_CHECK static enum healcl_status read_outputs(struct healcl_device *device,
+                                                  const struct test_launch *test,
+                                                  struct outputs *outputs,
+                                                  struct healcl_error *error)
+{
+    void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
+                                    &outputs->counters};
+    for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
+        TRY(device_read(device, &test->buffers[i], 0, buffer_bytes[i], results[i], error));
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status run_kernel(struct healcl_device *device,
                                                 const struct operands cases[CASES],
                                                 struct outputs *outputs, struct test_launch *test,
                                                 struct healcl_error *error)
 {
     TRY(prepare_launch(device, cases, test, error));
-    struct buffer *buffers = test->buffers;
     TRY(device_prepare(device, &test->launch, error));
     size_t span = trace_begin(device->opening_trace, "self-test", "launch self_test");
     TRY(device_launch(device, &test->launch, error));
-    void *const results[BUFFERS] = {NULL, outputs->answers, outputs->bytes, outputs->words,
-                                    &outputs->counters};
-    for (uint32_t i = ANSWERS_BUFFER; i < BUFFERS; i++)
-        TRY(device_read(device, &buffers[i], 0, buffer_bytes[i], results[i], error));
+    TRY(read_outputs(device, test, outputs, error));
     trace_end(device->opening_trace, span);
     return HEALCL_OK;
 }
@@ -365,15 +374,15 @@ enum {
 
 /* The time of launches that depend on each other. */
 MUST_CHECK static enum healcl_status time_launches(struct healcl_device *device,
-                                                   const struct launch *launch,
-                                                   uint64_t *nanoseconds,
+                                                   struct test_launch *test, uint64_t *nanoseconds,
                                                    struct healcl_error *error)
 {
     *nanoseconds = UINT64_MAX;
     for (int sample = 0; sample < SAMPLES; sample++) {
         uint64_t start = monotonic_nanoseconds();
         for (int i = 0; i < LAUNCHES; i++)
-            TRY(device_launch(device, launch, error));
+            TRY(device_launch(device, &test->launch, error));
+        test->repetitions += LAUNCHES;
         TRY(device_finish(device, error));
         uint64_t spent = monotonic_nanoseconds() - start;
         *nanoseconds = spent < *nanoseconds ? spent : *nanoseconds;
@@ -396,17 +405,44 @@ MUST_CHECK static enum healcl_status find_overlap(struct healcl_device *device,
     if (!device->info.out_of_order || !(device->info.type & CL_DEVICE_TYPE_CPU) ||
         device->info.compute_units == 1)
         return HEALCL_OK;
-    test->loops = false;
+    test->is_first = false;
     if (test->launch.groups > GROUPS)
         test->launch.groups = GROUPS;
     for (int i = 0; i < 2 && times[0] < SAMPLE_NS_MOST; i++) {
         struct device_tuning tuning = device->tuning;
         tuning.launches_at_once = launches_at_once[i];
         TRY(device_set_tuning(device, &tuning, error));
-        TRY(time_launches(device, &test->launch, &times[i], error));
+        TRY(time_launches(device, test, &times[i], error));
     }
     *overlap = times[1] / 9 < times[0] / 8;
     return HEALCL_OK;
+}
+
+/* What all launches together have left: each of them has found what the one before it left. */
+MUST_CHECK static enum healcl_status compare_repetitions(struct healcl_device *device,
+                                                         const struct operands cases[CASES],
+                                                         const struct test_launch *test,
+                                                         struct outputs *outputs,
+                                                         struct outputs *known,
+                                                         struct healcl_error *error)
+{
+    const size_t items = test->launch.groups * test->launch.local_size;
+    for (size_t i = 0; i < items; i++) {
+        known->counters.count += test->repetitions;
+        known->counters.sum += test->repetitions * (uint32_t)cases[i].b;
+    }
+    struct operands read[CASES];
+    TRY(read_outputs(device, test, outputs, error));
+    TRY(device_read(device, &test->buffers[CASES_BUFFER], 0, sizeof read, read, error));
+    if (memcmp(read, cases, sizeof read) != 0)
+        FAIL_TEST(error, &device->info, "%" PRIu32 " launches have changed what they only read",
+                  test->repetitions);
+    if (outputs->counters.changed != 0)
+        FAIL_TEST(error, &device->info,
+                  "%" PRIu32 " work-items of %" PRIu32
+                  " launches found other values than the launch before had stored",
+                  outputs->counters.changed, test->repetitions);
+    return compare_outputs(&device->info, cases, outputs, known, error);
 }
 
 /* Whether the process that compiles ahead has measured it: it began when the self-test did. */
@@ -428,8 +464,10 @@ static bool other_process_found_multiply(struct healcl_device *device, uint32_t 
 enum healcl_status self_test_find_multiply(struct healcl_device *device, struct healcl_error *error)
 {
     uint32_t multiply = MULTIPLY_BY_DOUBLES;
-    TRY(device_find_multiply(device, &multiply, error));
-    device->ahead.board->multiply = 1 + multiply;
+    enum healcl_status status = device_find_multiply(device, &multiply, error);
+    /* What has failed the run is to try itself, and at once. */
+    device->ahead.board->multiply = status == HEALCL_OK ? 1 + multiply : UINT32_MAX;
+    TRY(status);
     return device_note_findings(device, 0, false, multiply, error);
 }
 
@@ -438,7 +476,7 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
                                                      struct healcl_error *error)
 {
     struct operands cases[CASES];
-    struct test_launch test = {.loops = false};
+    struct test_launch test = {.repetitions = 0};
     bool overlap = false;
     device->info.failed_families = 0;
     make_cases(cases);
@@ -453,6 +491,8 @@ MUST_CHECK static enum healcl_status run_and_compare(struct healcl_device *devic
     size_t span = trace_begin(trace, "self-test", "find out whether launches may overlap");
     if (status == HEALCL_OK)
         status = find_overlap(device, &test, &overlap, error);
+    if (status == HEALCL_OK && test.repetitions > 0)
+        status = compare_repetitions(device, cases, &test, outputs, known, error);
     trace_end(trace, span);
     release_launch(device, &test);
     TRY(status);

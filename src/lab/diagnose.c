@@ -135,11 +135,18 @@ MUST_CHECK static enum healcl_status compare_expected(struct session *session,
     return HEALCL_OK;
 }
 
-/* The device has failed where the reference can go on. */
-static void note_failure(struct session *session, struct healcl_error *failure)
+/* The device has failed where the reference can go on. Memory that ran out says nothing of it. */
+MUST_CHECK static enum healcl_status note_failure(struct session *session,
+                                                  struct healcl_error *failure,
+                                                  struct healcl_error *error)
 {
+    if (failure->status == HEALCL_NO_MEMORY) {
+        healcl_error_clear(failure);
+        NO_MEMORY(error);
+    }
     session->diagnosis->kind = DIAGNOSIS_FAILS;
     session->diagnosis->failure = *failure;
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status check_download(struct session *session,
@@ -156,11 +163,10 @@ MUST_CHECK static enum healcl_status check_download(struct session *session,
     TRY(upload_state(session, error));
     session->diagnosis->elements = (uint64_t)layout_elements(&tensor->layout);
     if (run_on_device(session, &failure) != HEALCL_OK)
-        note_failure(session, &failure);
-    else if (session->diagnosis->different > 0)
-        session->diagnosis->kind = DIAGNOSIS_DIFFERS;
-    else
+        return note_failure(session, &failure, error);
+    if (session->diagnosis->different == 0)
         return compare_expected(session, error);
+    session->diagnosis->kind = DIAGNOSIS_DIFFERS;
     return HEALCL_OK;
 }
 
@@ -259,9 +265,7 @@ MUST_CHECK static enum healcl_status run_both(struct session *session, struct me
         return status;
     }
     TRY(reference_memory(session->reference, storage, &memories->expected, error));
-    if (failure.status != HEALCL_OK)
-        note_failure(session, &failure);
-    return HEALCL_OK;
+    return failure.status == HEALCL_OK ? HEALCL_OK : note_failure(session, &failure, error);
 }
 
 MUST_CHECK static enum healcl_status check_output(struct session *session,

@@ -1,5 +1,6 @@
 /* Reading a package: from a file, from memory, and from a folder that was emitted. */
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -73,6 +74,12 @@ MUST_CHECK static enum healcl_status read_file(const char *path, uint64_t most,
 
 /* ---------------------------------------------------------------- the zip */
 
+/* Why libzip failed: where memory ran out it may also say that the file is no zip. errno was 0. */
+static bool is_memory(int code)
+{
+    return code == ZIP_ER_MEMORY || errno == ENOMEM;
+}
+
 /* A member that is to have so many bytes; 0: as many as it has. most, and left: that it may have.
  */
 MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, uint64_t most,
@@ -81,8 +88,12 @@ MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, u
 {
     zip_stat_t about;
     zip_stat_init(&about);
-    if (zip_stat(zip, name, 0, &about) != 0)
+    errno = 0;
+    if (zip_stat(zip, name, 0, &about) != 0) {
+        if (is_memory(zip_error_code_zip(zip_get_error(zip))))
+            NO_MEMORY(error);
         REFUSE(error, "%s is missing", name);
+    }
     if (most > *left)
         most = *left;
     if (!(about.valid & ZIP_STAT_SIZE) || about.size > most)
@@ -95,14 +106,22 @@ MUST_CHECK static enum healcl_status read_member(zip_t *zip, const char *name, u
     *data = calloc(1, *bytes + 1);
     if (!*data)
         NO_MEMORY(error);
+    errno = 0;
     zip_file_t *file = zip_fopen(zip, name, 0);
-    if (!file)
+    if (!file) {
+        if (is_memory(zip_error_code_zip(zip_get_error(zip))))
+            NO_MEMORY(error);
         REFUSE(error, "%s cannot be unpacked: %s", name, zip_strerror(zip));
+    }
     /* What is asked for beyond the end makes libzip compare its checksum. */
     zip_int64_t got = zip_fread(file, *data, *bytes + 1);
+    const bool no_memory = is_memory(zip_error_code_zip(zip_file_get_error(file)));
     int code = zip_fclose(file);
-    if (got < 0 || (size_t)got != *bytes || code != 0)
+    if (got < 0 || (size_t)got != *bytes || code != 0) {
+        if (no_memory || is_memory(code))
+            NO_MEMORY(error);
         REFUSE(error, "%s cannot be unpacked: it is damaged", name);
+    }
     return HEALCL_OK;
 }
 
@@ -149,12 +168,15 @@ enum healcl_status package_read_zip(const void *data, size_t bytes, struct packa
     if (!*package)
         NO_MEMORY(error);
     zip_error_init(&failure);
+    errno = 0;
     zip_source_t *source = zip_source_buffer_create(data, bytes, 0, &failure);
     zip_t *zip = source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &failure) : NULL;
     enum healcl_status status = HEALCL_OK;
     if (!zip) {
-        status =
-            ERROR(error, HEALCL_REFUSED, "it is no good zip: %s", zip_error_strerror(&failure));
+        status = is_memory(zip_error_code_zip(&failure))
+                     ? ERROR(error, HEALCL_NO_MEMORY, "out of memory")
+                     : ERROR(error, HEALCL_REFUSED, "it is no good zip: %s",
+                             zip_error_strerror(&failure));
         zip_source_free(source);
     } else {
         status = read_members(zip, *package, UNPACKED_FREE + bytes * UNPACKED_MOST, error);

@@ -8,45 +8,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/registry.h"
-
-enum {
-    PLACE_SIZE = 48, /* of ".tmp-PID-TRY" */
-    TRIES = 100,
-};
-
-static void remove_temporary(struct new_file *file)
-{
-    if (!file->temporary)
-        return;
-    unlink(file->temporary);
-    temporary_forget(file->temporary);
-}
-
 static void release(struct new_file *file)
 {
+    draft_discard(&file->draft);
     free(file->path);
-    free(file->temporary);
     *file = (struct new_file){.stream = NULL};
 }
 
 static enum healcl_status cannot_write(const struct new_file *file, int code,
                                        struct healcl_error *error)
 {
+    if (code == ENOMEM)
+        return ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     return ERROR(error, HEALCL_USAGE, "cannot write '%.480s': %s", file->path, strerror(code));
-}
-
-/* A name beside the file's that nothing has yet: a rename works only within one file system. */
-static int open_temporary(struct new_file *file)
-{
-    size_t size = strlen(file->path) + PLACE_SIZE;
-    for (int i = 0; i < TRIES; i++) {
-        snprintf(file->temporary, size, "%s.tmp-%ld-%d", file->path, (long)getpid(), i);
-        int descriptor = temporary_create(file->temporary, 0666);
-        if (descriptor >= 0 || errno != EEXIST)
-            return descriptor;
-    }
-    return -1;
 }
 
 static bool is_link(const char *path)
@@ -68,36 +42,37 @@ static char *resolve(const char *path)
     return name ? name : strdup(path);
 }
 
-static int open_descriptor(struct new_file *file)
+/* Opens the stream. Returns 0, or an errno. */
+static int open_stream(struct new_file *file)
 {
     bool is_nameless = is_link(file->path) && access(file->path, F_OK) == 0; /* /dev/fd/1 */
-    if (!is_nameless && !is_other_than_file(file->path))
-        return open_temporary(file);
-    /* A pipe or a device must not be replaced by a file. */
-    free(file->temporary);
-    file->temporary = NULL;
-    return open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    int descriptor = -1;
+    if (is_nameless || is_other_than_file(file->path)) {
+        /* A pipe or a device must not be replaced by a file. */
+        descriptor = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    } else {
+        int code = draft_open(&file->draft, file->path, 0666);
+        if (code != 0)
+            return code;
+        /* The draft's own is needed once the stream has been closed. */
+        descriptor = fcntl(file->draft.descriptor, F_DUPFD_CLOEXEC, 0);
+    }
+    file->stream = descriptor >= 0 ? fdopen(descriptor, "w") : NULL;
+    int code = file->stream ? 0 : errno;
+    if (code != 0 && descriptor >= 0)
+        close(descriptor);
+    return code;
 }
 
 enum healcl_status new_file_open(struct new_file *file, const char *path,
                                  struct healcl_error *error)
 {
     *file = (struct new_file){.path = resolve(path)};
-    file->temporary = file->path ? malloc(strlen(file->path) + PLACE_SIZE) : NULL;
-    if (!file->temporary) {
-        release(file);
+    if (!file->path)
         NO_MEMORY(error);
-    }
-    int descriptor = open_descriptor(file);
-    int code = errno;
-    if (descriptor >= 0) {
-        file->stream = fdopen(descriptor, "w");
-        if (file->stream)
-            return HEALCL_OK;
-        code = errno;
-        close(descriptor);
-        remove_temporary(file);
-    }
+    int code = open_stream(file);
+    if (code == 0)
+        return HEALCL_OK;
     enum healcl_status status = cannot_write(file, code, error);
     release(file);
     return status;
@@ -114,15 +89,9 @@ enum healcl_status new_file_commit(struct new_file *file, struct healcl_error *e
         code = errno ? errno : EIO;
     if (fclose(file->stream) != 0 && code == 0)
         code = errno;
-    if (code == 0 && file->temporary && rename(file->temporary, file->path) != 0)
-        code = errno;
-    enum healcl_status status = HEALCL_OK;
-    if (code != 0) {
-        remove_temporary(file);
-        status = cannot_write(file, code, error);
-    } else if (file->temporary) {
-        temporary_forget(file->temporary);
-    }
+    if (code == 0 && file->draft.path)
+        code = draft_commit(&file->draft);
+    enum healcl_status status = code == 0 ? HEALCL_OK : cannot_write(file, code, error);
     release(file);
     return status;
 }
@@ -132,6 +101,5 @@ void new_file_discard(struct new_file *file)
     if (!file->stream)
         return;
     fclose(file->stream);
-    remove_temporary(file);
     release(file);
 }

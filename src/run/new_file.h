@@ -1,16 +1,16 @@
-/* A file that appears whole or not at all: written under another name, by which core/registry.h
- * knows it, then renamed. A link to a file stays one. */
+/* A file that appears whole or not at all, as core/draft.h has it. A link to a file stays one. */
 #ifndef HEALCL_RUN_NEW_FILE_H
 #define HEALCL_RUN_NEW_FILE_H
 
 #include <stdio.h>
 
+#include "core/draft.h"
 #include "core/status.h"
 
 struct new_file {
-    FILE *stream;    /* NULL: not open */
-    char *path;      /* as it will be called, links followed */
-    char *temporary; /* as it is called now; NULL for what is not renamed: a pipe, a device */
+    FILE *stream;       /* NULL: not open */
+    char *path;         /* as it will be called, links followed */
+    struct draft draft; /* none for what is there to stay: a pipe, a device */
 };
 
 /* Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY. */

@@ -9,10 +9,15 @@
 #include "run/run.h"
 
 struct session_result {
-    void *memory;   /* the session's own, allocated when first needed */
-    void *received; /* the caller's, or NULL */
-    bool is_there;  /* its segment has run */
+    void *memory;     /* the session's own, allocated when first needed */
+    void *received;   /* the caller's, for runs from now on, or NULL */
+    const void *data; /* where it is, one of both; NULL: it is not there */
+    const char *lack; /* why not */
 };
+
+#define HAS_NOT_RUN "its segment has not run"
+#define HAS_FAILED "the last run has failed"
+#define GIVEN_BACK "it was received in memory that the session has no more"
 
 /* What a segment does to tensors of segments before it; UINT32_MAX: nothing. */
 struct segment_effect {
@@ -137,7 +142,7 @@ static enum healcl_status take_piece(void *context, const struct step *step, int
     TRY(result_memory(session, &memory, error));
     memcpy(memory + (size_t)first * size, data, (size_t)count * size);
     if (first + count == layout_elements(&step->in[0]->layout))
-        session->results[session->next_result++].is_there = true;
+        session->results[session->next_result++].data = memory;
     return HEALCL_OK;
 }
 
@@ -188,16 +193,24 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
     return HEALCL_OK;
 }
 
-/* Results of segments that run again are out of date, and of those behind them. */
-static void forget_results(struct healcl_session *session, size_t first)
+static void forget_result(struct session_result *result, const char *lack)
 {
-    for (size_t i = session->first_results[first]; i < session->plan->results; i++)
-        session->results[i].is_there = false;
+    result->data = NULL;
+    result->lack = lack;
 }
 
-/* After an error nobody knows what is where. */
+/* Results of segments that run again are out of date, and of those behind them. */
+static void forget_results(struct healcl_session *session, size_t first_segment, const char *lack)
+{
+    for (size_t i = session->first_results[first_segment]; i < session->plan->results; i++)
+        forget_result(&session->results[i], lack);
+}
+
+/* After an error nobody knows what is where: a device may have handed out less than the host
+ * reference has by then, or results of what was refused. */
 static void start_over(struct healcl_session *session)
 {
+    forget_results(session, 0, HAS_FAILED);
     for (size_t i = 0; i < session->plan->storage_count; i++)
         session->uploads[i].is_filled = false;
     session->done = 0;
@@ -219,7 +232,7 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     uint64_t start = monotonic_nanoseconds();
     uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
-    forget_results(session, first);
+    forget_results(session, first, HAS_NOT_RUN);
     session->done = first;
     enum healcl_status status = run_segments(session, first, count, error);
     if (status != HEALCL_OK) {
@@ -395,20 +408,23 @@ MUST_CHECK static enum healcl_status find_result(struct healcl_session *session,
     if (number >= session->plan->results)
         return no_such(error, "result", number, session->plan->results);
     const struct session_result *result = &session->results[number];
-    if (!result->is_there)
-        FAIL(error, HEALCL_USAGE, "result %zu is not there: its segment has not run", number);
-    *data = result->received ? result->received : result->memory;
+    if (!result->data)
+        FAIL(error, HEALCL_USAGE, "result %zu is not there: %s", number, result->lack);
+    *data = result->data;
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_session_receive(struct healcl_session *session, size_t result,
+enum healcl_status healcl_session_receive(struct healcl_session *session, size_t number,
                                           void *memory, struct healcl_error *error)
 {
     NEED_IDLE(session, error);
-    if (result >= session->plan->results)
-        return no_such(error, "result", result, session->plan->results);
-    session->results[result].received = memory;
-    session->results[result].is_there = false;
+    if (number >= session->plan->results)
+        return no_such(error, "result", number, session->plan->results);
+    struct session_result *result = &session->results[number];
+    /* Memory that another takes the place of may be freed from now on. */
+    if (result->data && result->data == result->received && memory != result->received)
+        forget_result(result, GIVEN_BACK);
+    result->received = memory;
     return HEALCL_OK;
 }
 
@@ -478,6 +494,7 @@ MUST_CHECK static enum healcl_status init_tables(struct healcl_session *session,
         upload_of(session, i)->is_kept = keeps && can_keep(session, i);
     for (size_t s = 0; s < plan->segment_count; s++)
         session->first_results[s + 1] = session->first_results[s] + plan->segments[s].results;
+    forget_results(session, 0, HAS_NOT_RUN);
     find_effects(session);
     return HEALCL_OK;
 }

@@ -12,6 +12,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "core/draft.h"
 #include "core/registry.h"
 
 enum { BLOCK_BYTES = 256 * 1024 };
@@ -62,9 +63,12 @@ MUST_CHECK static enum healcl_status output_open(struct output *output, int pack
         snprintf(path, sizeof path, "%s/healcl-XXXXXX", folder && *folder ? folder : "/tmp");
     if (length < 0 || (size_t)length >= sizeof path)
         FAIL(error, HEALCL_USAGE, "TMPDIR is too long");
-    *output = (struct output){.file = temporary_create_unique(path),
+    *output = (struct output){.file = nameless_create(path, 0600),
                               .most = most_bytes(packed),
                               .unpacker = packing == PACKING_GZIP ? "gzip -d" : "zstd -d"};
+    if (output->file >= 0)
+        return HEALCL_OK;
+    output->file = temporary_create_unique(path);
     if (output->file < 0)
         FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file '%.480s': %s", path,
              strerror(errno));

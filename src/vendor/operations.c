@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "vendor/vendor.h"
 
 enum { MANIFEST_MAX = 1 << 20, MANIFESTS_MAX = 1000, PATH_SIZE = 1024 };
@@ -70,7 +71,7 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
     int count = scandir(folder, &names, is_manifest, alphasort);
     enum healcl_status status = HEALCL_OK;
     if (count < 0)
-        FAIL(error, HEALCL_USAGE, "cannot read the folder '%.480s': %s", folder, strerror(errno));
+        FAIL_FILE(error, "cannot read the folder '%.480s': %s", folder, strerror(errno));
     if (count == 0)
         status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has no manifest, *.json", folder);
     else if (count > MANIFESTS_MAX)

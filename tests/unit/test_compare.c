@@ -362,7 +362,7 @@ static void compares_cold_with_cold(void **state)
     const struct process_result cold = {
         .end = PROCESS_EXITED,
         .text = (char[]){"{\"first_result_ns\": 9000000000, \"compile_ns\": 7000000000}"}};
-    compare_read_first(&run->cold, &cold);
+    compare_read_first(&comparison, &run->cold, &cold);
     assert_int_equal(run->cold.nanoseconds, 9000000000);
     table = printed_by(print_terminal, &comparison);
     assert_contains(table, "9.00 s");

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cl/base/base.h"
 #include "device/internal.h"
 #include "device/self_test.h"
 #include "helper_device.h"
@@ -268,6 +269,158 @@ static void notes_what_overlapping_costs(void **state)
     healcl_device_close(device);
 }
 
+/* ---- a layer that flips a bit of what a launch has used ---- */
+
+enum {
+    CASES = 512,
+#define ANSWER(name, families, operands, on_device, on_host) +1
+    ANSWERS = 0
+#include "cl/base/self_test_answers.cl"
+#undef ANSWER
+};
+
+/* The buffers of the self-test's kernels: bytes that mean something. What is read alone means
+ * something as long as another launch reads it. */
+static const struct flipped_buffer {
+    const char *kernel;
+    cl_uint argument;
+    size_t bytes;
+    bool is_input;
+} flipped_buffers[] = {
+    {"self_test", 0, CASES * 3 * sizeof(cl_ulong), true},
+    {"self_test", 1, CASES *ANSWERS * sizeof(cl_ulong), false},
+    {"self_test", 2, CASES, false},
+    {"self_test", 3, CASES * sizeof(cl_int), false},
+    {"self_test", 4, sizeof(struct self_test_counters), false},
+    {"multiply", 0, MULTIPLY_VECTORS *LANES * sizeof(cl_ulong), false},
+    {"multiply", 1, MULTIPLY_VECTORS *LANES * sizeof(cl_ulong), true},
+};
+
+enum { FLIPPED_BUFFERS = sizeof flipped_buffers / sizeof *flipped_buffers };
+
+static struct {
+    cl_kernel kernels[FLIPPED_BUFFERS]; /* the latest of the name */
+    cl_mem memory[FLIPPED_BUFFERS];
+    int launches[FLIPPED_BUFFERS];
+    uint64_t random;
+    /* What is to be flipped: a buffer, after so many launches of its kernel; FLIPPED_BUFFERS for
+     * nothing. */
+    int buffer, launch;
+    size_t byte, bit;
+    bool flipped;
+} flip;
+
+static uint64_t next_random(void)
+{
+    flip.random ^= flip.random << 13;
+    flip.random ^= flip.random >> 7;
+    flip.random ^= flip.random << 17;
+    return flip.random;
+}
+
+static cl_kernel CL_API_CALL create_known_kernel(cl_program program, const char *name, cl_int *code)
+{
+    cl_kernel kernel = helper_opencl.clCreateKernel(program, name, code);
+    for (int i = 0; i < FLIPPED_BUFFERS; i++)
+        if (strcmp(flipped_buffers[i].kernel, name) == 0)
+            flip.kernels[i] = kernel;
+    return kernel;
+}
+
+static cl_int CL_API_CALL set_known_argument(cl_kernel kernel, cl_uint index, size_t size,
+                                             const void *value)
+{
+    for (int i = 0; i < FLIPPED_BUFFERS; i++)
+        if (flip.kernels[i] == kernel && flipped_buffers[i].argument == index)
+            memcpy(&flip.memory[i], value, sizeof(cl_mem));
+    return helper_opencl.clSetKernelArg(kernel, index, size, value);
+}
+
+/* Of what the last launch of a kernel has used. */
+static void flip_bit(cl_command_queue queue, int buffer)
+{
+    unsigned char byte = 0;
+    flip.byte = (size_t)(next_random() % flipped_buffers[buffer].bytes);
+    flip.bit = (size_t)(next_random() % 8);
+    assert_int_equal(clFinish(queue), CL_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(queue, flip.memory[buffer], CL_TRUE, flip.byte, 1, &byte,
+                                         0, NULL, NULL),
+                     CL_SUCCESS);
+    byte ^= (unsigned char)(1U << flip.bit);
+    assert_int_equal(clEnqueueWriteBuffer(queue, flip.memory[buffer], CL_TRUE, flip.byte, 1, &byte,
+                                          0, NULL, NULL),
+                     CL_SUCCESS);
+    flip.flipped = true;
+}
+
+static cl_int CL_API_CALL launch_and_flip(cl_command_queue queue, cl_kernel kernel,
+                                          cl_uint dimensions, const size_t *offset,
+                                          const size_t *global, const size_t *local, cl_uint count,
+                                          const cl_event *list, cl_event *event)
+{
+    cl_int code = helper_opencl.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
+                                                       local, count, list, event);
+    for (int i = 0; i < FLIPPED_BUFFERS; i++) {
+        if (flip.kernels[i] != kernel)
+            continue;
+        flip.launches[i]++;
+        if (i == flip.buffer && flip.launches[i] == flip.launch && !flip.flipped)
+            flip_bit(queue, i);
+    }
+    return code;
+}
+
+static enum healcl_status test_with_flip(struct healcl_device *device, int buffer, int launch)
+{
+    memset(flip.launches, 0, sizeof flip.launches);
+    flip.buffer = buffer;
+    flip.launch = launch;
+    flip.flipped = false;
+    healcl_error_clear(&error);
+    return self_test_run(device, &error);
+}
+
+/* How often times are taken is the machine's to say: the first launches and the last ones that
+ * there are in any case. */
+static void notices_flipped_bits(void **state)
+{
+    (void)state;
+    struct opencl layer = helper_opencl;
+    struct healcl_device *device = NULL;
+    int launches[FLIPPED_BUFFERS], flips = 0, unnoticed = 0;
+    layer.clCreateKernel = create_known_kernel;
+    layer.clSetKernelArg = set_known_argument;
+    layer.clEnqueueNDRangeKernel = launch_and_flip;
+    memset(&flip, 0, sizeof flip);
+    flip.random = 0x9e3779b97f4a7c15;
+    OK(device_open(&layer, NULL, &device, &error));
+    OK(test_with_flip(device, FLIPPED_BUFFERS, 0));
+    memcpy(launches, flip.launches, sizeof launches);
+    assert_true(launches[0] > 0);
+    for (int buffer = 0; buffer < FLIPPED_BUFFERS; buffer++)
+        for (int launch = 1; launch <= launches[buffer]; launch++) {
+            if (!share_takes("flips", (uint64_t)(buffer * 1000 + launch), launch < 4 ? 1 : 32))
+                continue;
+            enum healcl_status status = test_with_flip(device, buffer, launch);
+            /* The last launch that reads it may have been earlier this time. */
+            if (!flip.flipped ||
+                (flipped_buffers[buffer].is_input && flip.launches[buffer] == launch))
+                continue;
+            flips++;
+            if (status == HEALCL_DEVICE || device->info.failed_families != 0)
+                continue;
+            unnoticed++;
+            print_error("%s: bit %zu of byte %zu of argument %u after launch %d of %d\n",
+                        flipped_buffers[buffer].kernel, flip.bit, flip.byte,
+                        flipped_buffers[buffer].argument, launch, flip.launches[buffer]);
+        }
+    print_message("%d bits flipped\n", flips);
+    assert_int_equal(unnoticed, 0);
+    assert_true(flips > 0);
+    OK(test_with_flip(device, FLIPPED_BUFFERS, 0));
+    healcl_device_close(device);
+}
+
 /* A failure is kept for `healcl devices`, but the test runs again. */
 static void keeps_failures(void **state)
 {
@@ -424,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(notes_where_loops_end, set_up_cache, tear_down_cache),
         cmocka_unit_test_setup_teardown(notes_what_overlapping_costs, set_up_cache,
                                         tear_down_cache),
+        cmocka_unit_test_setup_teardown(notices_flipped_bits, set_up_fast, device_tear_down),
         cmocka_unit_test_setup_teardown(keeps_failures, set_up_cache, tear_down_cache),
         cmocka_unit_test_setup_teardown(keeps_no_binary_of_a_failure, set_up_cache,
                                         tear_down_cache),

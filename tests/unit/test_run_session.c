@@ -287,6 +287,125 @@ static void repeats_transcripts_on(struct healcl_device *on)
 }
 ON_BOTH(repeats_transcripts)
 
+/* ---------------------------------------------------------------- results */
+
+/* Rows of x that idx names, twice: the first segment hands out x, the second one x again and then
+ * what is refused where idx is out of range. */
+static struct healcl_transcript *open_gather(struct script *script)
+{
+    const struct layout indices = layout_of_shape(2, (int64_t[]){ROWS, 2});
+    int64_t x[ELEMENTS];
+    fill(4, x);
+    script_segment_start(script, "good");
+    script_upload(script, "x", DTYPE_INT64, 2, (int64_t[]){ROWS, 2}, x);
+    script_download(script, "x");
+    script_segment_end(script);
+    script_segment_start(script, "perhaps");
+    script_download(script, "x");
+    writer_declare(&script->writer, "idx", DTYPE_INT64, &indices);
+    script_call(script, "y", "empty", "(64,2) :int64");
+    script_call(script, "y", "take_along_axis", "x idx 0 y");
+    script_download(script, "y");
+    script_segment_end(script);
+    return open_script(script);
+}
+
+static void expect_lack(struct healcl_session *session, size_t result, const char *lack)
+{
+    const void *data = NULL;
+    int64_t got[ELEMENTS];
+    char message[160];
+    snprintf(message, sizeof message, "result %zu is not there: %s", result, lack);
+    assert_int_equal(healcl_session_map(session, result, &data, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, message);
+    assert_int_equal(healcl_session_read(session, result, got, sizeof got, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, message);
+}
+
+static void expect_all_readable(struct healcl_session *session)
+{
+    int64_t got[ELEMENTS];
+    for (size_t i = 0; i < 3; i++)
+        OK(healcl_session_read(session, i, got, sizeof got, &error));
+}
+
+/* What a run that fails has handed out before is as unreadable as the rest. */
+static void forgets_failed_runs_on(struct healcl_device *on)
+{
+    static int64_t good[ELEMENTS], bad[ELEMENTS] = {[5] = ROWS};
+    struct script script = {0};
+    struct healcl_session *session = NULL;
+    struct healcl_transcript *transcript = open_gather(&script);
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    for (int i = 0; i < 3; i++) {
+        /* whole, the second segment alone, in the background */
+        OK(healcl_session_bind(session, 1, good, &error));
+        OK(healcl_session_run(session, &error));
+        expect_all_readable(session);
+        OK(healcl_session_bind(session, 1, bad, &error));
+        if (i == 2)
+            OK(healcl_session_start(session, 0, 2, NULL, NULL, &error));
+        enum healcl_status status = i == 0   ? healcl_session_run(session, &error)
+                                    : i == 1 ? healcl_session_run_segments(session, 1, 1, &error)
+                                             : healcl_session_wait(session, &error);
+        assert_int_equal(status, HEALCL_REFUSED);
+        for (size_t r = 0; r < 3; r++)
+            expect_lack(session, r, "the last run has failed");
+    }
+    /* A mistake in a call changes nothing. */
+    OK(healcl_session_bind(session, 1, good, &error));
+    OK(healcl_session_run(session, &error));
+    assert_int_equal(healcl_session_run_segments(session, 0, 3, &error), HEALCL_USAGE);
+    expect_all_readable(session);
+    OK(healcl_session_run_segments(session, 0, 1, &error));
+    expect_lack(session, 1, "its segment has not run");
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(forgets_failed_runs)
+
+/* Where results go from the next run on says nothing about where this one's are. */
+static void keeps_results_where_they_are_on(struct healcl_device *on)
+{
+    static const char given_back[] = "it was received in memory that the session has no more";
+    struct script script = {0};
+    struct healcl_session *session = NULL;
+    struct healcl_transcript *transcript = open_model(&script);
+    int64_t x[ELEMENTS], first[ELEMENTS], second[ELEMENTS];
+    const void *own = NULL, *mapped = NULL;
+    fill(2, x);
+    OK(healcl_session_open(transcript, on, NULL, &session, &error));
+    OK(healcl_session_bind(session, 2, x, &error));
+    OK(healcl_session_receive(session, 0, first, &error));
+    expect_lack(session, 0, "its segment has not run");
+    OK(healcl_session_receive(session, 0, NULL, &error));
+    expect_lack(session, 0, "its segment has not run");
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_map(session, 0, &own, &error));
+    OK(healcl_session_receive(session, 0, first, &error));
+    OK(healcl_session_receive(session, 0, second, &error));
+    OK(healcl_session_map(session, 0, &mapped, &error));
+    assert_ptr_equal(mapped, own);
+    expect_product(session, 0, x);
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_receive(session, 0, second, &error)); /* again */
+    OK(healcl_session_map(session, 0, &mapped, &error));
+    assert_ptr_equal(mapped, second);
+    expect_product(session, 0, x);
+    OK(healcl_session_receive(session, 0, first, &error)); /* second may be gone by now */
+    expect_lack(session, 0, given_back);
+    OK(healcl_session_receive(session, 0, second, &error));
+    expect_lack(session, 0, given_back);
+    expect_product(session, 1, x);
+    OK(healcl_session_run(session, &error));
+    expect_product(session, 0, x);
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+ON_BOTH(keeps_results_where_they_are)
+
 /* ---------------------------------------------------------------- the background */
 
 struct heard {
@@ -516,6 +635,8 @@ int main(void)
         cmocka_unit_test(runs_segments),
         cmocka_unit_test(uploads_what_is_written),
         cmocka_unit_test(repeats_transcripts),
+        cmocka_unit_test(forgets_failed_runs),
+        cmocka_unit_test(keeps_results_where_they_are),
         cmocka_unit_test(runs_in_background),
         cmocka_unit_test(cancels),
         cmocka_unit_test(serves_threads),
