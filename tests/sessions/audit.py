@@ -97,8 +97,9 @@ def overhead(options):
         audit = report["audit"]
         print(f"plain {plain[-1]:.3f} s, audited {audited[-1]:.3f} s, {audit['steps']} audits, by "
               f"its own count {100 * audit['share_taken']:.2f} %", flush=True)
-    print(f"overhead of {options.share}: {100 * (min(audited) / min(plain) - 1):+.2f} % (smallest), "
-          f"{100 * (statistics.median(audited) / statistics.median(plain) - 1):+.2f} % (median)")
+    ratios = [100 * (b / a - 1) for a, b in zip(plain, audited)]
+    print(f"overhead of {options.share}: {statistics.median(ratios):+.2f} %, median of "
+          f"{options.rounds} pairs from {min(ratios):+.2f} to {max(ratios):+.2f} %")
     return 0
 
 
