@@ -18,7 +18,7 @@ enum {
     PICKS_MOST = 16,           /* of a segment */
     BYTES_MOST = 16 << 20,     /* of an audit */
     BYTES_KEPT = 1 << 20,      /* of an audit's memory, for the next one */
-    COMMAND_NANOSECONDS = 2000 /* that the device takes to read a little */
+    COMMAND_NANOSECONDS = 8000 /* that a read takes of the device and its driver, with PoCL */
 };
 
 /* An audit in hand. */
