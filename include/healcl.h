@@ -413,13 +413,18 @@ struct healcl_session;
 
 struct healcl_session_options {
     bool keep_nothing; /* upload every input in every run; healcl_session_keep changes it for one */
+    /* Within this share of the time, from 0, none, to 1, steps that the device has run are done
+     * again on the host reference, and compared: see healcl_session_audit. */
+    double audit_share;
+    uint64_t audit_seed; /* of the steps that are drawn: the same for the same requests and times */
 };
 
 /*
  * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
  * this returns, device belong to the caller; the transcript is closed after the session, the device
  * may be before. options may be NULL.
- * Errors: HEALCL_REFUSED for tensors larger than the device can hold, HEALCL_DEVICE,
+ * Errors: HEALCL_USAGE for an audit of the reference, or a share that is none; HEALCL_REFUSED for
+ * tensors larger than the device can hold, HEALCL_DEVICE,
  * HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
@@ -445,8 +450,9 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_keep(struct healcl_session *
                                                          struct healcl_error *error);
 
 /* Runs all segments. Errors: as healcl_run, and HEALCL_CANCELLED; HEALCL_REFUSED for an input
- * without data. After one of these no result is there any more, of no segment, and the next run
- * begins with the first one. What is refused with HEALCL_USAGE changes nothing. */
+ * without data; HEALCL_DIFFERENT where an audited step differs: no result of the run counts. After
+ * one of these no result is there any more, of no segment, and the next run begins with the first
+ * one. What is refused with HEALCL_USAGE changes nothing. */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_run(struct healcl_session *session,
                                                         struct healcl_error *error);
 
@@ -517,6 +523,52 @@ struct healcl_session_facts {
 
 /* All 0 where the session is NULL, or while it runs in the background. */
 struct healcl_session_facts healcl_session_facts(const struct healcl_session *session);
+
+/* ---- audits ---- */
+
+/* A kernel that the transcript's steps take on the device. */
+struct healcl_audit_kernel {
+    const char *name;      /* "modmul, vectors, int64"; or a manifest's */
+    size_t moduli;         /* that it computes with; 1 for one that knows no moduli */
+    size_t moduli_audited; /* so far */
+    uint64_t steps;        /* audited so far, whole or a slice of them */
+    uint64_t elements;     /* of their outputs that were compared */
+};
+
+/* A step whose output was not what the host reference makes of the same inputs. */
+struct healcl_audit_difference {
+    size_t entry;          /* of the transcript */
+    const char *operation; /* as written there */
+    size_t step;           /* of the plan */
+    const char *kernel;
+    uint64_t element;   /* of the output, as the kernel sees it, the first one found, in C order */
+    char index[160];    /* the same as "[1, 0]" */
+    int64_t actual;     /* there */
+    int64_t expected;   /* by the reference */
+    uint64_t different; /* elements of those that were compared */
+    uint64_t compared;
+};
+
+struct healcl_audit_facts {
+    uint64_t steps;           /* audited so far */
+    uint64_t elements;        /* compared */
+    uint64_t nanoseconds;     /* that audits took of the runs' time */
+    uint64_t run_nanoseconds; /* of all runs, audits included */
+    size_t moduli;            /* of all kernels together */
+    size_t moduli_audited;
+    size_t pairs; /* of a kernel and one of its moduli */
+    size_t pairs_audited;
+    uint64_t
+        steps_left_out; /* of the plan, that no audit can do again: those of vendors' kernels */
+    size_t kernel_count;
+    const struct healcl_audit_kernel *kernels; /* the session's */
+    /* Of the last run, or NULL; until the next one. */
+    const struct healcl_audit_difference *difference;
+};
+
+/* What was audited in all runs. All 0 where nothing is, the session is NULL, or while it runs in
+ * the background. */
+struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session);
 
 /* ---------------------------------------------------------------- operations by call */
 

@@ -69,6 +69,8 @@ struct command {
     const char *name;
     const char *summary; /* NULL: left out of the overview, it is for programs */
     const char *help;
+    const char *more_help; /* the paragraphs behind it, for compilers need not take longer strings;
+                              or NULL */
     const struct command_option *options; /* up to END_OF_OPTIONS */
     enum command_operands operands;
     /* argv[0] is the command's name. Returns an exit code. */

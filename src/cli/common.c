@@ -122,6 +122,8 @@ int usage_error(const struct command *command, const char *format, ...)
 int print_help(const struct command *command)
 {
     fputs(command->help, stdout);
+    if (command->more_help)
+        fputs(command->more_help, stdout);
     return finish_output(EXIT_VERIFIED);
 }
 

@@ -65,6 +65,8 @@ static void put_manual(void)
             continue;
         printf(".SS healcl %s\n", command->name);
         put_help(command->help);
+        if (command->more_help)
+            put_help(command->more_help);
     }
     puts(".SH EXIT STATUS");
     put_help(program_exit_codes);

@@ -5,7 +5,9 @@
 
 #include "core/array.h"
 #include "core/clock.h"
+#include "lab/failing_case.h"
 #include "plan/transcript.h"
+#include "run/audit.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */
@@ -175,6 +177,7 @@ MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
             facts->first_bytes_uploaded = of_session.bytes_uploaded;
         } else {
             facts->nanoseconds[i - 1] = spent;
+            facts->done = i;
             facts->bytes_uploaded = of_session.bytes_uploaded;
             facts->fallbacks = of_session.fallbacks;
         }
@@ -183,6 +186,94 @@ MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
             TRY(compare(session, transcript, facts, error));
     }
     return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- audits */
+
+/* The session's lists, which live no longer than it does. */
+MUST_CHECK static enum healcl_status keep_audit(const struct healcl_session *session,
+                                                struct request_audit *audit,
+                                                struct healcl_error *error)
+{
+    audit->facts = healcl_session_audit(session);
+    const size_t count = audit->facts.kernel_count;
+    audit->kernels = calloc(count + 1, sizeof *audit->kernels);
+    if (!audit->kernels)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < count; i++) {
+        audit->kernels[i] = audit->facts.kernels[i];
+        audit->kernels[i].name = strdup(audit->facts.kernels[i].name);
+        if (audit->facts.difference &&
+            audit->facts.difference->kernel == audit->facts.kernels[i].name)
+            audit->kernel = audit->kernels[i].name;
+        if (!audit->kernels[i].name)
+            NO_MEMORY(error);
+    }
+    audit->facts.kernels = audit->kernels;
+    if (audit->facts.difference)
+        audit->difference = *audit->facts.difference;
+    audit->difference.kernel = audit->kernel;
+    audit->facts.difference = audit->facts.difference ? &audit->difference : NULL;
+    return HEALCL_OK;
+}
+
+/* The smallest part of what differed that the device gets wrong again, or where it gets nothing
+ * wrong, as with a fault that comes and goes, what was audited. */
+MUST_CHECK static enum healcl_status find_case(const struct healcl_transcript *transcript,
+                                               struct healcl_device *device,
+                                               struct audit_failure failure,
+                                               struct failing_case *found,
+                                               struct healcl_error *error)
+{
+    struct failing_step failing = {.plan = transcript->plan,
+                                   .step = &failure.slice->step,
+                                   .out_before = failure.before[STEP_OUT],
+                                   .first_wrong = failure.element};
+    for (int i = 0; i < STEP_INPUTS; i++)
+        failing.inputs[i] = failure.before[i];
+    TRY(failing_case_find(device, &failing, found, error));
+    return found->transcript ? HEALCL_OK : failing_case_whole(&failing, found, error);
+}
+
+MUST_CHECK static enum healcl_status end_audit(struct healcl_session *session,
+                                               const struct healcl_transcript *transcript,
+                                               struct healcl_device *device,
+                                               struct request_audit *audit,
+                                               struct healcl_error *error)
+{
+    TRY(keep_audit(session, audit, error));
+    if (!audit->facts.difference)
+        return HEALCL_OK;
+    return find_case(transcript, device, session_audit_failure(session), &audit->smallest, error);
+}
+
+void requests_release(struct request_facts *facts)
+{
+    struct request_audit *audit = &facts->audit;
+    for (size_t i = 0; audit->kernels && i < audit->facts.kernel_count; i++)
+        free((void *)(uintptr_t)audit->kernels[i].name);
+    free(audit->kernels);
+    free(audit->smallest.transcript);
+    healcl_error_clear(&audit->error);
+    free(facts->nanoseconds);
+}
+
+/* A difference is told in the report. */
+MUST_CHECK static enum healcl_status run_audited(struct healcl_session *session,
+                                                 const struct healcl_transcript *transcript,
+                                                 struct healcl_device *device,
+                                                 void (*began)(void *context, uint32_t number),
+                                                 void *context, struct request_facts *facts,
+                                                 struct healcl_error *error)
+{
+    enum healcl_status status = run_all(session, transcript, began, context, facts, error);
+    if (facts->audit.share == 0 || (status != HEALCL_OK && status != HEALCL_DIFFERENT))
+        return status;
+    if (status == HEALCL_DIFFERENT && error) {
+        facts->audit.error = *error;
+        *error = (struct healcl_error){.status = HEALCL_OK};
+    }
+    return end_audit(session, transcript, device, &facts->audit, error);
 }
 
 enum healcl_status requests_run(const struct healcl_transcript *transcript,
@@ -194,10 +285,12 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     facts->nanoseconds = calloc(facts->count + (size_t)1, sizeof *facts->nanoseconds);
     if (!facts->nanoseconds)
         NO_MEMORY(error);
-    TRY(healcl_session_open(transcript, device, NULL, &session, error));
+    const struct healcl_session_options options = {.audit_share = facts->audit.share,
+                                                   .audit_seed = facts->audit.seed};
+    TRY(healcl_session_open(transcript, device, &options, &session, error));
     enum healcl_status status = prepare(session, transcript, live, error);
     if (status == HEALCL_OK)
-        status = run_all(session, transcript, began, context, facts, error);
+        status = run_audited(session, transcript, device, began, context, facts, error);
     healcl_session_close(session);
     return status;
 }

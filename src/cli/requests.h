@@ -25,7 +25,8 @@ MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,
                                                struct healcl_error *error);
 void live_inputs_free(struct live_inputs *live);
 
-/* Runs facts->count requests in one session; began, which may be NULL, is told of each. device:
+/* Runs facts->count requests in one session, of which facts->done have come to their end where an
+ * audit differs, which is no error; began, which may be NULL, is told of each. device:
  * NULL for the host reference. */
 MUST_CHECK enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                            struct healcl_device *device,
@@ -33,5 +34,8 @@ MUST_CHECK enum healcl_status requests_run(const struct healcl_transcript *trans
                                            void (*began)(void *context, uint32_t number),
                                            void *context, struct request_facts *facts,
                                            struct healcl_error *error);
+
+/* Frees what facts own. */
+void requests_release(struct request_facts *facts);
 
 #endif

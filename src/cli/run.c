@@ -29,6 +29,10 @@ struct session {
     struct report_file json, junit;
     bool reference, no_fallback, no_warm_up, quiet, verbose;
     uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
+    double audit;              /* percent; 0: none */
+    uint32_t audit_seed;
+    const char *case_path;
+    struct new_file case_file;
     struct live_inputs live;
     struct request_facts served;
     struct healcl_limits limits;
@@ -262,10 +266,12 @@ static void on_request(void *context, uint32_t number)
 
 MUST_CHECK static enum healcl_status serve(struct session *session, struct healcl_error *error)
 {
-    session->served = (struct request_facts){.file = session->facts.file,
-                                             .device = session->reference ? NULL : &session->info,
-                                             .no_verify = session->facts.no_verify,
-                                             .count = session->requests};
+    session->served = (struct request_facts){
+        .file = session->facts.file,
+        .device = session->reference ? NULL : &session->info,
+        .no_verify = session->facts.no_verify,
+        .count = session->requests,
+        .audit = {.share = session->audit / 100, .seed = session->audit_seed}};
     return requests_run(session->transcript, session->device, &session->live, on_request, session,
                         &session->served, error);
 }
@@ -281,6 +287,8 @@ MUST_CHECK static enum healcl_status run_session(struct session *session,
         if (!session->trace)
             NO_MEMORY(error);
     }
+    if (session->case_path)
+        TRY(new_file_open(&session->case_file, session->case_path, error));
     TRY(open_all(session, error));
     TRY(live_inputs_read(&session->live, session->transcript, error));
     if (session->requests > 0)
@@ -392,8 +400,26 @@ static int finish_run(struct session *session)
     return EXIT_DIFFERENT;
 }
 
+/* The smallest case of what an audit has found. */
+static int write_case(struct session *session)
+{
+    struct request_audit *audit = &session->served.audit;
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (!session->case_path || !audit->smallest.transcript)
+        return EXIT_VERIFIED;
+    (void)fwrite(audit->smallest.transcript, 1, audit->smallest.bytes, session->case_file.stream);
+    if (new_file_commit(&session->case_file, &error) == HEALCL_OK) {
+        audit->case_path = session->case_path;
+        return EXIT_VERIFIED;
+    }
+    const int code = print_error(NULL, &error, session->verbose);
+    healcl_error_clear(&error);
+    return code;
+}
+
 static int finish_requests(struct session *session)
 {
+    const int case_code = write_case(session);
     struct style style = style_of(text_stream(session));
     int printing = EXIT_VERIFIED, code = EXIT_VERIFIED;
     if (!session->quiet && text_stream(session) == stdout)
@@ -402,7 +428,12 @@ static int finish_requests(struct session *session)
     if (stream)
         code = report_file_end(&session->json, report_requests_json(&session->served, stream),
                                session->verbose);
-    printing = finish_output(printing == EXIT_VERIFIED ? code : printing);
+    printing = printing == EXIT_VERIFIED ? code : printing;
+    printing = finish_output(printing == EXIT_VERIFIED ? case_code : printing);
+    if (session->served.audit.facts.difference) {
+        print_notice("%s: %s", session->facts.file, session->served.audit.error.message);
+        return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
+    }
     if (session->served.different == 0)
         return printing;
     print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", session->facts.file,
@@ -435,12 +466,13 @@ static int run_and_finish(struct session *session)
                                        : finish_run(session);
     healcl_error_clear(&error);
     live_inputs_free(&session->live);
-    free(session->served.nanoseconds);
+    requests_release(&session->served);
     healcl_report_free(session->report);
     healcl_transcript_close(session->transcript);
     report_file_discard(&session->json);
     report_file_discard(&session->junit);
     new_file_discard(&session->trace_file);
+    new_file_discard(&session->case_file);
     trace_free(session->trace);
     for (size_t i = 0; i < session->facts.difference_count; i++)
         free(session->differences[i].line);
@@ -464,6 +496,20 @@ static int take_segment(const struct command *command, const struct command_opti
     return live_inputs_keep(command, &((struct session *)session)->live, text);
 }
 
+static int take_audit(const struct command *command, const struct command_option *option,
+                      void *session, const char *text)
+{
+    char number[32] = "";
+    const size_t length = strlen(text);
+    double *percent = &((struct session *)session)->audit;
+    (void)option;
+    if (length < sizeof number)
+        memcpy(number, text, length > 0 && text[length - 1] == '%' ? length - 1 : length);
+    if (!parse_percent(number, percent) || *percent <= 0 || *percent > 100)
+        return usage_error(command, "--audit takes a share of the time as 2%%, not '%.200s'", text);
+    return EXIT_VERIFIED;
+}
+
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
     {"package", 0, OPTION_FILE, KEPT_IN(package)},
@@ -475,6 +521,9 @@ static const struct command_option options[] = {
     {"input", 'i', OPTION_WORD, .take = take_input},
     {"requests", 0, OPTION_COUNT, KEPT_IN(requests), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, .take = take_segment},
+    {"audit", 0, OPTION_WORD, .take = take_audit},
+    {"audit-seed", 0, OPTION_COUNT, KEPT_IN(audit_seed), .most = UINT32_MAX},
+    {"audit-case", 0, OPTION_FILE, KEPT_IN(case_path)},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
     {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
@@ -507,6 +556,12 @@ static int run(const struct command *command, int argc, char **argv)
     if (session.requests == 0 && session.live.segment_count > 0)
         return usage_error(command,
                            "--keep says what requests do not upload: --requests is missing");
+    if (session.audit > 0 && (session.requests == 0 || session.reference))
+        return usage_error(command, session.reference
+                                        ? "--audit compares with the reference: it wants a device"
+                                        : "--audit is of requests: --requests is missing");
+    if (session.audit == 0 && (session.case_path || session.audit_seed > 0))
+        return usage_error(command, "--audit-case and --audit-seed go with --audit");
     if (session.requests > 0 &&
         (session.repeat > 1 || session.junit.path || session.trace_path || session.dump_dir))
         return usage_error(command,
@@ -543,6 +598,13 @@ const struct command command_run = {
         "                           on the device, but those of --input; prints latencies\n"
         "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
         "                           others are done again by each request; repeatable\n"
+        "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
+        "                           steps of requests are done again by the host reference, and\n"
+        "                           compared; a difference ends the request and the command,\n"
+        "                           with exit code 1 (docs/EMBEDDING.md)\n"
+        "      --audit-seed N       draw other steps for audits\n"
+        "      --audit-case FILE    write the smallest case of a difference there, as healcl\n"
+        "                           diagnose does\n"
         "      --no-warmup          count the first run too, which compiles kernels; without it\n"
         "                           that one is a run more\n"
         "      --json FILE|-        write everything as JSON too, or with - alone on standard\n"
@@ -574,7 +636,8 @@ const struct command command_run = {
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, what a cold start took, and the\n"
         "                           source of an error\n"
-        "  -h, --help               this text\n"
+        "  -h, --help               this text\n",
+    .more_help =
         "\n"
         "Times of operations, for -v and --json, are taken in up to 5 further runs. There stands\n"
         "too which share of a segment's time the device's rates allow, where healcl devices\n"

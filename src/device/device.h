@@ -453,6 +453,13 @@ MUST_CHECK enum healcl_status device_read(struct healcl_device *device, const st
                                           uint64_t offset, uint64_t bytes, void *memory,
                                           struct healcl_error *error);
 
+/* The same without waiting, in the order of the compute queue: memory has them once that has been
+ * waited for, and stays until then. Errors: HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_read_later(struct healcl_device *device,
+                                                const struct buffer *buffer, uint64_t offset,
+                                                uint64_t bytes, void *memory,
+                                                struct healcl_error *error);
+
 /* ---------------------------------------------------------------- kernels */
 
 enum { LAUNCH_ARGUMENTS_MAX = 32, LAUNCH_OPTIONS_SIZE = 512 };

@@ -425,6 +425,47 @@ static enum healcl_status read_pieces(struct healcl_device *device, const struct
     return status;
 }
 
+/* Reads bytes of memory in the queue's order. */
+static enum healcl_status read_piece_later(struct healcl_device *device, const struct piece *piece,
+                                           void *memory, struct healcl_error *error)
+{
+    const struct buffer read = {.chunk_count = 1, .chunks = {piece->memory}};
+    const struct launch_argument argument = {.buffer = &read, .read_only = true};
+    const struct command_use use = {.argument_count = 1, .arguments = &argument};
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        struct traced_command traced;
+        cl_event event = NULL;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "read", piece->bytes, error));
+        overlap_begin(device, &use, &awaited);
+        code = device->cl->clEnqueueReadBuffer(
+            device->compute, piece->memory, CL_FALSE, (size_t)piece->inside, (size_t)piece->bytes,
+            memory, AWAITED(awaited), device->overlaps ? &event : traced.event);
+        if (code == CL_SUCCESS) {
+            overlap_end(device, event);
+            return traced_command_log(&traced, device, error);
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueReadBuffer", code);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_read_later(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, void *memory,
+                                     struct healcl_error *error)
+{
+    TRY(device_await_uploads(device, error));
+    for (uint64_t done = 0; done < bytes;) {
+        const struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
+        TRY(read_piece_later(device, &piece, (char *)memory + done, error));
+        done += piece.bytes;
+    }
+    return HEALCL_OK;
+}
+
 static enum healcl_status download_mapped(struct healcl_device *device, const struct buffer *buffer,
                                           uint64_t offset, uint64_t bytes,
                                           const struct device_taker *taker,

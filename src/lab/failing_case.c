@@ -7,13 +7,14 @@
 
 #include "lab/view.h"
 #include "ops/ops.h"
+#include "plan/axes.h"
 #include "run/run.h"
 
 /* ---------------------------------------------------------------- operands */
 
 enum {
-    OUT = STEP_INPUTS, /* the operand behind the inputs */
-    OPERANDS,
+    OUT = STEP_OUT, /* the operand behind the inputs */
+    OPERANDS = STEP_OPERANDS,
     SMALL_BYTES = 64 << 20, /* a case of more is none to send to anybody */
 };
 
@@ -41,87 +42,23 @@ static bool is_transform(const struct step *step)
     return step->kind == STEP_NTT || step->kind == STEP_INTT;
 }
 
-/* "ABC": as many letters as the layout has axes. */
-static void letter_axes(struct operand *operand)
+/* A sum's q, which is given in out's shape, becomes a vector. */
+static void name_axes(struct candidate *candidate)
 {
-    for (uint32_t axis = 0; axis < operand->layout.rank; axis++)
-        operand->axes[axis] = (char)('A' + axis);
-    operand->axes[operand->layout.rank] = 0;
-}
-
-/* ---- the axes of all operands, by kinds of steps. Axes named '*' are never cut. ---- */
-
-/* Each axis goes with that of the same place in the others. */
-static void axes_by_place(struct candidate *candidate)
-{
+    const struct step *step = candidate->step;
+    struct step_axes axes;
+    step_axes(step, &axes);
     for (int i = 0; i < OPERANDS; i++)
-        letter_axes(&candidate->operands[i]);
-}
-
-/* Letters of their own, small ones, that stand for sizes. */
-static void set_axes(struct candidate *candidate, const char *const axes[OPERANDS])
-{
-    for (int i = 0; i < OPERANDS; i++)
-        if (axes[i])
-            strcpy(candidate->operands[i].axes, axes[i]);
-}
-
-static void axes_transform(struct candidate *candidate)
-{
-    set_axes(candidate, (const char *const[OPERANDS]){"lrk*", "k", "k*", "*", "k", [OUT] = "lrk*"});
-}
-
-static void axes_modmul_axis_sum(struct candidate *candidate)
-{
-    static const char *const plain[OPERANDS] = {"rskn", "skn", "k", [OUT] = "rkn"};
-    static const char *const permuted[OPERANDS] = {"rsk*", "sk*", "k", "*", [OUT] = "rk*"};
-    set_axes(candidate, candidate->operands[3].present ? permuted : plain);
-}
-
-static void axes_digits_full_q(struct candidate *candidate)
-{
-    set_axes(candidate, (const char *const[OPERANDS]){"lkr", "k", [OUT] = "l*r"});
-}
-
-static void axes_digits(struct candidate *candidate)
-{
-    struct operand *out = &candidate->operands[OUT];
-    axes_by_place(candidate);
-    out->axes[out->layout.rank - 1] = '*';
-}
-
-static void axes_gather(struct candidate *candidate)
-{
-    axes_by_place(candidate);
-    candidate->operands[0].axes[candidate->step->value[0]] = '*';
-}
-
-/* a has one axis more; q is given in out's shape, and becomes a vector. */
-static void axes_axis_modsum(struct candidate *candidate)
-{
-    axes_by_place(candidate);
-    struct operand *a = &candidate->operands[0], *q = &candidate->operands[1];
-    struct operand *out = &candidate->operands[OUT];
-    uint32_t axis = (uint32_t)candidate->step->value[0], last = out->layout.rank - 1;
-    memmove(a->axes + axis + 1, out->axes + axis, out->layout.rank - axis + 1);
-    memcpy(a->axes, out->axes, axis);
-    a->axes[axis] = 's';
+        strcpy(candidate->operands[i].axes, axes.names[i]);
+    if (step->kind != STEP_AXIS_MODSUM)
+        return;
+    struct operand *q = &candidate->operands[1];
+    const uint32_t last = q->layout.rank - 1;
     q->layout.shape[0] = q->layout.shape[last];
     q->layout.stride[0] = q->layout.stride[last];
     q->layout.rank = 1;
-    q->axes[0] = out->axes[last];
+    q->axes[0] = q->axes[last];
     q->axes[1] = 0;
-}
-
-static void name_axes(struct candidate *candidate)
-{
-    static void (*const functions[STEP_KINDS])(struct candidate *) = {
-#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, ...) \
-    [STEP_##kind] = axes_##axes,
-#include "plan/steps.def"
-#undef STEP
-    };
-    functions[candidate->step->kind](candidate);
 }
 
 static void init_operand(struct operand *operand, const struct plan *plan,
@@ -154,7 +91,7 @@ static void candidate_init(struct candidate *candidate, const struct failing_ste
 
 /* ---------------------------------------------------------------- cutting */
 
-enum { LETTERS = 128 };
+enum { LETTERS = AXIS_LETTERS };
 
 /* How far each letter is cut: to size elements around its wrong one. */
 struct cut {
@@ -548,6 +485,7 @@ static bool try_candidate(struct healcl_device *device, const struct candidate *
     found->transcript = transcript;
     found->bytes = strlen(transcript);
     found->strided = candidate->strided;
+    found->fails_again = true;
     describe(candidate, found->text, sizeof found->text);
     return true;
 }
@@ -607,4 +545,30 @@ enum healcl_status failing_case_find(struct healcl_device *device,
     free(found->transcript);
     found->transcript = NULL;
     NO_MEMORY(error);
+}
+
+enum healcl_status failing_case_whole(const struct failing_step *failing,
+                                      struct failing_case *found, struct healcl_error *error)
+{
+    struct candidate whole;
+    struct result expected = {NULL, 0};
+    bool no_memory = false;
+    memset(found, 0, sizeof *found);
+    candidate_init(&whole, failing);
+    char *asked = candidate_transcript(&whole, NULL, &no_memory);
+    const struct source source = {asked, asked ? strlen(asked) : 0, false};
+    struct plan *plan = NULL;
+    if (asked && plan_create(&source, whole.table, NULL, &plan, NULL) == HEALCL_OK &&
+        run_plan(NULL, plan, &expected, NULL) == HEALCL_OK && expected.bytes)
+        found->transcript = candidate_transcript(&whole, expected.bytes, &no_memory);
+    plan_free(plan);
+    free(asked);
+    free(expected.bytes);
+    if (no_memory)
+        NO_MEMORY(error);
+    if (!found->transcript)
+        return HEALCL_OK;
+    found->bytes = strlen(found->transcript);
+    describe(&whole, found->text, sizeof found->text);
+    return HEALCL_OK;
 }

@@ -20,8 +20,9 @@ struct failing_step {
 struct failing_case {
     char *transcript; /* NULL: none was found. Freed with free() */
     size_t bytes;
-    bool strided;   /* tensors lie as in the step; else contiguous */
-    char text[512]; /* "modmul_ttc(a int64 [1, 2], ...)" */
+    bool strided;     /* tensors lie as in the step; else contiguous */
+    bool fails_again; /* the device gets it wrong alone */
+    char text[512];   /* "modmul_ttc(a int64 [1, 2], ...)" */
 };
 
 /* Tries parts of the step's tensors around the first wrong element, small ones first. Some kinds of
@@ -30,5 +31,11 @@ MUST_CHECK enum healcl_status failing_case_find(struct healcl_device *device,
                                                 const struct failing_step *failing,
                                                 struct failing_case *found,
                                                 struct healcl_error *error);
+
+/* The whole of a step's tensors as a case, whatever a device makes of it. There may be none, too.
+ * Errors: HEALCL_NO_MEMORY. */
+MUST_CHECK enum healcl_status failing_case_whole(const struct failing_step *failing,
+                                                 struct failing_case *found,
+                                                 struct healcl_error *error);
 
 #endif

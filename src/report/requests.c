@@ -22,16 +22,56 @@ static uint64_t percentile(const uint64_t *values, uint32_t count, uint32_t perc
 static struct latencies latencies_of(struct request_facts *facts)
 {
     double sum = 0;
-    for (uint32_t i = 0; i < facts->count; i++)
+    if (facts->done == 0)
+        return (struct latencies){.median = 0};
+    for (uint32_t i = 0; i < facts->done; i++)
         sum += (double)facts->nanoseconds[i];
-    uint64_t median = sort_to_median(facts->nanoseconds, facts->count);
+    uint64_t median = sort_to_median(facts->nanoseconds, facts->done);
     return (struct latencies){
         .median = median,
-        .p95 = percentile(facts->nanoseconds, facts->count, 95),
-        .p99 = percentile(facts->nanoseconds, facts->count, 99),
-        .most = facts->nanoseconds[facts->count - 1],
-        .per_second = sum > 0 ? facts->count * 1e9 / sum : 0,
+        .p95 = percentile(facts->nanoseconds, facts->done, 95),
+        .p99 = percentile(facts->nanoseconds, facts->done, 99),
+        .most = facts->nanoseconds[facts->done - 1],
+        .per_second = sum > 0 ? facts->done * 1e9 / sum : 0,
     };
+}
+
+static double audit_share(const struct healcl_audit_facts *facts)
+{
+    return facts->run_nanoseconds > 0 ? (double)facts->nanoseconds / (double)facts->run_nanoseconds
+                                      : 0;
+}
+
+static void report_audit(const struct request_audit *audit, const struct style *style)
+{
+    const struct healcl_audit_facts *facts = &audit->facts;
+    const struct healcl_audit_difference *difference = facts->difference;
+    char time[UNIT_TEXT_SIZE];
+    size_t kernels = 0;
+    for (size_t i = 0; i < facts->kernel_count; i++)
+        kernels += facts->kernels[i].steps > 0;
+    report_label(style, "audited", "%" PRIu64 " steps, %" PRIu64 " elements, in %s, %.2f %% of all",
+                 facts->steps, facts->elements, text_time(facts->nanoseconds, time),
+                 100 * audit_share(facts));
+    report_label(style, "seen", "%zu of %zu kernels, %zu of %zu moduli, %zu of %zu together",
+                 kernels, facts->kernel_count, facts->moduli_audited, facts->moduli,
+                 facts->pairs_audited, facts->pairs);
+    if (facts->steps_left_out > 0)
+        report_label(style, "not audited", "%" PRIu64 " steps of the transcript",
+                     facts->steps_left_out);
+    if (!difference)
+        return;
+    report_label(style, "differs",
+                 "entry %zu (%s), step %zu (%s) at %s: %" PRId64 ", expected %" PRId64,
+                 difference->entry, difference->operation, difference->step, difference->kernel,
+                 difference->index, difference->actual, difference->expected);
+    if (audit->smallest.transcript)
+        report_label(style, "smallest", "%s%s", audit->smallest.text,
+                     audit->smallest.fails_again ? "" : ", which is right when it runs again");
+    else
+        report_label(style, "smallest", "%s", "none: no operation makes this step alone");
+    if (audit->case_path)
+        report_label(style, "written", "%s", audit->case_path);
 }
 
 enum healcl_status report_requests(struct request_facts *facts, const struct style *style)
@@ -39,7 +79,7 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     struct latencies latencies = latencies_of(facts);
     char median[UNIT_TEXT_SIZE], p95[UNIT_TEXT_SIZE], p99[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE];
     char bytes[UNIT_TEXT_SIZE];
-    report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->count,
+    report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done,
                  latencies.per_second);
     report_label(style, "latency", "median %s, p95 %s, p99 %s, longest %s",
                  text_time(latencies.median, median), text_time(latencies.p95, p95),
@@ -54,6 +94,8 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     if (facts->fallbacks > 0)
         report_label(style, "on the host", "%" PRIu64 " steps of the last request",
                      facts->fallbacks);
+    if (facts->audit.share > 0)
+        report_audit(&facts->audit, style);
     if (facts->compared > 0 && facts->different == 0)
         report_label(style, "results", "%" PRIu64 " compared, all equal", facts->compared);
     else if (facts->compared > 0)
@@ -62,6 +104,57 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     else
         report_label(style, "results", "%s", "none compared");
     return HEALCL_OK;
+}
+
+static void add_difference(struct json *json, cJSON *object, const struct request_audit *audit)
+{
+    const struct healcl_audit_difference *difference = &audit->difference;
+    json_number(json, object, "entry", difference->entry);
+    json_string(json, object, "op", difference->operation);
+    json_number(json, object, "step", difference->step);
+    json_string(json, object, "kernel", difference->kernel);
+    json_number(json, object, "element", difference->element);
+    json_string(json, object, "index", difference->index);
+    json_integer(json, object, "actual", difference->actual);
+    json_integer(json, object, "expected", difference->expected);
+    json_number(json, object, "different", difference->different);
+    json_number(json, object, "compared", difference->compared);
+    json_string(json, object, "message", audit->error.message);
+    if (!audit->smallest.transcript)
+        return;
+    cJSON *smallest = json_object(json, object, "smallest");
+    json_string(json, smallest, "call", audit->smallest.text);
+    json_bool(json, smallest, "fails_again", audit->smallest.fails_again);
+    if (audit->case_path)
+        json_string(json, smallest, "file", audit->case_path);
+}
+
+static void add_audit(struct json *json, const struct request_audit *audit)
+{
+    const struct healcl_audit_facts *facts = &audit->facts;
+    cJSON *object = json_object(json, json->top, "audit");
+    json_string(json, object, "verdict", facts->difference ? "differs" : "agrees");
+    json_decimal(json, object, "share", audit->share);
+    json_decimal(json, object, "share_taken", audit_share(facts));
+    json_number(json, object, "steps", facts->steps);
+    json_number(json, object, "elements", facts->elements);
+    json_number(json, object, "ns", facts->nanoseconds);
+    json_number(json, object, "moduli", facts->moduli);
+    json_number(json, object, "moduli_audited", facts->moduli_audited);
+    json_number(json, object, "pairs", facts->pairs);
+    json_number(json, object, "pairs_audited", facts->pairs_audited);
+    json_number(json, object, "steps_left_out", facts->steps_left_out);
+    cJSON *kernels = json_array(json, object, "kernels");
+    for (size_t i = 0; i < facts->kernel_count; i++) {
+        cJSON *kernel = json_object(json, kernels, NULL);
+        json_string(json, kernel, "name", facts->kernels[i].name);
+        json_number(json, kernel, "moduli", facts->kernels[i].moduli);
+        json_number(json, kernel, "moduli_audited", facts->kernels[i].moduli_audited);
+        json_number(json, kernel, "steps", facts->kernels[i].steps);
+        json_number(json, kernel, "elements", facts->kernels[i].elements);
+    }
+    if (facts->difference)
+        add_difference(json, json_object(json, object, "difference"), audit);
 }
 
 enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream)
@@ -74,7 +167,7 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
         report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     else
         json_string(&json, json.top, "device", "reference");
-    json_number(&json, json.top, "requests", facts->count);
+    json_number(&json, json.top, "requests", facts->done);
     json_decimal(&json, json.top, "requests_per_second", latencies.per_second);
     cJSON *object = json_object(&json, json.top, "latency_ns");
     json_number(&json, object, "median", latencies.median);
@@ -88,5 +181,7 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
     json_number(&json, json.top, "device_bytes", facts->device_bytes);
     json_number(&json, json.top, "results_compared", facts->compared);
     json_number(&json, json.top, "results_different", facts->different);
+    if (facts->audit.share > 0)
+        add_audit(&json, &facts->audit);
     return json_print(&json, stream);
 }

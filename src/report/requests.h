@@ -2,13 +2,29 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
+#include "lab/failing_case.h"
 #include "report/report.h"
+
+/* `--audit`; share 0: there is none. */
+struct request_audit {
+    double share;
+    uint64_t seed;
+    struct healcl_audit_facts facts;
+    struct healcl_audit_kernel *kernels; /* facts.kernels, owned with their names */
+    struct healcl_audit_difference difference;
+    const char *kernel;           /* difference's */
+    struct healcl_error error;    /* what the request ended with */
+    struct failing_case smallest; /* of the difference; its transcript is freed with free() */
+    const char *case_path;        /* where it was written, or NULL */
+};
 
 struct request_facts {
     const char *file;
     const struct device_info *device; /* NULL: the host reference */
     bool no_verify;
-    uint32_t count;        /* behind the first one */
+    uint32_t count; /* behind the first one */
+    uint32_t done;  /* of those: fewer where an audit has ended one */
+    struct request_audit audit;
     uint64_t *nanoseconds; /* of each; sorted by the report; freed with free() */
     /* The first one, which is not among them, uploads what is kept and compiles kernels. */
     uint64_t first_nanoseconds, first_bytes_uploaded;

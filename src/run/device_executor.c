@@ -8,6 +8,7 @@
 #include "core/array.h"
 #include "kernels/derive.h"
 #include "kernels/variant.h"
+#include "run/audit.h"
 #include "run/host_step.h"
 #include "run/spill.h"
 #include "transcript/payload.h"
@@ -498,7 +499,7 @@ MUST_CHECK static enum healcl_status drain(struct device_executor *self, struct 
     trace_for_operation(self->base.trace, NULL, 0);
     enum healcl_status status = take_all(self, error);
     forget_downloads(self);
-    return status;
+    return status == HEALCL_OK && self->base.audit ? audit_judge(self->base.audit, error) : status;
 }
 
 /* Makes that copy on the host. */
@@ -805,6 +806,25 @@ static bool is_instead(const struct device_executor *self, const struct step *st
            !vendor_kernel_for(launcher->plan, step, launcher->device).name;
 }
 
+MUST_CHECK static enum healcl_status launch(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error)
+{
+    if (!self->base.falls_back)
+        return launch_step(&self->launcher, step, error);
+    return launch_or_fall_back(self, step, is_instead(self, step) ? NOT_BUILT : NULL, error);
+}
+
+MUST_CHECK static enum healcl_status launch_audited(struct device_executor *self,
+                                                    const struct step *step,
+                                                    struct healcl_error *error)
+{
+    const uint64_t host_steps = self->base.host_steps;
+    TRY(audit_before_step(self->base.audit, &self->launcher, error));
+    TRY(launch(self, step, error));
+    return audit_after_step(self->base.audit, &self->launcher, self->base.host_steps == host_steps,
+                            error);
+}
+
 MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
                                                 const struct step *step, struct healcl_error *error)
 {
@@ -816,9 +836,9 @@ MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
     if (lack)
         return run_on_host(self, step, lack, error);
     self->status_is_clear = false;
-    if (!self->base.falls_back)
-        return launch_step(&self->launcher, step, error);
-    return launch_or_fall_back(self, step, is_instead(self, step) ? NOT_BUILT : NULL, error);
+    if (self->base.audit && audit_takes(self->base.audit, step))
+        return launch_audited(self, step, error);
+    return launch(self, step, error);
 }
 
 static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
@@ -1053,8 +1073,12 @@ static enum healcl_status run_segment(struct executor *executor, const struct se
     uint64_t start = monotonic_nanoseconds();
     device_turn_begin(self->launcher.device);
     enum healcl_status status = find_places(self, error);
+    if (self->base.audit)
+        audit_begin_segment(self->base.audit, segment);
     if (status == HEALCL_OK)
         status = run_steps(self, segment, error);
+    if (self->base.audit)
+        audit_drop(self->base.audit, self->launcher.device);
     result->nanoseconds = monotonic_nanoseconds() - start - result->sink_nanoseconds;
     if (self->launcher.device
             ->profiling) { /* after an error too: else the next run would be given these times */

@@ -59,6 +59,7 @@ struct segment_result {
 };
 
 struct executor;
+struct audit;
 
 /* What a session says of an upload; by the storage that it makes. */
 struct upload {
@@ -109,6 +110,7 @@ struct executor {
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
     uint64_t bytes_uploaded; /* so far, with payloads */
     const atomic_bool *is_cancelled; /* looked at before each step; or NULL */
+    struct audit *audit;             /* the session's, of a device; or NULL */
 };
 
 /* Whether the upload of a step has been done and kept; a release of its storage then leaves it. */

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "plan/transcript.h"
+#include "run/audit.h"
 #include "run/compare.h"
 #include "run/run.h"
 
@@ -32,6 +33,7 @@ struct healcl_session {
     const struct plan *plan;
     struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
     struct executor *executor;
+    struct audit *audit;            /* or NULL */
     struct upload *uploads;         /* by storage */
     bool *is_written;               /* by storage: an operation writes to what was uploaded */
     struct segment_effect *effects; /* by segment */
@@ -234,8 +236,13 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     session->executor->bytes_uploaded = 0;
     forget_results(session, first, HAS_NOT_RUN);
     session->done = first;
+    if (session->audit)
+        audit_begin_run(session->audit);
     enum healcl_status status = run_segments(session, first, count, error);
+    if (session->audit)
+        audit_end_run(session->audit);
     if (status != HEALCL_OK) {
+        forget_results(session, first);
         start_over(session);
         return status;
     }
@@ -473,6 +480,18 @@ struct healcl_session_facts healcl_session_facts(const struct healcl_session *se
                                                    : (struct healcl_session_facts){.runs = 0};
 }
 
+struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session)
+{
+    return session && session->audit && healcl_session_poll(session)
+               ? *audit_facts(session->audit)
+               : (struct healcl_audit_facts){.steps = 0};
+}
+
+struct audit_failure session_audit_failure(const struct healcl_session *session)
+{
+    return audit_failure(session->audit);
+}
+
 /* ---------------------------------------------------------------- opening and closing */
 
 MUST_CHECK static enum healcl_status init_tables(struct healcl_session *session, bool keeps,
@@ -516,6 +535,32 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_session *sessio
     return status;
 }
 
+MUST_CHECK static enum healcl_status make_audit(struct healcl_session *session,
+                                                const struct healcl_session_options *options,
+                                                struct healcl_error *error)
+{
+    const double share = options ? options->audit_share : 0;
+    if (share == 0)
+        return HEALCL_OK;
+    TRY(audit_create(session->plan, session->device, share, options->audit_seed, &session->audit,
+                     error));
+    session->executor->audit = session->audit;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status check_options(const struct healcl_session_options *options,
+                                                   const struct healcl_device *device,
+                                                   struct healcl_error *error)
+{
+    if (!options || options->audit_share == 0)
+        return HEALCL_OK;
+    if (!(options->audit_share > 0 && options->audit_share <= 1))
+        FAIL(error, HEALCL_USAGE, "an audit's share of the time is from 0 to 1");
+    if (!device)
+        FAIL(error, HEALCL_USAGE, "an audit of the host reference would compare it with itself");
+    return HEALCL_OK;
+}
+
 enum healcl_status healcl_session_open(const struct healcl_transcript *transcript,
                                        struct healcl_device *device,
                                        const struct healcl_session_options *options,
@@ -523,6 +568,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
 {
     NEED(transcript, error);
     NEED(result, error);
+    TRY(check_options(options, device, error));
     struct healcl_session *session = calloc(1, sizeof *session);
     if (!session)
         NO_MEMORY(error);
@@ -531,6 +577,8 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
     if (status == HEALCL_OK)
         status = make_executor(session, device, error);
+    if (status == HEALCL_OK)
+        status = make_audit(session, options, error);
     if (status != HEALCL_OK) {
         healcl_session_close(session);
         return status;
@@ -551,6 +599,7 @@ void healcl_session_close(struct healcl_session *session)
     if (session->executor)
         session->executor->class->destroy(session->executor);
     turn_end(session);
+    audit_free(session->audit);
     healcl_device_close(session->device);
     for (size_t i = 0; session->results && i < session->plan->results; i++)
         free(session->results[i].memory);

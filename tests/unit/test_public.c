@@ -154,6 +154,7 @@ static void sessions(void **state)
     USAGE(healcl_session_wait(NULL, e));
     assert_true(healcl_session_poll(NULL));
     assert_int_equal(healcl_session_facts(NULL).runs, 0);
+    assert_int_equal(healcl_session_audit(NULL).steps, 0);
     healcl_session_cancel(NULL);
     healcl_session_close(NULL);
 

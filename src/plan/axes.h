@@ -1,0 +1,23 @@
+/* Which axes of a step's operands go together: where all of one letter are cut alike, what is left
+ * is a step again. */
+#ifndef HEALCL_PLAN_AXES_H
+#define HEALCL_PLAN_AXES_H
+
+#include "plan/memory.h"
+
+enum { AXIS_LETTERS = 128 };
+
+/* A letter for each axis of each operand; operands that are not there have none. Axes named '*' are
+ * never cut. Only along letters that out has too is the part of a step a part of its result; along
+ * others, the terms of sums, it is a step of fewer terms. */
+struct step_axes {
+    char names[STEP_OPERANDS][LAYOUT_RANK + 1];
+};
+
+/* Of a step that has an output. */
+void step_axes(const struct step *step, struct step_axes *axes);
+
+/* Which input of a step holds moduli, or NO_INPUT. */
+int step_moduli(const struct step *step);
+
+#endif

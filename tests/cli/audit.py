@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""healcl run --requests --audit: what it tells, and what of a compiler that gets one kernel wrong.
+
+    audit.py HEALCL FAULTY_SOURCE.so
+
+Exits with 77, skipped, where there is no device.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from devices import use_device  # noqa: E402
+from share import COMPILE_FAST  # noqa: E402
+healcl, driver = sys.argv[1:3]
+
+NEGATION = ("return rest ? (long)(p.value - rest) : 0;", "return (long)(p.value - rest);")
+TRANSCRIPT = "transcripts/modular.json"
+
+
+def run(*arguments, code=0, faulty=False):
+    environment = {**os.environ, "HEALCL_CACHE_DIR": "", "HEALCL_VARIANT": "general",
+                   **COMPILE_FAST}
+    if faulty:
+        environment.update(LD_PRELOAD=driver, FAULTY_FROM=NEGATION[0], FAULTY_TO=NEGATION[1])
+    done = subprocess.run([healcl, "run", *arguments], cwd=ROOT, env=environment, text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == code, (done.args, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def fails(words, *arguments):
+    done = run(*arguments, TRANSCRIPT, code=2)
+    assert words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+
+
+def check_usage():
+    fails("--audit takes a share of the time as 2%, not 'much'", "--requests", "2", "--audit", "much")
+    fails("--audit takes a share of the time as 2%, not '0%'", "--requests", "2", "--audit", "0%")
+    fails("--requests is missing", "--audit", "2%")
+    fails("it wants a device", "--requests", "2", "--audit", "2%", "--reference")
+    fails("go with --audit", "--requests", "2", "--audit-case", "case.json")
+
+
+def check_right():
+    """All that there is has been seen after some requests."""
+    done = run("--requests", "100", "--audit", "50%", "--json", "-", TRANSCRIPT)
+    audit = json.loads(done.stdout)["audit"]
+    assert audit["verdict"] == "agrees" and "difference" not in audit, audit
+    assert audit["share"] == 0.5 and 0 < audit["share_taken"] <= 0.6, audit
+    assert audit["steps"] > 0 and audit["elements"] > 0 and audit["ns"] > 0, audit
+    assert audit["pairs_audited"] == audit["pairs"] and audit["moduli_audited"] == audit["moduli"]
+    for total, key in (audit["pairs"], "moduli"), (audit["steps"], "steps"), (
+            audit["elements"], "elements"):
+        assert total == sum(kernel[key] for kernel in audit["kernels"]), audit
+    text = run("--requests", "3", "--audit", "50%", TRANSCRIPT).stdout
+    assert re.search(r"^audited +\d+ steps, \d+ elements, in .*%", text, re.M), text
+    assert re.search(r"^seen +\d+ of \d+ kernels, \d+ of \d+ moduli", text, re.M), text
+    assert "audit" not in json.loads(run("--requests", "2", "--json", "-", TRANSCRIPT).stdout)
+
+
+def check_wrong(folder):
+    case = f"{folder}/case.json"
+    done = run("--requests", "200", "--no-verify", "--audit", "50%", "--audit-case", case, TRANSCRIPT,
+               code=1, faulty=True)
+    assert re.fullmatch(rf"healcl: {TRANSCRIPT}: entry \d+ \(_modneg_\w+\): audit: step \d+ "
+                        r"\(modneg, \w+, int\d+\) gives -?\d+ at \[.*\], the host reference -?\d+; "
+                        r"\d+ of \d+ elements differ\n", done.stderr), done.stderr
+    assert re.search(r"^differs +entry \d+ \(_modneg_\w+\), step \d+ ", done.stdout, re.M), done.stdout
+    assert re.search(r"^smallest +modneg\(a int", done.stdout, re.M), done.stdout
+    assert f"written     {case}" in done.stdout, done.stdout
+    run("-q", case, code=1, faulty=True)
+    run("-q", case)
+    done = run("--requests", "200", "--no-verify", "--audit", "50%", "--json", "-", TRANSCRIPT, code=1,
+               faulty=True)
+    audit = json.loads(done.stdout)["audit"]
+    difference = audit["difference"]
+    assert audit["verdict"] == "differs" and difference["op"].startswith("_modneg"), audit
+    assert difference["message"] in done.stderr and difference["smallest"]["fails_again"], audit
+    assert 0 < difference["different"] <= difference["compared"], audit
+    assert difference["actual"] != difference["expected"], audit
+
+
+def main():
+    if not use_device(healcl):
+        print("no device")
+        return 77
+    check_usage()
+    check_right()
+    with tempfile.TemporaryDirectory() as folder:
+        check_wrong(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
