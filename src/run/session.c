@@ -242,7 +242,6 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     if (session->audit)
         audit_end_run(session->audit);
     if (status != HEALCL_OK) {
-        forget_results(session, first);
         start_over(session);
         return status;
     }
