@@ -175,10 +175,11 @@ static void transforms(void **state)
     static const enum arrangement arrangements[] = {ARRANGEMENT_CONTIGUOUS, ARRANGEMENT_IN_PLACE,
                                                     ARRANGEMENT_BESIDE,     ARRANGEMENT_STRIDED,
                                                     ARRANGEMENT_TRANSPOSED, ARRANGEMENT_OVERLAP};
-    static const int64_t lengths[] = {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 65536};
+    static const int64_t lengths[] = {128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536};
+    enum { LENGTHS = sizeof lengths / sizeof *lengths };
     uint64_t round = 0;
     for (int inverse = 0; inverse < 2; inverse++)
-        for (int length = 0; length < 9; length++)
+        for (int length = 0; length < LENGTHS; length++)
             for (int kind = inverse ? IDENTITY : SKIPPED; kind < KINDS; kind++)
                 for (int arrangement = 0; arrangement < 6; arrangement++)
                     for (int how = 0; how < 3; how++) {
