@@ -12,7 +12,7 @@
 
 #include "core/status.h"
 
-enum { AUDIT_NO_CLASS = UINT32_MAX };
+#define AUDIT_NO_CLASS UINT32_MAX
 
 struct audit_class {
     size_t first_pair, pair_count; /* among class_pairs */
