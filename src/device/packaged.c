@@ -195,9 +195,11 @@ static enum healcl_status record_arguments(struct healcl_device *device, struct 
         kernel->arguments = strdup(text);
         if (!kernel->arguments)
             NO_MEMORY(error);
-        for (size_t i = 0; i < recorded->kernel_count; i++)
-            if (strcmp(recorded->kernels[i].name, kernel->name) == 0)
-                recorded->kernels[i].arguments = kernel->arguments;
+        for (size_t i = 0; i < recorded->kernel_count; i++) {
+            struct package_kernel *known = &recorded->kernels[i];
+            if (known->name && strcmp(known->name, kernel->name) == 0)
+                known->arguments = kernel->arguments;
+        }
     }
     return HEALCL_OK;
 }

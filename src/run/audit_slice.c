@@ -16,7 +16,7 @@ static struct layout narrow(const struct audit_cut *cut, int i)
 {
     struct layout layout = step_operand(cut->step, i)->layout;
     for (uint32_t axis = 0; axis < layout.rank; axis++) {
-        const int letter = cut->axes.names[i][axis];
+        const int letter = (unsigned char)cut->axes.names[i][axis];
         if (cut->full[letter] > 0)
             layout = layout_narrow(&layout, axis, cut->start[letter], cut->size[letter]);
     }
@@ -86,7 +86,7 @@ static uint32_t list_letters(const struct audit_cut *cut, int letters[LAYOUT_RAN
     int64_t strides[LAYOUT_RANK];
     uint32_t count = 0;
     for (uint32_t axis = out->rank; axis-- > 0;) {
-        const int letter = cut->axes.names[STEP_OUT][axis];
+        const int letter = (unsigned char)cut->axes.names[STEP_OUT][axis];
         if (cut->full[letter] <= 1)
             continue;
         uint32_t at = count++;
@@ -118,7 +118,7 @@ static void cut_init(struct audit_cut *cut, const struct step *step)
     step_axes(step, &cut->axes);
     const struct layout *out = &step->out->layout;
     for (uint32_t axis = 0; axis < out->rank; axis++) {
-        const int letter = cut->axes.names[STEP_OUT][axis];
+        const int letter = (unsigned char)cut->axes.names[STEP_OUT][axis];
         if (letter == '*')
             continue;
         cut->full[letter] = out->shape[axis];
