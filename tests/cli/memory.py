@@ -42,7 +42,7 @@ class Memory:
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
     def run_again(self, arguments, position):
-        """Once in some thousand runs, whatever fails in it, PoCL's threads do not end."""
+        """Once in some thousand runs one does not end, for a reason not known yet; it is done again."""
         try:
             return self.run(arguments, position)
         except subprocess.TimeoutExpired:
