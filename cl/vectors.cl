@@ -1,13 +1,6 @@
 /* The kernels on vectors of eight elements of one type, ELEMENT: int or long, for devices with wide
  * vectors and doubles. They are one program, as those of core.cl; sums of products, which take long
  * to compile, are another one: products.cl. */
-#ifndef ELEMENT
-#error "ELEMENT is not given"
-#endif
-#if CHUNKS != 1
-#error "vectors need CHUNKS=1"
-#endif
-
 #include "base/caches.cl"
 #include "base/lanes.cl"
 #include "base/divisor.cl"

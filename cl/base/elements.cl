@@ -1,4 +1,11 @@
 /* Eight elements of a tensor as a vector, for programs of one type, ELEMENT: int or long. */
+#ifndef ELEMENT
+#error "ELEMENT is not given"
+#endif
+#if CHUNKS != 1
+#error "vectors need CHUNKS=1"
+#endif
+
 typedef JOIN(ELEMENT, 8) element8;
 
 /* How far ahead operands are fetched, which takes a third off what tensors larger than L2 cost: two
