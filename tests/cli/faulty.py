@@ -66,12 +66,9 @@ def check_self_test(folder):
     assert re.search(r"device \d+:\d+ .* fails its self-test: add_mod\(0x.*\) is 0x.*, not 0x0",
                      result.stderr), result.stderr
     assert "fails its self-test" in expect(run(ADDITION, "devices", cache=folder), 0)
-    # Without a place to keep it, what a child or the measuring found is told all the same.
+    # Without a place to keep it, what a child found is told all the same.
     listed = expect(run(ADDITION, "devices"), 0)
     assert " failed " in listed and "fails its self-test: add_mod" in listed, listed
-    measured = json.loads(expect(run(NO_FAULT, "devices", "-d", os.environ["HEALCL_DEVICE"],
-                                     "--measure", "--json", "-", POCL_EXTRA_BUILD_FLAGS=""), 0))["devices"]
-    assert "passed" in [device.get("self_test") for device in measured], measured
     # The failure is known, but the test runs again.
     expect(run(NO_FAULT, "run", "-q", transcript, cache=folder), 0)
     devices = json.loads(expect(run(NO_FAULT, "devices", "--json", "-", cache=folder), 0))["devices"]

@@ -31,6 +31,7 @@ from devices import use_device  # noqa: E402
 from share import COMPILE_FAST  # noqa: E402
 from vendors import KERNELS, make_vendors  # noqa: E402
 
+SMALL = "transcripts/segments.json"  # two programs
 GOLDEN = Path(__file__).with_suffix(".txt")
 healcl, driver, hasher = sys.argv[1:4]
 update = "--update" in sys.argv
@@ -90,7 +91,7 @@ def check_manifests(folder):
 
 def check_runs(folder):
     package = folder / "runs.healcl"
-    transcripts = ["transcripts/memory.json", *files]
+    transcripts = [SMALL, *files]
     expect(run("compile", "-o", package, *transcripts), 0)
     for transcript in transcripts:
         packaged = run("run", "--package", package, "--json", "-", transcript, compiler=False)
@@ -154,7 +155,7 @@ def check_full(folder, transcript):
 def check_cache(folder):
     """Later runs find unasked what `compile --cache` has kept; what is not there, or is another
     program's under its name, is built; and it finds the bundled transcripts of an installed healcl."""
-    cache, transcript = folder / "cache", "transcripts/memory.json"
+    cache, transcript = folder / "cache", SMALL
 
     def counts():
         told = json.loads(expect(run("run", "--quiet", "--json", "-", transcript,
@@ -392,7 +393,7 @@ def refusals(package, folder):
     told = []
 
     def refused(name, target):
-        result = run("run", "--package", target, "transcripts/memory.json", compiler=False)
+        result = run("run", "--package", target, SMALL, compiler=False)
         line = result.stderr.rstrip("\n").replace(str(folder), "$TMP")
         if result.returncode not in (2, 3, 4) or "\n" in line or result.stdout:
             sys.exit(f"{name}: {result}")
@@ -429,7 +430,7 @@ def usage(package):
     """Seconds and bytes that a run takes which refuses a package, or finds none"""
     code, seconds, size = json.loads(subprocess.run(
         [sys.executable, "-I", "-c", MEASURE, healcl, "run", "--package", package,
-         ROOT / "transcripts/memory.json"], stdout=subprocess.PIPE, check=True).stdout)
+         ROOT / SMALL], stdout=subprocess.PIPE, check=True).stdout)
     assert code in (2, 3), code
     return seconds, size
 
