@@ -24,7 +24,8 @@ def compiled(folder):
 
 
 def run(folder, *arguments):
-    environment = dict(os.environ, POCL_CACHE_DIR=f"{folder}/pocl", HEALCL_CACHE_DIR=f"{folder}/own")
+    environment = dict(os.environ, POCL_CACHE_DIR=f"{folder}/pocl", HEALCL_CACHE_DIR=f"{folder}/own",
+                       HEALCL_COMPILE_AHEAD="1")
     return subprocess.run([healcl, *arguments], env=environment, capture_output=True, text=True)
 
 
