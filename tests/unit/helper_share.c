@@ -62,6 +62,9 @@ static bool is_of_others(void)
 
 enum share_programs share_programs_wanted(void)
 {
+    const char *tuning = getenv("HEALCL_TUNING");
+    if (tuning && strncmp(tuning, "multiply=", 9) == 0 && !strchr(tuning, ','))
+        return PROGRAMS_BUT_SIZES;
     return is_of_others() ? PROGRAMS_VALUES : PROGRAMS_PAIRS;
 }
 
@@ -80,7 +83,7 @@ bool share_is_optimised(enum optimised_test test)
     if (share_is_all())
         return true;
     return !getenv("HEALCL_TUNING") && !getenv("HEALCL_VARIANT") && !getenv("HEALCL_AS") &&
-           share_takes("optimised", test, 3);
+           share_takes("optimised", test, OPTIMISED_TESTS);
 }
 
 void share_optimise(enum optimised_test test)

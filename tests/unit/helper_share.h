@@ -18,11 +18,11 @@ bool share_takes(const char *sweep, uint64_t number, uint32_t of);
  * Which cases of problem_check run, where the whole is not asked for. Compiling is most of what
  * they take: one that needs a program which has not run yet in this process is left out, unless
  * that has an option's value or an operand's dtype that its kernel has not run with
- * yet, or with PROGRAMS_PAIRS two options' values. Sweeps then take the same share in each run, so
- * that drivers find their programs kept; of the share that the seed draws they take what needs no
- * program.
+ * yet, or with PROGRAMS_PAIRS two options' values; with PROGRAMS_BUT_SIZES options that say how
+ * large something is do not count. Sweeps then take the same share in each run, so that drivers
+ * find their programs kept; of the share that the seed draws they take what needs no program.
  */
-enum share_programs { PROGRAMS_ANY, PROGRAMS_PAIRS, PROGRAMS_VALUES };
+enum share_programs { PROGRAMS_ANY, PROGRAMS_PAIRS, PROGRAMS_VALUES, PROGRAMS_BUT_SIZES };
 void share_choose_programs(enum share_programs programs);
 
 /* A program less is needed where those that bring much go first: such a sweep is done again and
@@ -30,7 +30,9 @@ void share_choose_programs(enum share_programs programs);
 int share_first_least(void);
 void share_programs_bring(int things);
 
-/* PROGRAMS_PAIRS, or PROGRAMS_VALUES where the environment asks for kernels of others. */
+/* PROGRAMS_PAIRS, or PROGRAMS_VALUES where the environment asks for kernels of others; where it
+ * asks for a way to multiply alone, PROGRAMS_BUT_SIZES: sizes are tested with the device's own way.
+ */
 enum share_programs share_programs_wanted(void);
 
 /* Whether the case that share_takes has taken was drawn by the seed: once, for other cases follow
@@ -42,9 +44,9 @@ bool share_chooses(void);
  * time, unless the whole is asked for: for kernels that are made for other devices. */
 void share_compile_fast(bool fast);
 
-/* For a test of the kernels that this device runs by itself: in one of three runs they are
- * optimised, and always where the whole is asked for. Never where the environment asks for kernels
- * of others. */
+/* For a test of the kernels that this device runs by itself: one of these tests has them optimised,
+ * and all have where the whole is asked for. None has where the environment asks for kernels of
+ * others. */
 enum optimised_test {
     OPTIMISED_PATHS,
     OPTIMISED_RESIDUES,
@@ -57,6 +59,7 @@ enum optimised_test {
     OPTIMISED_COVERAGE,
     OPTIMISED_SHAPES,
     OPTIMISED_VALUES,
+    OPTIMISED_TESTS,
 };
 bool share_is_optimised(enum optimised_test test);
 void share_optimise(enum optimised_test test);

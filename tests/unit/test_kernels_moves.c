@@ -344,8 +344,8 @@ static void gathers(void **state)
         }
 }
 
-/* What moves most goes first, optimised: without that it takes longer than the optimiser does. The
- * rest takes less without. */
+/* As a GPU what moves most goes first, optimised: without that it takes longer than the optimiser
+ * does. The rest takes less without. */
 static int compile_fast(void **state)
 {
     (void)state;
