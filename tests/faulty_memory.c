@@ -31,10 +31,12 @@ static long fails_at;
 static const char *count_path;
 static atomic_long count;
 
-/* The program, which comes first and has no name, and libraries that it hands files to. */
+/* The program, which comes first and has no name, healcl's library, and those that it hands files
+ * to. */
 static bool is_counted(const struct dl_phdr_info *object, bool is_first)
 {
-    static const char *const libraries[] = {"/libcjson.", "/libzip.", "/libz.", "/libzstd."};
+    static const char *const libraries[] = {"/libhealcl.", "/libcjson.", "/libzip.", "/libz.",
+                                            "/libzstd."};
     if (is_first)
         return true;
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)

@@ -11,12 +11,14 @@ SEED = int(os.environ.get("HEALCL_TEST_SEED") or str(int(time.time()) // 86400),
 COMPILE_FAST = {} if IS_ALL else {"POCL_EXTRA_BUILD_FLAGS": "-cl-opt-disable"}
 
 
-def share(sweep, cases, of):
-    """Of each `of` neighbours among the cases one; all where the whole is asked for."""
+def share(sweep, cases, of, says=True):
+    """Of each `of` neighbours among the cases one; all where the whole is asked for. Says by which
+    seed."""
     cases = list(cases)
     if IS_ALL:
         return cases
-    print(f"a share of the whole, {sweep}: HEALCL_TEST_SEED={SEED}", flush=True)
+    if says:
+        print(f"a share of the whole, {sweep}: HEALCL_TEST_SEED={SEED}", flush=True)
     draw = random.Random(f"{SEED} {sweep}")
     return [draw.choice(cases[at:at + of]) for at in range(0, len(cases), of)]
 

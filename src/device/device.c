@@ -144,12 +144,8 @@ static enum healcl_status find_device(const struct device_info *list, size_t cou
                                       size_t *index, struct healcl_error *error)
 {
     for (*index = 0; *index < count; (*index)++)
-        if (list[*index].device_id == id) {
-            const char *fault = device_unusable(&list[*index]);
-            if (fault)
-                FAIL(error, HEALCL_USAGE, "%s cannot be used: %s", list[*index].name, fault);
-            return HEALCL_OK;
-        }
+        if (list[*index].device_id == id)
+            return device_check_usable(&list[*index], error);
     FAIL(error, HEALCL_USAGE, "no platform lists that device");
 }
 

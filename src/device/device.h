@@ -25,7 +25,8 @@ struct device_info {
     uint32_t platform_index, device_index; /* as in the selector "0:1" */
     cl_platform_id platform_id;
     cl_device_id device_id;
-    cl_int fault; /* of the query that failed and left the rest unknown, else CL_SUCCESS */
+    cl_int fault;           /* of the query that failed and left the rest unknown, or CL_SUCCESS */
+    const char *fault_call; /* its function */
     char platform[128], platform_version[128];
     char name[256], vendor[128], driver[128];
     char version[128];   /* of the device: "OpenCL 3.0 PoCL HSTR: ..." */
@@ -111,6 +112,11 @@ bool device_emulates_gpu(const struct device_info *info);
 
 /* NULL where the device can be used, else why not: "it has no compiler". */
 const char *device_unusable(const struct device_info *info);
+
+/* Refuses a device that cannot be used. Where its queries have failed that is the device's error,
+ * HEALCL_DEVICE; else that of who has chosen it. */
+MUST_CHECK enum healcl_status device_check_usable(const struct device_info *info,
+                                                  struct healcl_error *error);
 
 /* Devices without a compiler can be used: their programs come from a package. */
 void device_allow_packaged(struct device_info *list, size_t count);

@@ -174,11 +174,14 @@ static void check_parameters(struct device_info *info)
 
 static cl_int query_device(const struct opencl *cl, struct device_info *info)
 {
+    info->fault_call = "clGetPlatformInfo";
     cl_int code = platform_text(cl, info->platform_id, CL_PLATFORM_NAME, info->platform,
                                 sizeof info->platform);
     if (code == CL_SUCCESS)
         code = platform_text(cl, info->platform_id, CL_PLATFORM_VERSION, info->platform_version,
                              sizeof info->platform_version);
+    if (code == CL_SUCCESS)
+        info->fault_call = "clGetDeviceInfo";
     for (size_t i = 0; code == CL_SUCCESS && i < sizeof queries / sizeof *queries; i++)
         code = query(cl, info, &queries[i]);
     if (code == CL_SUCCESS)
@@ -366,6 +369,20 @@ const char *device_unusable(const struct device_info *info)
     return *info->too_few_parameters ? info->too_few_parameters : NULL;
 }
 
+enum healcl_status device_check_usable(const struct device_info *info, struct healcl_error *error)
+{
+    const char *why = device_unusable(info), *space = *info->name ? " " : "";
+    if (!why)
+        return HEALCL_OK;
+    if (info->fault == CL_SUCCESS)
+        FAIL(error, HEALCL_USAGE, "device %u:%u%s%s cannot be used: %s", info->platform_index,
+             info->device_index, space, info->name, why);
+    (void)opencl_error(error, info->fault, info->fault_call, __FILE__, __LINE__);
+    error_prefix(error, "device %u:%u%s%s cannot be used: ", info->platform_index,
+                 info->device_index, space, info->name);
+    return HEALCL_DEVICE;
+}
+
 void device_allow_packaged(struct device_info *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -413,6 +430,13 @@ static enum match match_of(const struct device_info *info, const char *selector)
 {
     if (!selector)
         return MATCH_WHOLE;
+    unsigned long platform, device;
+    if (parse_indices(selector, &platform, &device))
+        return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
+                                                                                : MATCH_NONE;
+    /* One that could not say what it is may be the one that is meant. */
+    if (info->fault != CL_SUCCESS && info->type == 0)
+        return MATCH_NAME;
     static const struct {
         const char *word;
         cl_device_type type;
@@ -425,10 +449,6 @@ static enum match match_of(const struct device_info *info, const char *selector)
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strcasecmp(selector, types[i].word) == 0)
             return kind_of(info->type) == types[i].type ? MATCH_WHOLE : MATCH_NONE;
-    unsigned long platform, device;
-    if (parse_indices(selector, &platform, &device))
-        return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
-                                                                                : MATCH_NONE;
     if (contains(info->platform, selector) || contains(platform_release(info), selector))
         return MATCH_WHOLE;
     return contains(info->name, selector) ? MATCH_NAME : MATCH_NONE;
@@ -510,9 +530,8 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
         *index = (size_t)(best - list);
         return HEALCL_OK;
     }
-    if (unusable && selector)
-        FAIL(error, HEALCL_USAGE, "device %u:%u %s cannot be used: %s", unusable->platform_index,
-             unusable->device_index, unusable->name, device_unusable(unusable));
+    if (unusable && (selector || unusable->fault != CL_SUCCESS))
+        return device_check_usable(unusable, error);
     if (unusable)
         FAIL(error, HEALCL_USAGE, "no device can be used; %s", devices_text(list, count, text));
     FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,

@@ -3,6 +3,7 @@
 """Runs whole transcripts with the healcl program and checks how each of them ends.
 
     run.py good|bad|bundled|bundled-bad|fallback|random|vendors|ways --healcl PROGRAM [--source DIR]
+    run.py programs --healcl PROGRAM [--first SEED] [--count N]
 
 good, bad: the conformance set, in the folder that HEALCL_SHARED names, else in ../shared beside the
 clone. Exits 77 (skipped) where there is none.
@@ -19,6 +20,12 @@ OCL_ICD_VENDORS cannot be seen. Exits 77 unless HEALCL_VENDORS is 1, or where th
 ways: good, where they are there, and bundled transcripts with general kernels and with each way to
 multiply in vectors, and 100 random programs, in turn with one of these (with HEALCL_TEST_ALL=1 with
 each), for other CPUs (scripts/aarch64.sh, qemu_x86.sh).
+programs: random programs of other seeds, each once, by turns in all environments and with all ways
+to multiply; compiled as the driver does it, so that what an optimiser does to kernels is seen. On
+Oclgrind it fails where that has met a race, an access out of bounds or a wrong call. No test runs it:
+    run.py programs --healcl build/release/healcl
+    . ~/.local/share/healcl/vendors/environment  # of scripts/setup-vendors.sh
+    HEALCL_DEVICE=Oclgrind run.py programs --healcl build/release/healcl --count 30
 
 Every kind prints how many files it has run, and fails below the number that is known to be there.
 """
@@ -46,7 +53,7 @@ LIMITED = ["sh", "-c", 'ulimit -t %d; exec "$0" "$@"' % CPU_SECONDS]
 
 # How many files there are at least, in the whole.
 LEAST = {"good": 14, "bad": 47, "bundled": 10, "bundled-bad": 200, "fallback": 10,
-         "random": 40, "vendors": 10, "ways": 110}
+         "random": 40, "vendors": 10, "ways": 110, "programs": 1}
 
 VERIFIED, DIFFERENT, USAGE, REFUSED, DEVICE = range(5)
 
@@ -315,10 +322,10 @@ def random_maker(source):
     return [python, "-B", os.path.join(source, "scripts", "make_transcripts.py"), "--random"]
 
 
-def make_random(maker, folder, seed, elements=300):
+def make_random(maker, folder, seed, elements=300, operations=60):
     path = os.path.join(folder, "random_%d.json" % seed)
-    subprocess.run([*maker, str(seed), "--operations", "60", "--elements", str(elements), path],
-                   check=True)
+    subprocess.run([*maker, str(seed), "--operations", str(operations), "--elements", str(elements),
+                    path], check=True)
     return path
 
 
@@ -337,6 +344,34 @@ def run_random(runner, source):
         seeds = SEEDS if IS_ALL else SEEDS[:len(ENVIRONMENTS)]  # one for each environment
         for_all(check, seeds)
     return len(seeds)
+
+
+def run_programs(runner, source, first, count):
+    """Simulators take a thousand times as long: their programs are smaller."""
+    maker = random_maker(source)
+    is_simulated = os.environ["HEALCL_DEVICE"] == "Oclgrind"
+    environments = ENVIRONMENTS + WAYS
+    done = collections.Counter()
+    with tempfile.TemporaryDirectory(prefix="healcl-programs-") as folder:
+        def check(seed):
+            environment = environments[seed % len(environments)]
+            size = (30, 20) if is_simulated else (300, 60)
+            path = make_random(maker, folder, seed, *size)
+            log = os.path.join(folder, "log_%d" % seed)
+            runner.expect_good(path, environment={**environment, "OCLGRIND_LOG": log,
+                                                  "OCLGRIND_DATA_RACES": "1",
+                                                  "OCLGRIND_CHECK_API": "1"})
+            simulator_says_nothing(runner, path, {"name": "Oclgrind"}, log)
+            os.remove(path)
+            done[str(environment)] += 1
+            total = sum(done.values())
+            if total % 50 == 0 or total == count:
+                print("conformance: programs: %d of %d, %d failures" % (
+                    total, count, len(runner.failures)), flush=True)
+        for_all(check, range(first, first + count))
+    for environment, programs in sorted(done.items()):
+        print("%5d %s" % (programs, environment))
+    return count
 
 
 def run_ways(runner, folders, source):
@@ -415,6 +450,8 @@ def main():
     here = os.path.dirname(os.path.abspath(__file__))
     parser.add_argument("--source", default=os.path.dirname(os.path.dirname(here)),
                         help="the clone (default: this one)")
+    parser.add_argument("--first", type=int, default=10001, help="programs: the first seed")
+    parser.add_argument("--count", type=int, default=2000, help="programs: how many")
     arguments = parser.parse_args()
 
     source = os.path.abspath(arguments.source)
@@ -443,6 +480,8 @@ def main():
         count = run_bad(runner, list(bundled_bad(source)))
     elif arguments.kind == "vendors":
         count = run_vendors(runner, [shared, os.path.join(source, "transcripts")])
+    elif arguments.kind == "programs":
+        count = run_programs(runner, source, arguments.first, arguments.count)
     elif arguments.kind == "ways":
         count = run_ways(runner, [shared, os.path.join(source, "transcripts")], source)
     else:
@@ -459,11 +498,12 @@ def main():
             "random": "random programs verified",
             "fallback": "transcripts verified without each operation",
             "vendors": "transcripts verified on devices of other vendors",
-            "ways": "transcripts verified with general kernels and each way to multiply"
+            "ways": "transcripts verified with general kernels and each way to multiply",
+            "programs": "random programs verified"
             }[arguments.kind]
     print("conformance: %d %s (at least %d are known)%s%s" % (
         count, kind, least,
-        "" if arguments.kind in ("vendors", "ways") else ", on the device and on the reference",
+        "" if arguments.kind in ("vendors", "ways", "programs") else ", on the device and on the reference",
         "; %d FAILURES" % len(runner.failures) if runner.failures else ""))
     if count < least:
         print("conformance: too few")

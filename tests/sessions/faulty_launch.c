@@ -1,12 +1,17 @@
 /*
  * A device that lies, preloaded (LD_PRELOAD): behind launches it waits, and changes elements of
- * what they have written. The environment's LIES says which: lane L W      every element of 8 bytes
- * whose number is L modulo W, of the outputs of all kernels lane_of K L W the same of kernels whose
- * name contains K alone modulus K J M of kernels whose name contains K: elements whose number is J
- * modulo M element K J M of these elements one alone, another one each time rarely N      one
- * launch in N: one element stuck O       byte O of the buffer that the fourth launch writes to has
- * bit 3 set, always Outputs are the first buffers that launches of healcl's have, but for short
- * transforms the second ones, behind scratch memory. LIES_AFTER: launches before the first lie.
+ * what they have written. The environment's LIES says which:
+ *
+ *     lane L W         every element of 8 bytes whose number is L modulo W, of all outputs
+ *     lane_of K L W    the same of kernels whose name contains K
+ *     modulus K J M    of kernels whose name contains K: elements whose number is J modulo M
+ *     element K J M    of these elements one alone, another one each time
+ *     rarely N         one launch in N: one element
+ *     stuck O          byte O of the fourth launch's output has bit 3 set, always
+ *
+ * A kernel's output is its first buffer, but for short transforms the second one, behind scratch
+ * memory. LIES_AFTER: how many launches there are before the first lie. LIES_SEED draws other lies.
+ * Where LIES_NAMES is set, standard error gets the name and the size of each output.
  */
 #define _GNU_SOURCE
 #include <CL/cl.h>

@@ -385,6 +385,43 @@ static void broken_device(void **state)
     free(list);
 }
 
+/* It is the device that has failed, and not the choice of it: by whatever name, unless another is
+ * meant. */
+static void broken_device_is_chosen(void **state)
+{
+    (void)state;
+    const struct {
+        cl_device_info fails;
+        const char *selector;
+        enum healcl_status status;
+    } cases[] = {
+        {CL_DEVICE_GLOBAL_MEM_SIZE, "0:0", HEALCL_DEVICE},
+        {CL_DEVICE_GLOBAL_MEM_SIZE, "padded", HEALCL_DEVICE},
+        {CL_DEVICE_GLOBAL_MEM_SIZE, NULL, HEALCL_DEVICE},
+        {CL_DEVICE_GLOBAL_MEM_SIZE, "other", HEALCL_USAGE},
+        {CL_DEVICE_NAME, "padded", HEALCL_DEVICE},
+        {CL_DEVICE_NAME, "cpu", HEALCL_DEVICE},
+        {CL_DEVICE_NAME, "0:1", HEALCL_USAGE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_info *list = NULL;
+        size_t count = 0, index = 0;
+        char expected[128];
+        set_made_up(1);
+        made_up.fails = cases[i].fails;
+        OK(device_list(&made_up_opencl, &list, &count, &error));
+        assert_int_equal(device_select(list, count, cases[i].selector, &index, &error),
+                         cases[i].status);
+        snprintf(expected, sizeof expected,
+                 "device 0:0 %scannot be used: clGetDeviceInfo failed: CL_OUT_OF_RESOURCES (-5)",
+                 cases[i].fails == CL_DEVICE_NAME ? "" : "padded name ");
+        if (cases[i].status == HEALCL_DEVICE)
+            assert_string_equal(error.message, expected);
+        healcl_error_clear(&error);
+        free(list);
+    }
+}
+
 /* As small as the embedded profile allows, and by one byte. */
 static void few_parameters(void **state)
 {
@@ -464,14 +501,23 @@ static void code_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        DEVICE_TEST(selectors),           DEVICE_TEST(platforms_go_before_names),
-        DEVICE_TEST(simulators_are_cpus), DEVICE_TEST(environment_selects),
-        DEVICE_TEST(refused_selectors),   DEVICE_TEST(long_lists_are_cut),
-        DEVICE_TEST(unusable_devices),    DEVICE_TEST(type_names),
-        DEVICE_TEST(no_platform),         DEVICE_TEST(platform_without_devices),
-        DEVICE_TEST(broken_platform),     DEVICE_TEST(broken_device),
-        DEVICE_TEST(few_parameters),      DEVICE_TEST(properties),
-        DEVICE_TEST(installed_devices),   DEVICE_TEST(code_names),
+        DEVICE_TEST(selectors),
+        DEVICE_TEST(platforms_go_before_names),
+        DEVICE_TEST(simulators_are_cpus),
+        DEVICE_TEST(environment_selects),
+        DEVICE_TEST(refused_selectors),
+        DEVICE_TEST(long_lists_are_cut),
+        DEVICE_TEST(unusable_devices),
+        DEVICE_TEST(type_names),
+        DEVICE_TEST(no_platform),
+        DEVICE_TEST(platform_without_devices),
+        DEVICE_TEST(broken_platform),
+        DEVICE_TEST(broken_device),
+        DEVICE_TEST(broken_device_is_chosen),
+        DEVICE_TEST(few_parameters),
+        DEVICE_TEST(properties),
+        DEVICE_TEST(installed_devices),
+        DEVICE_TEST(code_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

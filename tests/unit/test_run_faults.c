@@ -164,10 +164,11 @@ static void expect_right(enum healcl_status (*request)(bool *right, struct healc
         fail_msg("call %d, %s, had failed, and the next results are wrong", (int)k, failed);
 }
 
-static void fail_each(enum healcl_status (*request)(bool *right, struct healcl_error *failure),
+static void fail_each(const char *name,
+                      enum healcl_status (*request)(bool *right, struct healcl_error *failure),
                       cl_int code, bool lost)
 {
-    uint64_t failures = 0;
+    uint64_t failures = 0, survived = 0;
     expect_right(request, 0, "none"); /* kernels are built */
     helper.calls = 0;
     expect_right(request, 0, "none");
@@ -188,6 +189,7 @@ static void fail_each(enum healcl_status (*request)(bool *right, struct healcl_e
         if (!failed)
             continue; /* the one before had left more to do */
         failures += status != HEALCL_OK;
+        survived += status == HEALCL_OK;
         if (status == HEALCL_OK && !right)
             fail_msg("call %d, %s, failed, and the results are wrong", (int)k, failed);
         if (status != HEALCL_OK && status != HEALCL_DEVICE)
@@ -196,13 +198,19 @@ static void fail_each(enum healcl_status (*request)(bool *right, struct healcl_e
         expect_right(request, k, failed);
     }
     assert_true(failures > 0);
+    printf("fault matrix: %s %s%s: %d calls, %d failed, %d survived\n", name,
+           opencl_error_name(code), lost ? "_from_there_on" : "", (int)calls,
+           (int)(failures + survived), (int)survived);
 }
 
-static void fail_all(enum healcl_status (*request)(bool *right, struct healcl_error *failure))
+static void fail_all(const char *name,
+                     enum healcl_status (*request)(bool *right, struct healcl_error *failure))
 {
-    fail_each(request, CL_INVALID_OPERATION, false);
-    fail_each(request, CL_INVALID_OPERATION, true);
-    fail_each(request, CL_MEM_OBJECT_ALLOCATION_FAILURE, true);
+    fail_each(name, request, CL_OUT_OF_RESOURCES, false);
+    fail_each(name, request, CL_OUT_OF_HOST_MEMORY, false);
+    fail_each(name, request, CL_INVALID_OPERATION, false);
+    fail_each(name, request, CL_INVALID_OPERATION, true);
+    fail_each(name, request, CL_MEM_OBJECT_ALLOCATION_FAILURE, true);
 }
 
 static void sessions_go_on(void **state)
@@ -212,7 +220,7 @@ static void sessions_go_on(void **state)
     struct healcl_transcript *transcript = open_script(&script);
     OK(healcl_session_open(transcript, device, NULL, &session, &error));
     OK(healcl_session_bind(session, 1, large, &error));
-    fail_all(request_session);
+    fail_all("session", request_session);
     healcl_session_close(session);
     healcl_transcript_close(transcript);
     script_release(&script);
@@ -222,7 +230,7 @@ static void queues_go_on(void **state)
 {
     (void)state;
     OK(healcl_queue_open(device, NULL, &queue, &error));
-    fail_all(request_queue);
+    fail_all("calls", request_queue);
     healcl_queue_close(queue);
 }
 
