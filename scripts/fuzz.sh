@@ -42,8 +42,8 @@ fi
 longest() {
     case $1 in
     base64) echo 128 ;;
-    entry_reader | npy | tuning | kept | api | programs) echo 512 ;;
-    scan | planner) echo 1024 ;;
+    planner | entry_reader | npy | tuning | kept | api | programs) echo 512 ;;
+    scan) echo 1024 ;;
     package) echo 1536 ;;
     *) echo 2048 ;;
     esac
@@ -66,11 +66,11 @@ dictionary() {
     grep -rhoE '"[A-Za-z0-9_,:=. -]{2,24}"' $sources | sort -u || true
 }
 
-# What a device needs: LeakSanitizer now and then dies of a signal while PoCL's threads end.
+# Where a device is opened, LeakSanitizer now and then dies of a signal while PoCL's threads end.
 options_of() {
     local leaks=1
     case $1 in api | programs) leaks=0 ;; esac
-    echo "detect_leaks=$leaks:malloc_context_size=${HEALCL_FUZZ_CONTEXT:-2}:quarantine_size_mb=8"
+    echo "detect_leaks=$leaks:malloc_context_size=2:quarantine_size_mb=8"
 }
 
 fuzz() {
@@ -101,6 +101,7 @@ fuzz() {
 
 build_preset fuzz
 mkdir -p build/fuzz/found
+export HEALCL_CACHE_DIR=$PWD/build/fuzz/cache # of devices
 rm -f build/fuzz/found/failed
 
 step "fuzzing: ${limit#-}"
