@@ -104,6 +104,8 @@ mkdir -p build/fuzz/found
 export HEALCL_CACHE_DIR=$PWD/build/fuzz/cache # of devices
 rm -f build/fuzz/found/failed
 
+compile_fast
+
 step "fuzzing: ${limit#-}"
 printf '%-14s %10s %8s %9s %8s\n' fuzzer runs runs/s coverage seconds
 running=0

@@ -2,9 +2,9 @@
  * Fuzzes the planner with all passes. An input is a transcript, or, where it does not begin as one,
  * bytes that choose a program (program.h), which may end with a call that is refused.
  *
- * Whatever is accepted is planned without passes, and with all or one of them; what is then known from
- * the plan alone is asked for: the memory that it takes under several limits, places, costs, and
- * the kernels that serve its steps on devices of each shape.
+ * Whatever is accepted is planned without passes, and with all or one of them; what is then known
+ * from the plan alone is asked for: the memory that it takes under several limits, places, costs,
+ * and the kernels that serve its steps on devices of each shape.
  */
 #include "program.h"
 

@@ -1,5 +1,5 @@
 /*
- * Fuzzes whole programs (program.h) on PoCL's device against operations by call on the host
+ * Fuzzes whole programs (program.h) on a device against operations by call on the host
  * reference, and on the reference as transcripts. The first byte says how the device is shaped,
  * which passes are done, and whether its memory is limited. Where data are refused, the device has
  * to refuse them in the same words.

@@ -33,6 +33,7 @@ static struct named *keep(struct program *program, const char *name, struct heal
     struct named *named = &program->pool[program->count++];
     snprintf(named->name, sizeof named->name, "%s", name);
     named->tensor = tensor;
+    named->is_raw = false;
     return named;
 }
 
@@ -50,9 +51,9 @@ struct arguments {
 
 static void add_word(struct arguments *arguments, const char *word)
 {
-    int length = snprintf(arguments->text + arguments->length,
-                          sizeof arguments->text - arguments->length, "%s%s",
-                          arguments->length > 0 ? " " : "", word);
+    int length =
+        snprintf(arguments->text + arguments->length, sizeof arguments->text - arguments->length,
+                 "%s%s", arguments->length > 0 ? " " : "", word);
     arguments->length += (size_t)length;
     EXPECT(arguments->length < sizeof arguments->text && arguments->count < ARGUMENTS);
 }
@@ -149,8 +150,7 @@ static bool call(struct program *program, const char *operation, const struct ar
         program->entries++;
         program->ended = status != HEALCL_OK;
         if (program->ended)
-            snprintf(program->refusal, sizeof program->refusal, "%s",
-                     behind_number(error.message));
+            snprintf(program->refusal, sizeof program->refusal, "%s", behind_number(error.message));
     }
     healcl_error_clear(&error);
     if (result)
@@ -162,8 +162,8 @@ static bool call(struct program *program, const char *operation, const struct ar
 __attribute__((format(printf, 5, 6))) static bool call_on(struct program *program,
                                                           const char *operation,
                                                           const struct named *named,
-                                                          struct named **result,
-                                                          const char *format, ...)
+                                                          struct named **result, const char *format,
+                                                          ...)
 {
     struct arguments arguments = {.count = 0};
     char words[256];
@@ -211,7 +211,7 @@ static struct named *upload(struct program *program, const struct problem_tensor
 static bool fits(const struct named *named, const struct problem_tensor *tensor, bool exactly)
 {
     const struct healcl_tensor_info info = healcl_tensor_describe(named->tensor);
-    if ((enum dtype)info.dtype != tensor->dtype || info.rank != tensor->shape.rank)
+    if (named->is_raw || (enum dtype)info.dtype != tensor->dtype || info.rank != tensor->shape.rank)
         return false;
     for (uint32_t i = 0; i < info.rank; i++)
         if (exactly ? info.shape[i] != tensor->shape.shape[i]
@@ -276,8 +276,8 @@ static struct named *fresh(struct program *program, const struct problem_tensor 
     memmove(shape + 1, shape, axis * sizeof *shape);
     shape[0] = base.shape.shape[axis];
     base.shape = layout_of_shape(rank, shape);
-    EXPECT(call_on(program, "moveaxis", upload(program, &base, random), &result, "0 %" PRIu32,
-                   axis));
+    EXPECT(
+        call_on(program, "moveaxis", upload(program, &base, random), &result, "0 %" PRIu32, axis));
     return result;
 }
 
@@ -285,8 +285,7 @@ static struct named *operand(struct program *program, const struct problem_tenso
                              struct random *random)
 {
     /* What must be moduli or indices seldom comes from the pool, where it mostly is neither. */
-    const bool is_picky =
-        tensor->contents != CONTENTS_VALUES && tensor->contents != CONTENTS_TAME;
+    const bool is_picky = tensor->contents != CONTENTS_VALUES && tensor->contents != CONTENTS_TAME;
     const uint32_t way = take_below(&program->bytes, is_picky ? 24 : 3);
     struct named *named = way == 1 || way == 2 ? pooled(program, tensor, way == 1) : NULL;
     return named ? named : fresh(program, tensor, random);
@@ -294,8 +293,9 @@ static struct named *operand(struct program *program, const struct problem_tenso
 
 /* ---------------------------------------------------------------- entries */
 
-static void fill(struct program *program, const struct named *named)
+static void fill(struct program *program, struct named *named)
 {
+    named->is_raw = false;
     (void)call_on(program, "set_const_val", named, NULL, "%d",
                   (int)take_below(&program->bytes, 3) - 1);
 }
@@ -310,6 +310,7 @@ static struct named *make(struct program *program, const char *operation,
     for (char *at = shape, *from = shape; (*at = *from); from++) /* words are without blanks */
         at += *from != ' ';
     EXPECT(call_on(program, operation, NULL, &result, "%s :%s", shape, dtype_name(tensor->dtype)));
+    result->is_raw = strcmp(operation, "empty") == 0;
     return result;
 }
 
@@ -370,6 +371,8 @@ static void add_call(struct program *program)
         fill(program, result);
     else if (!program->ended && raw && !accepted)
         fill(program, named);
+    else if (raw)
+        named->is_raw = false;
 }
 
 /* ---------------------------------------------------------------- what passes look for */
@@ -397,7 +400,7 @@ static struct named *moduli(struct program *program, const struct problem_tensor
 /* out = a with another tensor of its shape, or with an integer. q: moduli, or NULL for an integer.
  */
 static void elementwise(struct program *program, const struct named *a, const struct named *q,
-                        const struct named *out)
+                        struct named *out)
 {
     static const char *const names[] = {"modmul", "modsum", "modmul", "modsum", "mod", "modneg"};
     const uint32_t which = take_below(&program->bytes, 6);
@@ -417,19 +420,21 @@ static void elementwise(struct program *program, const struct named *a, const st
     add_tensor(&arguments, out);
     if (!call(program, names[which], &arguments, NULL) && !program->ended)
         fill(program, out); /* which may be new */
+    out->is_raw = false;
 }
 
 /* A step into memory of its own, and one that reads it last: a chain, a sum of products, or a sum
  * onto zeros. */
-static void add_pair(struct program *program, const struct named *a, struct random *random)
+static void add_pair(struct program *program, struct named *a, struct random *random)
 {
     struct problem_tensor tensor = like(a), summed = tensor;
     struct arguments arguments = {.count = 0};
     const uint32_t rank = tensor.shape.rank;
     const bool sums = rank >= 2 && take_below(&program->bytes, 2);
     struct named *t = make(program, "empty", &tensor);
-    const struct named *q =
-        rank > 0 && (sums || take_below(&program->bytes, 2)) ? moduli(program, &tensor, random) : NULL;
+    const struct named *q = rank > 0 && (sums || take_below(&program->bytes, 2))
+                                ? moduli(program, &tensor, random)
+                                : NULL;
     elementwise(program, a, q, t);
     if (program->ended)
         return;
@@ -440,7 +445,7 @@ static void add_pair(struct program *program, const struct named *a, struct rand
         memcpy(shape, tensor.shape.shape, sizeof shape);
         memmove(shape + axis, shape + axis + 1, (rank - axis - 1) * sizeof *shape);
         summed.shape = layout_of_shape(rank - 1, shape);
-        const struct named *out = make(program, "zeros", &summed);
+        struct named *out = make(program, "zeros", &summed);
         snprintf(word, sizeof word, "%" PRIu32, axis);
         add_tensor(&arguments, t);
         add_text(&arguments, word, false);
@@ -448,7 +453,7 @@ static void add_pair(struct program *program, const struct named *a, struct rand
         add_tensor(&arguments, out);
         (void)call(program, "axis_modsum", &arguments, NULL);
     } else {
-        const struct named *out = take_below(&program->bytes, 2) ? a : make(program, "empty", &tensor);
+        struct named *out = take_below(&program->bytes, 2) ? a : make(program, "empty", &tensor);
         elementwise(program, t, q, out);
     }
     if (!program->ended && take_below(&program->bytes, 4))
@@ -486,7 +491,8 @@ static void add_slices(struct program *program, const struct named *a, struct ra
     if (count < 2)
         return;
     count = count > 4 ? 4 : count;
-    const struct named *q = take_below(&program->bytes, 2) ? moduli(program, &tensor, random) : NULL;
+    const struct named *q =
+        take_below(&program->bytes, 2) ? moduli(program, &tensor, random) : NULL;
     for (int i = 0; i < count; i++)
         EXPECT(call_on(program, "get_slice", a, &slices[i], "[%d:%d]", i, i + 1));
     const struct bytes same = program->bytes;
@@ -499,21 +505,17 @@ static void add_slices(struct program *program, const struct named *a, struct ra
 static void add_pattern(struct program *program)
 {
     struct random random = {take_below(&program->bytes, 1 << 16)};
-    struct named *a = program->count
-                          ? &program->pool[take_below(&program->bytes, program->count)]
-                          : NULL;
+    struct named *a =
+        program->count ? &program->pool[take_below(&program->bytes, program->count)] : NULL;
     if (!a || healcl_tensor_describe(a->tensor).dtype == HEALCL_INT8) {
         int64_t shape[4];
         const uint32_t rank = 1 + take_below(&program->bytes, 4);
         for (uint32_t i = 0; i < rank; i++)
             shape[i] = 1 + take_below(&program->bytes, 4);
-        a = upload(program,
-                   &(struct problem_tensor){
-                       .dtype = take_below(&program->bytes, 2) ? DTYPE_INT64 : DTYPE_INT32,
-                       .shape = layout_of_shape(rank, shape),
-                       .contents = take_below(&program->bytes, 2) ? CONTENTS_VALUES : CONTENTS_TAME,
-                       .high = 63},
-                   &random);
+        struct problem_tensor tensor = {.shape = layout_of_shape(rank, shape), .high = 63};
+        tensor.dtype = take_below(&program->bytes, 2) ? DTYPE_INT64 : DTYPE_INT32;
+        tensor.contents = take_below(&program->bytes, 2) ? CONTENTS_VALUES : CONTENTS_TAME;
+        a = upload(program, &tensor, &random);
     }
     const uint32_t which = take_below(&program->bytes, 4);
     if (which < 2)

@@ -44,13 +44,15 @@ struct program {
     struct named {
         char name[12];
         struct healcl_tensor *tensor;
+        bool is_raw; /* nobody has written to it: it may hold anything */
     } pool[PROGRAM_TENSORS];
     uint32_t count, names;
     size_t entries, downloads;
     bool in_segment, ended;
-    /* Nobody runs it: it has no data, and calls that are refused for what they are may end it too. */
+    /* Nobody runs it: it has no data, and calls that are refused for what they are may end it too.
+     */
     bool is_for_plan;
-    char refusal[640];  /* of its last entry, without the beginning that counts calls; or "" */
+    char refusal[640]; /* of its last entry, without the beginning that counts calls; or "" */
 };
 
 /* Makes a program, whose text is writer's then. */
