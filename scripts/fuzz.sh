@@ -5,8 +5,8 @@
 #   fuzz.sh [--seconds S | --runs N] [--merge] [NAME...]    e.g. scripts/fuzz.sh --seconds 60 npy scan
 #
 # Each runs for two minutes, or as long as is said. It starts from tests/fuzz/corpus/NAME, and from what
-# earlier runs have found, which is kept in build/fuzz/found/NAME. --merge runs nothing: it adds to the
-# former, file by file, what of the latter reaches other code.
+# earlier runs have found, which is kept in build/fuzz/found/NAME. --merge adds to the former what of the
+# latter reaches other code: review what that leaves, for the corpora are to stay small.
 #
 # The table has a line for each fuzzer. Where one ends with an error, the line says which input does that,
 # and the exit code is 1.
@@ -85,7 +85,10 @@ fuzz() {
     case $name in api | planner | programs) options+=(-len_control=0) ;; esac
     [ ! -s "$found.dict" ] || options+=(-dict="$found.dict")
     local folders=("$found" "$corpus")
-    [ "$limit" != -merge=1 ] || folders=("$corpus" "$found")
+    if [ "$limit" = -merge=1 ]; then
+        folders=("$corpus" "$found")
+        options+=(-use_counters=0) # code, and not how often
+    fi
     ASAN_OPTIONS=$(options_of "$name") "$program" "${options[@]}" "${folders[@]}" \
         >"$log" 2>&1 || code=$?
     local runs seconds=$((SECONDS - begin))
