@@ -445,6 +445,8 @@ static void add_pair(struct program *program, struct named *a, struct random *ra
         memcpy(shape, tensor.shape.shape, sizeof shape);
         memmove(shape + axis, shape + axis + 1, (rank - axis - 1) * sizeof *shape);
         summed.shape = layout_of_shape(rank - 1, shape);
+        if (take_below(&program->bytes, 4) == 1)
+            q = moduli(program, &tensor, random); /* others than the products' */
         struct named *out = make(program, "zeros", &summed);
         snprintf(word, sizeof word, "%" PRIu32, axis);
         add_tensor(&arguments, t);
@@ -476,7 +478,8 @@ static void add_copy(struct program *program, const struct named *a)
     if (program->ended)
         return;
     EXPECT(call_on(program, "moveaxis", copy, &back, "%" PRIu32 " %" PRIu32, rank - 1, axis));
-    elementwise(program, back, NULL, make(program, "empty", &tensor));
+    struct named *out = take_below(&program->bytes, 2) ? pooled(program, &tensor, true) : NULL;
+    elementwise(program, back, NULL, out ? out : make(program, "empty", &tensor));
     if (!program->ended && take_below(&program->bytes, 4))
         drop(program, copy);
 }
