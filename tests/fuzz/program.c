@@ -402,11 +402,12 @@ static struct named *moduli(struct program *program, const struct problem_tensor
 static void elementwise(struct program *program, const struct named *a, const struct named *q,
                         struct named *out)
 {
-    static const char *const names[] = {"modmul", "modsum", "modmul", "modsum", "mod", "modneg"};
-    const uint32_t which = take_below(&program->bytes, 6);
+    static const char *const names[] = {"modmul", "modsum", "modmul", "modmul",
+                                        "modsum", "mod",    "modneg"};
+    const uint32_t which = take_below(&program->bytes, 7);
     const struct problem_tensor tensor = like(a);
     struct arguments arguments = {.count = 0};
-    const bool has_b = which < 4, has_integer = take_below(&program->bytes, 4) == 1;
+    const bool has_b = which < 5, has_integer = take_below(&program->bytes, 5) == 1;
     const struct named *b = has_b && !has_integer ? pooled(program, &tensor, true) : NULL;
     add_tensor(&arguments, a);
     if (b)
@@ -430,11 +431,14 @@ static void add_pair(struct program *program, struct named *a, struct random *ra
     struct problem_tensor tensor = like(a), summed = tensor;
     struct arguments arguments = {.count = 0};
     const uint32_t rank = tensor.shape.rank;
-    const bool sums = rank >= 2 && take_below(&program->bytes, 2);
+    const bool sums = rank >= 2 && take_below(&program->bytes, 3);
     struct named *t = make(program, "empty", &tensor);
     const struct named *q = rank > 0 && (sums || take_below(&program->bytes, 2))
                                 ? moduli(program, &tensor, random)
                                 : NULL;
+    /* Sums may have others; they come before, for nothing moves past an upload. */
+    const struct named *other =
+        sums && take_below(&program->bytes, 4) == 1 ? moduli(program, &tensor, random) : q;
     elementwise(program, a, q, t);
     if (program->ended)
         return;
@@ -445,13 +449,11 @@ static void add_pair(struct program *program, struct named *a, struct random *ra
         memcpy(shape, tensor.shape.shape, sizeof shape);
         memmove(shape + axis, shape + axis + 1, (rank - axis - 1) * sizeof *shape);
         summed.shape = layout_of_shape(rank - 1, shape);
-        if (take_below(&program->bytes, 4) == 1)
-            q = moduli(program, &tensor, random); /* others than the products' */
         struct named *out = make(program, "zeros", &summed);
         snprintf(word, sizeof word, "%" PRIu32, axis);
         add_tensor(&arguments, t);
         add_text(&arguments, word, false);
-        add_tensor(&arguments, q);
+        add_tensor(&arguments, other);
         add_tensor(&arguments, out);
         (void)call(program, "axis_modsum", &arguments, NULL);
     } else {
@@ -558,13 +560,13 @@ static void add_entry(struct program *program)
         drop(program, &program->pool[take_below(&program->bytes, program->count)]);
     const uint8_t what = take(&program->bytes);
     struct named *named = program->count ? &program->pool[what % program->count] : NULL;
-    if (what < 120 || !named)
+    if (what < 70)
         add_call(program);
     else if (what < 200)
         add_pattern(program);
-    else if (what < 220)
+    else if (what < 220 && named)
         add_download(program, named);
-    else if (what < 240)
+    else if (what < 240 && named)
         drop(program, named);
     else
         add_border(program);
