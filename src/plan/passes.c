@@ -310,6 +310,8 @@ MUST_CHECK static enum healcl_status run_pass(struct pass_run *run, size_t pass,
     };
     struct plan *plan = run->plan;
     uint64_t changes = 0;
+    if (plan->step_count == 0) /* nor an array of them */
+        return HEALCL_OK;
     memset(run->next, 0xff, plan->storage_count * sizeof *run->next);
     for (size_t s = plan->segment_count; s-- > 0;) { /* so that later readers are known */
         struct segment *segment = &plan->segments[s];

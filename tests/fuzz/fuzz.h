@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/status.h"
+
+/* What libFuzzer calls, and replay.c. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Ends the process in a way that every fuzzer notices, NDEBUG or not. */
@@ -18,5 +21,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
             abort();                                                        \
         }                                                                   \
     } while (0)
+
+/* A refusal says why, in one line. Nothing else may fail: there is enough memory. */
+static inline void expect_told(enum healcl_status status, const struct healcl_error *error)
+{
+    if (status == HEALCL_OK)
+        return;
+    EXPECT(status == HEALCL_REFUSED && error->status == HEALCL_REFUSED);
+    EXPECT(error->message[0] != 0 && !strchr(error->message, '\n'));
+}
+
+/* A copy with a 0 behind it, as of a file that has been read; in memory of its own, so that a
+ * sanitizer sees reads beyond the end. */
+static inline char *text_of(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    EXPECT(text);
+    if (size > 0)
+        memcpy(text, data, size);
+    text[size] = 0;
+    return text;
+}
 
 #endif

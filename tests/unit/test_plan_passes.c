@@ -789,6 +789,21 @@ static void lists(void **state)
     healcl_error_clear(&error);
 }
 
+/* Segments of nothing, with no step in the whole plan. Sanitizers see what is done there. */
+static void nothing_to_do(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_segment_start(&script, "nothing");
+    script_segment_end(&script);
+    script_plan(&script);
+    assert_int_equal(script.plan->step_count, 0);
+    OK(plan_optimise(script.plan, PASSES_ALL, &error));
+    assert_int_equal(script.plan->segment_count, 1);
+    assert_int_equal(script.plan->pass_changes, 0);
+    script_release(&script);
+}
+
 /* Processor seconds for the passes of so many repetitions of products, sums and copies. */
 static double seconds_of(int repetitions, size_t *steps)
 {
@@ -838,7 +853,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(bundled_transcripts),   cmocka_unit_test(lists),
         cmocka_unit_test(linear_time),           cmocka_unit_test(chains_of_any_layout),
         cmocka_unit_test(scaled_transforms),     cmocka_unit_test(added_where_made),
-        cmocka_unit_test(released_in_its_place),
+        cmocka_unit_test(released_in_its_place), cmocka_unit_test(nothing_to_do),
     };
     const struct CMUnitTest random_only[] = {cmocka_unit_test(random_programs)};
     return argc > 1 ? cmocka_run_group_tests(random_only, open_device, close_device)

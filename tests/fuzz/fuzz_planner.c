@@ -1,0 +1,119 @@
+/*
+ * Fuzzes the planner with all passes. An input is a transcript, or, where it does not begin as one,
+ * bytes that choose a program (program.h), which may end with a call that is refused.
+ *
+ * Whatever is accepted is planned without passes, and with all or one of them; what is then known
+ * from the plan alone is asked for: the memory that it takes under several limits, places, costs,
+ * and the kernels that serve its steps on devices of each shape.
+ */
+#include "program.h"
+
+#include "kernels/variant.h"
+#include "plan/memory.h"
+#include "plan/passes.h"
+#include "plan/places.h"
+
+/* ---------------------------------------------------------------- what follows from a plan */
+
+/* Each step has a kernel, whatever device it is for. */
+static void ask_for_kernels(const struct plan *plan)
+{
+    static struct healcl_device devices[VARIANT_COUNT];
+    for (int shape = 0; shape < VARIANT_COUNT; shape++) {
+        struct healcl_device *device = &devices[shape];
+        struct healcl_error error = {.detail = NULL};
+        device->info = (struct device_info){.type = CL_DEVICE_TYPE_GPU,
+                                            .max_work_group_size = 256,
+                                            .max_parameter_bytes = KERNEL_PARAMETER_BYTES,
+                                            .local_memory_bytes = 32768,
+                                            .max_allocation_bytes = 1 << 30,
+                                            .global_memory_bytes = UINT64_C(1) << 32,
+                                            .compute_units = 4,
+                                            .address_bits = 64,
+                                            .little_endian = true,
+                                            .double_width = shape % 2 ? 4 : 0,
+                                            .long_supported = true};
+        device->chunk_bytes = shape % 2 ? 4096 : 1 << 30;
+        device->tuning = tuning_default(&device->info);
+        EXPECT(tuning_parse(&device->tuning, kernel_variant_name((enum kernel_variant)shape),
+                            "a shape", &device->info, &error) == HEALCL_OK);
+        for (size_t i = 0; i < plan->step_count; i++)
+            if (family_of(plan->steps[i].kind))
+                EXPECT(variant_for(&plan->steps[i], device));
+    }
+}
+
+static void ask_for_memory(const struct plan *plan)
+{
+    struct healcl_error error = {.detail = NULL};
+    const struct places_rule rule = {.least = 16, .most = UINT64_MAX};
+    struct memory_price price;
+    struct places places;
+    const struct step *step;
+    uint64_t peak, least = memory_least(plan, &step);
+    for (uint64_t limit = least; limit < 3 * least; limit += least / 2 + 1) {
+        EXPECT(memory_predict(plan, limit, &price, &peak, &error) == HEALCL_OK);
+        EXPECT(peak <= limit || limit == 0);
+    }
+    if (least > 1) {
+        expect_told(memory_predict(plan, least - 1, &price, &peak, &error), &error);
+        EXPECT(error.status == HEALCL_REFUSED);
+    }
+    healcl_error_clear(&error);
+    EXPECT(places_init(&places, plan, &rule, &error) == HEALCL_OK);
+    EXPECT(places.place_bytes + places.other_bytes >= places.live_bytes);
+    places_release(&places);
+}
+
+/* Passes take nothing away that can be noticed. */
+static void compare(const struct plan *plan, const struct plan *without)
+{
+    EXPECT(plan->results == without->results && plan->uploads == without->uploads);
+    EXPECT(plan->operations == without->operations && plan->expected == without->expected);
+    EXPECT(plan->segment_count == without->segment_count);
+    EXPECT(plan->bytes_up == without->bytes_up && plan->bytes_down == without->bytes_down);
+}
+
+/* ---------------------------------------------------------------- inputs */
+
+static void plan_text(const struct source *source, const struct program *program,
+                      const struct healcl_limits *limits)
+{
+    struct healcl_error error = {.detail = NULL};
+    struct plan *without = NULL, *plan = NULL;
+    enum healcl_status status = plan_create(source, NULL, limits, &without, &error);
+    expect_told(status, &error);
+    if (status != HEALCL_OK) {
+        if (program)
+            program_expect_refusal(program, error.message);
+        healcl_error_clear(&error);
+        return;
+    }
+    const uint32_t one = (uint32_t)(source->length % (2 * PASS_COUNT));
+    EXPECT(plan_create(source, NULL, limits, &plan, &error) == HEALCL_OK);
+    EXPECT(plan_optimise(plan, one < PASS_COUNT ? 1u << one : PASSES_ALL, &error) == HEALCL_OK);
+    compare(plan, without);
+    ask_for_memory(plan);
+    ask_for_kernels(plan);
+    plan_free(plan);
+    plan_free(without);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct healcl_limits limits = {.memory_bytes = 1 << 24, .work = 1 << 24};
+    struct program program;
+    struct source source = {.text = (const char *)data, .length = size};
+    if (size == 0)
+        return 0;
+    if (data[0] == '[' || data[0] == '{') {
+        plan_text(&source, NULL, &limits);
+        return 0;
+    }
+    program_make(&program, data, size, true);
+    source = (struct source){.text = program.writer.bytes, .length = program.writer.length};
+    if (program.entries > 0)
+        plan_text(&source, &program, NULL);
+    program_release(&program);
+    return 0;
+}

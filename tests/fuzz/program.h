@@ -1,0 +1,65 @@
+/*
+ * Programs that the bytes of a fuzzer choose: calls of all operations on views of few storages,
+ * which they share, overlap and write to in place.
+ *
+ * Each call is made by a queue on the host reference first. What is accepted there becomes an entry
+ * of a transcript, with what is read from the queue as its expected results: so anybody who runs it
+ * can be compared with operations by call on the reference, which know neither plans of a whole nor
+ * passes. Where data are refused the program ends, and others are to refuse them in the same words.
+ */
+#ifndef HEALCL_TESTS_FUZZ_PROGRAM_H
+#define HEALCL_TESTS_FUZZ_PROGRAM_H
+
+#include "fuzz.h"
+#include "healcl.h"
+#include "transcript/writer.h"
+
+/* What is left of an input; behind its end there are zeros. */
+struct bytes {
+    const uint8_t *next;
+    size_t left;
+};
+
+/* A byte, and a number below one that is at least 1. */
+static inline uint8_t take(struct bytes *bytes)
+{
+    if (bytes->left == 0)
+        return 0;
+    bytes->left--;
+    return *bytes->next++;
+}
+
+static inline uint32_t take_below(struct bytes *bytes, uint32_t end)
+{
+    const uint32_t high = end > 256 ? take(bytes) : 0; /* in this order with any compiler */
+    return (high << 8 | take(bytes)) % end;
+}
+
+enum { PROGRAM_TENSORS = 64 };
+
+struct program {
+    struct bytes bytes;
+    struct writer writer;
+    struct healcl_queue *queue;
+    struct named {
+        char name[12];
+        struct healcl_tensor *tensor;
+        bool is_raw; /* nobody has written to it: it may hold anything */
+    } pool[PROGRAM_TENSORS];
+    uint32_t count, names;
+    size_t entries, downloads;
+    bool in_segment, ended;
+    /* Nobody runs it: it has no data, and calls that are refused for what they are may end it too.
+     */
+    bool is_for_plan;
+    char refusal[640]; /* of its last entry, without the beginning that counts calls; or "" */
+};
+
+/* Makes a program, whose text is writer's then. */
+void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan);
+void program_release(struct program *program);
+
+/* What was told of an entry is what the queue has told of the call. */
+void program_expect_refusal(const struct program *program, const char *message);
+
+#endif
