@@ -127,10 +127,61 @@ static void steps_of_vendors(void **state)
         step_add_cost(&step, &kernel);
         expect_cost(&body, &(struct segment_cost){0});
         expect_cost(&kernel, &(struct segment_cost){.launches = 1, .bytes = 48 + 48 + 16 + 2 * 48});
+        assert_int_equal(step_visits(&step), 6 + 3 * 6);
         script_release(&script);
         return;
     }
     fail();
+}
+
+/* A chain does the products of either of its two operations. */
+static void products_of_chains(void **state)
+{
+    (void)state;
+    static const struct {
+        enum step_kind kinds[2];
+        uint64_t products;
+    } cases[] = {{{STEP_MODMUL, STEP_MODSUM}, 6},
+                 {{STEP_MODSUM, STEP_MODMUL}, 6},
+                 {{STEP_MODMUL, STEP_MODMUL}, 12},
+                 {{STEP_MODSUM, STEP_MODNEG}, 0}};
+    struct script script = {0};
+    write_sum(&script);
+    script_plan(&script);
+    const struct step *product = script.plan->steps;
+    while (product->kind != STEP_MODMUL)
+        product++;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct step step = *product;
+        struct segment_cost cost = {0};
+        step.kind = STEP_CHAIN;
+        step.value[0] = cases[i].kinds[0];
+        step.value[1] = cases[i].kinds[1];
+        step_add_cost(&step, &cost);
+        assert_int_equal(cost.work[WORK_PRODUCTS], cases[i].products);
+    }
+    script_release(&script);
+}
+
+/* Of what is gathered from, no more is read than what is asked for, and nothing twice. */
+static void gathered_bytes(void **state)
+{
+    (void)state;
+    static const int64_t zeros[16];
+    static const int rows[] = {1, 4, 8};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct script script = {0};
+        script_upload(&script, "x", DTYPE_INT64, 2, VALUES(4, 2), zeros);
+        script_upload(&script, "i", DTYPE_INT64, 2, VALUES(rows[i], 2), zeros);
+        script_upload(&script, "o", DTYPE_INT64, 2, VALUES(rows[i], 2), zeros);
+        script_call(&script, "o", "take_along_axis", "x i 0 o");
+        script_plan(&script);
+        const struct step *step = &script.plan->steps[script.plan->step_count - 1];
+        while (step->kind != STEP_GATHER)
+            step--;
+        assert_int_equal(step_bytes(step), 16 * (2 * rows[i] + (rows[i] < 4 ? rows[i] : 4)));
+        script_release(&script);
+    }
 }
 
 /* Each amount at its own rate, one after the other; nothing is known without rates. */
@@ -150,10 +201,9 @@ static void time_of_a_roofline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fills_and_products),
-        cmocka_unit_test(fused_products),
-        cmocka_unit_test(steps_of_vendors),
-        cmocka_unit_test(time_of_a_roofline),
+        cmocka_unit_test(fills_and_products), cmocka_unit_test(fused_products),
+        cmocka_unit_test(steps_of_vendors),   cmocka_unit_test(products_of_chains),
+        cmocka_unit_test(gathered_bytes),     cmocka_unit_test(time_of_a_roofline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

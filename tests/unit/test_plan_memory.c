@@ -128,6 +128,25 @@ static void steps_are_cut(void **state)
     script_release(&script);
 }
 
+/* A single element cannot be cut: its storage is needed as a whole, and once. */
+static void single_elements_are_not_cut(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    const struct step *step;
+    upload(&script, "a");
+    script_call(&script, "v", "get_slice", "a [1:2,0:1]");
+    script_call(&script, "o", "empty", "(1,1) :int64");
+    script_call(&script, "o", "_modmul_ttc", "v v 1009 o");
+    script_plan(&script);
+    assert_int_equal(memory_least(script.plan, &step), BYTES + 8);
+    assert_int_equal(step->kind, STEP_MODMUL);
+    script.plan->step_count = 1; /* what only moves needs no memory at one time */
+    assert_int_equal(memory_least(script.plan, &step), 0);
+    assert_null(step);
+    script_release(&script);
+}
+
 /* ---------------------------------------------------------------- on a device */
 
 static struct healcl_device *device;
@@ -252,6 +271,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_farthest_goes),
         cmocka_unit_test(steps_are_cut),
+        cmocka_unit_test(single_elements_are_not_cut),
         cmocka_unit_test(the_price_is_as_predicted),
         cmocka_unit_test(transcripts_run_with_the_least),
         cmocka_unit_test(refusals_name_the_element),

@@ -10,6 +10,7 @@
 
 #include "helper_script.h"
 #include "lab/coverage.h"
+#include "plan/axes.h"
 
 static const uint64_t seed = 0x97a4;
 
@@ -366,9 +367,124 @@ static void large_empty_tensors(void **state)
     script_release(&repeated);
 }
 
+/* Which axes go together, as failing cases and audits cut them, and which input holds moduli. */
+static void axes_of_operands(void **state)
+{
+    (void)state;
+    static const struct {
+        enum step_kind kind;
+        const char *out, *operation, *arguments, *axes;
+        int moduli;
+    } cases[] = {
+        {STEP_MODMUL, "x", "modmul", "x x q x", "ABC ABC ABC > ABC", 2},
+        {STEP_ABS, "x", "abs", "x x", "ABC > ABC", NO_INPUT},
+        {STEP_AXIS_MODSUM, "s", "axis_modsum", "x 1 q s", "AsB AB > AB", 1},
+        {STEP_AXIS_MODSUM, "s", "axis_modsum", "x 0 q s", "sAB AB > AB", 1},
+        {STEP_MODMUL_AXIS_SUM, "o", "modmul_axis_sum", "a b q o -1", "rskn skn k > rkn", 2},
+        {STEP_MODMUL_AXIS_SUM, "o", "modmul_axis_sum", "a b q none none perm o 1 -1",
+         "rsk* sk* k * > rk*", 2},
+        {STEP_NTT, "t", "ntt", "t perm none q psi t 0 0", "lrk* k k* * > lrk*", 1},
+        {STEP_INTT, "t", "intt", "t perm none q none none psi q t 0", "lrk* k k* * k > lrk*", 1},
+        {STEP_DIGITS, "d", "apply_g_decomp", "x 3 4 d", "ABC > ABC*", NO_INPUT},
+        {STEP_DIGITS_FULL_Q, "f", "apply_g_decomp_relative_to_full_q", "f q 2 8 g", "lkr k > l*r",
+         1},
+        {STEP_GATHER, "y", "take_along_axis", "y x 1 x", "A*C ABC > ABC", NO_INPUT},
+    };
+    static const int64_t zeros[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct script script = {0};
+        struct step_axes axes;
+        char text[64] = "";
+        script_upload(&script, "x", DTYPE_INT64, SHAPE(2, 2, 2), zeros);
+        script_upload(&script, "y", DTYPE_INT64, SHAPE(2, 3, 2), zeros);
+        script_upload(&script, "q", DTYPE_INT64, SHAPE(2), ((int64_t[]){5, 7}));
+        script_upload(&script, "a", DTYPE_INT64, SHAPE(2, 3, 2, 4), zeros);
+        script_upload(&script, "b", DTYPE_INT64, SHAPE(3, 2, 4), zeros);
+        script_upload(&script, "t", DTYPE_INT64, SHAPE(1, 4, 1, 2), zeros);
+        script_upload(&script, "psi", DTYPE_INT64, SHAPE(2, 4), zeros);
+        script_upload(&script, "perm", DTYPE_INT64, SHAPE(4), ((int64_t[]){0, 1, 2, 3}));
+        script_upload(&script, "f", DTYPE_INT64, SHAPE(1, 2, 3), zeros);
+        script_call(&script, "s", "empty", "(2,2) :int64");
+        script_call(&script, "o", "empty", "(2,2,4) :int64");
+        script_call(&script, "d", "empty", "(2,2,2,3) :int64");
+        script_call(&script, "g", "empty", "(1,2,3) :int64");
+        script_call(&script, cases[i].out, cases[i].operation, cases[i].arguments);
+        script_plan(&script);
+        const struct step *step = &script.plan->steps[script.plan->step_count - 1];
+        while (step > script.plan->steps && step->kind != cases[i].kind)
+            step--;
+        step_axes(step, &axes);
+        for (int j = 0; j < STEP_INPUTS; j++)
+            if (step->in[j])
+                sprintf(text + strlen(text), "%s ", axes.names[j]);
+        sprintf(text + strlen(text), "> %s", axes.names[STEP_OUT]);
+        assert_string_equal(text, cases[i].axes);
+        assert_int_equal(step_moduli(step), cases[i].moduli);
+        script_release(&script);
+    }
+}
+
+static void expect_refused(struct script *script, const char *message)
+{
+    script_finish(script);
+    assert_int_equal(plan_create(&script->source, NULL, NULL, &script->plan, &error),
+                     HEALCL_REFUSED);
+    assert_string_equal(error.message, message);
+    healcl_error_clear(&error);
+    script_release(script);
+}
+
+/* What is refused, and at which argument. */
+static void refusals(void **state)
+{
+    (void)state;
+    static const int64_t zeros[8];
+    struct script length = {0}, dtypes = {0}, axis = {0};
+    script_upload(&length, "q", DTYPE_INT64, SHAPE(2), zeros);
+    script_call(&length, "a", "empty", "(1,0,1,2) :int64");
+    script_call(&length, "psi", "empty", "(2,0) :int64");
+    script_call(&length, "perm", "empty", "(0,) :int64");
+    script_call(&length, "a", "ntt", "a perm none q psi a 0 0");
+    expect_refused(&length,
+                   "entry 4 (ntt): argument 'a': transform length 0 is not a power of two");
+
+    /* The first tensor tells the dtype where the output may have another one. */
+    script_upload(&dtypes, "a", DTYPE_INT64, SHAPE(1, 2, 3), zeros);
+    script_upload(&dtypes, "q", DTYPE_INT32, SHAPE(2), ((int64_t[]){5, 7}));
+    script_call(&dtypes, "out", "empty", "(1,2,3) :int8");
+    script_call(&dtypes, "out", "apply_g_decomp_relative_to_full_q", "a q 2 8 out");
+    expect_refused(&dtypes, "entry 3 (apply_g_decomp_relative_to_full_q): argument 'q': is int32, "
+                            "but must be int64 like the others");
+
+    script_upload(&axis, "a", DTYPE_INT64, SHAPE(2), zeros);
+    script_call(&axis, "a", "get_slice", "a [1]");
+    script_call(&axis, "a", "flatten", "a 0 1");
+    expect_refused(&axis, "entry 2 (flatten): argument 'last': axis 1 is outside of rank 1");
+}
+
+/* What has no axes counts as one. */
+static void flat_scalar(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    script_upload(&script, "a", DTYPE_INT64, SHAPE(2), ((int64_t[]){3, 4}));
+    script_call(&script, "a", "get_slice", "a [1]");
+    script_call(&script, "flat", "flatten", "a 0 -1");
+    script_download(&script, "flat");
+    script_plan(&script);
+    const struct step *step = script.plan->steps;
+    while (step->kind != STEP_DOWNLOAD)
+        step++;
+    check_shape(&step->in[0]->layout, SHAPE(1));
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(flat_scalar),
+        cmocka_unit_test(axes_of_operands),
         cmocka_unit_test(bundled_transcripts),
         cmocka_unit_test(random_calls),
         cmocka_unit_test(coverage_reaches_all_kinds),
