@@ -158,6 +158,9 @@ def unwritable(healcl, folder):
     wrong = 0
     places = folder / "places"
     places.mkdir()
+    nothing = places / NOTHING.name  # which anybody may read
+    shutil.copyfile(NOTHING, nothing)
+    nothing.chmod(0o644)
 
     def look(name, cache, prefix=(), file=SMALL, **more):
         nonlocal wrong
@@ -178,11 +181,11 @@ def unwritable(healcl, folder):
                                   ("another user's, and readable", 0, 0o755)):
             place = places / name.replace(" ", "-")
             place.mkdir()
-            start([healcl, "run", "-q", NOTHING], place).communicate()
+            start([healcl, "run", "-q", nothing], place).communicate()
             for path in (*place.iterdir(), place):
                 os.chown(path, owner, owner)
             place.chmod(mode)
-            look(name, place, as_nobody, NOTHING, POCL_CACHE_DIR=str(pocl))
+            look(name, place, as_nobody, nothing, POCL_CACHE_DIR=str(pocl))
     else:
         print("skipped: folders of another user and read-only ones, which take root and setpriv")
 

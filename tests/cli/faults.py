@@ -188,8 +188,10 @@ def threads_of(process):
 
 def fault(kind, mode, code, end):
     """What is wrong with an end, or None."""
-    # What goes on may warn.
-    lines = [line for line in end.errors.splitlines() if ": warning: " not in line]
+    # What goes on may warn. Some drivers have a log of a build that was not begun: below its line there
+    # are the options.
+    lines = [line for line in end.errors.splitlines()
+             if ": warning: " not in line and not line.startswith("built with ")]
     if end.left:
         return f"{end.left} objects are left"
     if end.code == 0 and not lines:
