@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "resident.h"
+
 enum { ELEMENTS = 4096, READ_EVERY = 100, PLATFORMS = 16, GROWTH_MAX = 1024 /* KiB */ };
 
 /* Until then allocators of a driver's threads may grow. */
@@ -24,19 +26,6 @@ static struct healcl_error error;
 static long settles_at(long calls)
 {
     return calls / 10 > CALLS_TO_SETTLE ? calls / 10 : CALLS_TO_SETTLE;
-}
-
-static long resident_kilobytes(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long kilobytes = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kilobytes = strtol(line + 6, NULL, 10);
-    if (file)
-        fclose(file);
-    return kilobytes;
 }
 
 static void need(bool works, const char *what)

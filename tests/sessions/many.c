@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "resident.h"
+
 enum { SETTLED = 100, GROWTH_MAX = 1024 /* KiB */ };
 
 static struct healcl_error error;
@@ -23,19 +25,6 @@ static void need(enum healcl_status status)
 static void count_programs(void *context, const char *line)
 {
     *(int *)context += strncmp(line, "program ", 8) == 0;
-}
-
-static long resident_kilobytes(void)
-{
-    FILE *file = fopen("/proc/self/status", "r");
-    char line[256];
-    long kilobytes = 0;
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kilobytes = strtol(line + 6, NULL, 10);
-    if (file)
-        fclose(file);
-    return kilobytes;
 }
 
 int main(int argc, char **argv)
