@@ -122,6 +122,10 @@ static void rows_with_gaps(void **state)
 /* Each elementwise operation with as many moduli of a dtype, on two rows of one tensor. */
 static void check_moduli(enum dtype dtype, int64_t count, const char *tuning)
 {
+    static const char *const calls[][2] = {{"_modmul_ttt", "wide a p out"},
+                                           {"_modsum_ttt", "wide out p out"},
+                                           {"_modneg_tt", "wide p out"},
+                                           {"_mod_tt", "wide p out"}};
     struct random random = {0x70d};
     struct script script = {0};
     char shape[64];
@@ -138,14 +142,10 @@ static void check_moduli(enum dtype dtype, int64_t count, const char *tuning)
     script_call(&script, "wide", "unsqueeze", "a 0");
     script_call(&script, "wide", "expand", "wide 0 2");
     script_call(&script, "out", "empty", shape);
-    script_call(&script, "out", "_modmul_ttt", "wide a p out");
-    script_download(&script, "out");
-    script_call(&script, "out", "_modsum_ttt", "wide out p out");
-    script_download(&script, "out");
-    script_call(&script, "out", "_modneg_tt", "wide p out");
-    script_download(&script, "out");
-    script_call(&script, "out", "_mod_tt", "wide p out");
-    script_download(&script, "out");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        script_call(&script, "out", calls[i][0], calls[i][1]);
+        script_download(&script, "out");
+    }
     free(moduli);
     free(values);
     expect_same(&script, tuning);
