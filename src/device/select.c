@@ -423,8 +423,9 @@ static const char *platform_release(const struct device_info *info)
 }
 
 /* How a device is named by a selector. A processor's maker is part of its name whoever the driver
- * is from: "intel" means Intel's platform, if there is one. */
-enum match { MATCH_NONE, MATCH_NAME, MATCH_WHOLE };
+ * is from: "intel" means Intel's platform, if there is one. MATCH_PERHAPS: it could not say what it
+ * is. */
+enum match { MATCH_NONE, MATCH_PERHAPS, MATCH_NAME, MATCH_WHOLE };
 
 static enum match match_of(const struct device_info *info, const char *selector)
 {
@@ -434,9 +435,8 @@ static enum match match_of(const struct device_info *info, const char *selector)
     if (parse_indices(selector, &platform, &device))
         return info->platform_index == platform && info->device_index == device ? MATCH_WHOLE
                                                                                 : MATCH_NONE;
-    /* One that could not say what it is may be the one that is meant. */
     if (info->fault != CL_SUCCESS && info->type == 0)
-        return MATCH_NAME;
+        return MATCH_PERHAPS;
     static const struct {
         const char *word;
         cl_device_type type;
@@ -496,6 +496,34 @@ static const char *devices_text(const struct device_info *list, size_t count,
     return text;
 }
 
+/* The best one that can be used, and the first that cannot and matches as well as any such; or
+ * NULL. */
+static const struct device_info *find_best(const struct device_info *list, size_t count,
+                                           const char *selector,
+                                           const struct device_info **unusable,
+                                           enum match *unusable_match)
+{
+    const struct device_info *best = NULL;
+    enum match best_match = MATCH_NONE;
+    *unusable = NULL;
+    *unusable_match = MATCH_NONE;
+    for (size_t i = 0; i < count; i++) {
+        const enum match match = match_of(&list[i], selector);
+        if (match == MATCH_NONE)
+            continue;
+        if (device_unusable(&list[i])) {
+            if (match > *unusable_match) {
+                *unusable = &list[i];
+                *unusable_match = match;
+            }
+        } else if (match > best_match || (match == best_match && is_better(&list[i], best))) {
+            best = &list[i];
+            best_match = match;
+        }
+    }
+    return best;
+}
+
 enum healcl_status device_select(const struct device_info *list, size_t count, const char *selector,
                                  size_t *index, struct healcl_error *error)
 {
@@ -512,26 +540,20 @@ enum healcl_status device_select(const struct device_info *list, size_t count, c
         FAIL(error, HEALCL_DEVICE,
              "no OpenCL platform with a device is installed (package pocl-opencl-icd brings one "
              "for CPUs)");
-    const struct device_info *best = NULL, *unusable = NULL;
-    enum match best_match = MATCH_NONE;
-    for (size_t i = 0; i < count; i++) {
-        enum match match = match_of(&list[i], selector);
-        if (match == MATCH_NONE)
-            continue;
-        if (device_unusable(&list[i])) {
-            unusable = unusable ? unusable : &list[i];
-        } else if (match > best_match || (match == best_match && is_better(&list[i], best))) {
-            best = &list[i];
-            best_match = match;
-        }
-    }
+    enum match unusable_match;
+    const struct device_info *unusable,
+        *best = find_best(list, count, selector, &unusable, &unusable_match);
     char text[DEVICES_TEXT_SIZE];
     if (best) {
         *index = (size_t)(best - list);
         return HEALCL_OK;
     }
-    if (unusable && (selector || unusable->fault != CL_SUCCESS))
-        return device_check_usable(unusable, error);
+    if (unusable && (selector || unusable->fault != CL_SUCCESS)) {
+        enum healcl_status status = device_check_usable(unusable, error);
+        if (unusable_match == MATCH_PERHAPS)
+            error_prefix(error, "no device that answers matches '%.80s'%s; ", selector, origin);
+        return status;
+    }
     if (unusable)
         FAIL(error, HEALCL_USAGE, "no device can be used; %s", devices_text(list, count, text));
     FAIL(error, HEALCL_USAGE, "no device matches '%.80s'%s; %s", selector, origin,

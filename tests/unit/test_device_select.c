@@ -406,15 +406,19 @@ static void broken_device_is_chosen(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct device_info *list = NULL;
         size_t count = 0, index = 0;
-        char expected[128];
+        char expected[192];
         set_made_up(1);
         made_up.fails = cases[i].fails;
         OK(device_list(&made_up_opencl, &list, &count, &error));
         assert_int_equal(device_select(list, count, cases[i].selector, &index, &error),
                          cases[i].status);
+        const bool is_nameless = cases[i].fails == CL_DEVICE_NAME;
         snprintf(expected, sizeof expected,
-                 "device 0:0 %scannot be used: clGetDeviceInfo failed: CL_OUT_OF_RESOURCES (-5)",
-                 cases[i].fails == CL_DEVICE_NAME ? "" : "padded name ");
+                 "%s%s%sdevice 0:0 %scannot be used: clGetDeviceInfo failed: CL_OUT_OF_RESOURCES "
+                 "(-5)",
+                 is_nameless ? "no device that answers matches '" : "",
+                 is_nameless ? cases[i].selector : "", is_nameless ? "'; " : "",
+                 is_nameless ? "" : "padded name ");
         if (cases[i].status == HEALCL_DEVICE)
             assert_string_equal(error.message, expected);
         healcl_error_clear(&error);
