@@ -11,8 +11,22 @@ enum { CACHE_LINE = 64 };
 /* Elements of a vector, in all kernels with explicit vectors. */
 enum { LANES = 8 };
 
-/* Elementwise operations, in the order of their kinds of steps. */
-enum elementwise { MODMUL, MODSUM, MOD, MODNEG };
+/*
+ * Elementwise operations with moduli, EACH(KIND, name, operands), in the order of their kinds of
+ * steps (src/plan/steps.def). All their kernels come from this list, and these functions of each:
+ * compute_NAME and residues_NAME in cl/modular/compute.cl, lanes_NAME in cl/modular/vectors.cl, and
+ * repeated_NAME of those with two operands in cl/modular/repeated.cl.
+ */
+#define ELEMENTWISE_OPERATIONS(EACH) \
+    EACH(MODMUL, modmul, 2)          \
+    EACH(MODSUM, modsum, 2)          \
+    EACH(MOD, mod, 1)                \
+    EACH(MODNEG, modneg, 1)
+
+enum elementwise {
+#define ELEMENTWISE_KIND(KIND, name, operands) KIND,
+    ELEMENTWISE_OPERATIONS(ELEMENTWISE_KIND) ELEMENTWISE_COUNT
+};
 
 /* Ways to multiply and divide 64 bits in vectors, -D MULTIPLY: see cl/base/divisor.cl. The same
  * numbers as in src/device/tuning.h. */

@@ -45,6 +45,37 @@ static inline long compute_modneg(long a, long b, struct modulus p)
     return rest ? (long)(p.value - rest) : 0;
 }
 
+/* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
+static inline long residues_modmul(long a, long b, struct modulus p)
+{
+    return (long)multiply_mod((ulong)a, (ulong)b, p);
+}
+
+static inline long residues_modsum(long a, long b, struct modulus p)
+{
+    return (long)add_mod((ulong)a, (ulong)b, p.value);
+}
+
+static inline long residues_mod(long a, long b, struct modulus p)
+{
+    return a;
+}
+
+static inline long residues_modneg(long a, long b, struct modulus p)
+{
+    return a ? (long)p.value - a : 0;
+}
+
+/* By an operation that only the run knows. */
+static inline long compute(long operation, long a, long b, struct modulus p)
+{
+#define COMPUTE(KIND, name, operands) \
+    if (operation == KIND)            \
+        return compute_##name(a, b, p);
+    ELEMENTWISE_OPERATIONS(COMPUTE)
+    return 0;
+}
+
 #define TABLE_PARAMETER global const struct modulus *p
 #ifdef NARROW
 #define TABLE_AT(i) (p[(uint)(i)&NARROW_MASK(sizeof(*p))])

@@ -31,28 +31,13 @@
 
 /* -D MODULI_TENSOR: few steps want these kernels, and every program would be built with them. */
 #ifdef MODULI_TENSOR
-#define MODULAR(name) ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
+#define MODULAR(KIND, name, operands) ELEMENTWISE(name, name, TENSOR_PARAMETER, TENSOR_AT)
 #else
-#define MODULAR(name) ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)
+#define MODULAR(KIND, name, operands) ELEMENTWISE(name##_table, name, TABLE_PARAMETER, TABLE_AT)
 #endif
-
-MODULAR(modmul)
-MODULAR(modsum)
-MODULAR(mod)
-MODULAR(modneg)
+ELEMENTWISE_OPERATIONS(MODULAR)
 
 #ifndef MODULI_TENSOR
-/* a and b by an operation that only the run knows. */
-static inline long compute(long operation, long a, long b, struct modulus p)
-{
-    switch (operation) {
-    case MODMUL: return compute_modmul(a, b, p);
-    case MODSUM: return compute_modsum(a, b, p);
-    case MOD: return compute_mod(a, b, p);
-    }
-    return compute_modneg(a, b, p);
-}
-
 /* out = second(first(a, b), c), where what is between has ELEMENT's range. Two bits of sources for
  * each of a, b and c tell what it is: 0 what out holds, 1 x, 2 y. Operands: out, x, y, p. */
 KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
@@ -75,27 +60,6 @@ KERNEL chain_table(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, x),
 #endif
 
 #if defined AXES && !defined SINGLE
-/* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
-static inline long residues_modmul(long a, long b, struct modulus p)
-{
-    return (long)multiply_mod((ulong)a, (ulong)b, p);
-}
-
-static inline long residues_modsum(long a, long b, struct modulus p)
-{
-    return (long)add_mod((ulong)a, (ulong)b, p.value);
-}
-
-static inline long residues_mod(long a, long b, struct modulus p)
-{
-    return a;
-}
-
-static inline long residues_modneg(long a, long b, struct modulus p)
-{
-    return a ? (long)p.value - a : 0;
-}
-
 /* Where element i of a span has its modulus in the table. In a space of one axis each is that of
  * `repeats` elements, and after `moduli` of them the first one comes again; by_repeats and by_moduli
  * are reciprocals as those in struct space. */
@@ -116,7 +80,7 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
 
 /* Operands: out, a, b, which is there where the operation has two, and p where there are several
  * axes. */
-#define RESIDUES(name, B)                                                                         \
+#define RESIDUES(KIND, name, operands)                                                                         \
     KERNEL name##_residues(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),       \
                            BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint first,              \
                            uint repeats, uint by_repeats, uint moduli, uint by_moduli)         \
@@ -124,7 +88,7 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
         TAKE_SPACE(space);                                                                     \
         for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) \
             for (count_t i = 0; i < span.length; i++) {                                        \
-                union elements x = TAKE(a, space, span, 1, i), y = B;                          \
+                union elements x = TAKE(a, space, span, 1, i), y = SECOND_##operands;                        \
                 struct modulus modulus = TABLE_AT(MODULUS_PLACE(i));                           \
                 EACH_OF_WIDTH(j)                                                               \
                     x.element[j] = (ELEMENT)residues_##name(WIDEN(x.element[j]),               \
@@ -133,10 +97,9 @@ static inline uint modulus_place(uint i, uint first, uint repeats, uint by_repea
             }                                                                                  \
     }
 
-RESIDUES(modmul, TAKE(b, space, span, 2, i))
-RESIDUES(modsum, TAKE(b, space, span, 2, i))
-RESIDUES(mod, NO_ELEMENTS)
-RESIDUES(modneg, NO_ELEMENTS)
+#define SECOND_1 NO_ELEMENTS
+#define SECOND_2 TAKE(b, space, span, 2, i)
+ELEMENTWISE_OPERATIONS(RESIDUES)
 #endif /* AXES */
 
 /* out = a*b, C remainder by q, for one b of magnitude w modulo q. Operands: out, a. */

@@ -83,20 +83,17 @@ INLINE void operate_on_groups(const enum elementwise operation, const struct spa
  * groups. Operands: out, a, b, q; moduli are the same in all groups, and q_stride apart in one.
  * scalars: see general.cl.
  */
-#define INTERLEAVED(name, operation)                                                             \
+#define INTERLEAVED(KIND, name, operands)                                                           \
     KERNEL name##_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,        \
                               global const ELEMENT *b, global const struct modulus *q, ulong k,  \
                               long m, long q_stride, uint scalars, long a_scalar, long b_scalar) \
     {                                                                                            \
         TAKE_SPACE(space);                                                                       \
-        operate_on_groups(operation, &space, out, a, b, q, k, m, q_stride, scalars, a_scalar,    \
+        operate_on_groups(KIND, &space, out, a, b, q, k, m, q_stride, scalars, a_scalar,    \
                           b_scalar);                                                             \
     }
 
-INTERLEAVED(modmul, MODMUL)
-INTERLEAVED(modsum, MODSUM)
-INTERLEAVED(mod, MOD)
-INTERLEAVED(modneg, MODNEG)
+ELEMENTWISE_OPERATIONS(INTERLEAVED)
 
 /* A chain of two: see chain_table in general.cl. Space, operands and q: as above. */
 KERNEL chain_interleaved(SPACE(space), global ELEMENT *out, global const ELEMENT *a,

@@ -10,9 +10,20 @@
 
 #include "compute.cl"
 
-/* out = operation of value, an element of a, and b_value, modulo modulus; prepare comes once.
+/* An element of a by the operation with b, of which w is the twiddle. */
+static inline long repeated_modmul(long a, long b, struct twiddle w, struct modulus p)
+{
+    return with_sign(multiply_twiddle(magnitude(a), w, p.value), (a ^ b) < 0);
+}
+
+static inline long repeated_modsum(long a, long b, struct twiddle w, struct modulus p)
+{
+    return compute_modsum(a, b, p);
+}
+
+/* out = operation of each element of a and one of b, which is the same along an axis.
  * b is a scalar, b_scalar, where is_scalar is not 0. Operands: out, a, b, p. */
-#define REPEATED(name, prepare, operation)                                                       \
+#define REPEATED(name, has_twiddle, operation)                                                      \
     KERNEL name(SPACE(space), BUFFER(ELEMENT, out), BUFFER(const ELEMENT, a),                    \
                 BUFFER(const ELEMENT, b), TABLE_PARAMETER, uint elements, long out_step,         \
                 long a_step, uint is_scalar, long b_scalar)                                      \
@@ -23,7 +34,9 @@
                 place_t out_at = POSITION(space, span, 0, i), a_at = POSITION(space, span, 1, i); \
                 struct modulus modulus = TABLE_AT(POSITION(space, span, 3, i));                  \
                 long b_value = is_scalar ? b_scalar : WIDEN(AT(b, POSITION(space, span, 2, i))); \
-                prepare;                                                                         \
+                struct twiddle w = {0, 0};                                                       \
+                if (has_twiddle)                                                                 \
+                    w = make_twiddle(reduce(magnitude(b_value), modulus), modulus);              \
                 for (uint element = (uint)(span.linear + i); element < elements;                 \
                      element += (uint)space.end) {                                               \
                     long value = WIDEN(AT(a, a_at));                                             \
@@ -34,9 +47,9 @@
             }                                                                                    \
     }
 
-REPEATED(modmul_repeated,
-         struct twiddle w = make_twiddle(reduce(magnitude(b_value), modulus), modulus),
-         with_sign(multiply_twiddle(magnitude(value), w, modulus.value), (value ^ b_value) < 0))
-REPEATED(modsum_repeated, , compute_modsum(value, b_value, modulus))
-REPEATED(modsum_repeated_residues, ,
-         (long)add_mod((ulong)value, (ulong)b_value, modulus.value))
+#define REPEATED_1(KIND, name)
+#define REPEATED_2(KIND, name)                                                                 \
+    REPEATED(name##_repeated, KIND == MODMUL, repeated_##name(value, b_value, w, modulus))     \
+    REPEATED(name##_repeated_residues, false, residues_##name(value, b_value, modulus))
+#define REPEATED_OPERATION(KIND, name, operands) REPEATED_##operands(KIND, name)
+ELEMENTWISE_OPERATIONS(REPEATED_OPERATION)

@@ -59,12 +59,12 @@ static inline long8 lanes_modsum(long8 a, long8 b, struct lane_divisor p)
            as_long8(select((ulong8)(0), p.q, as_ulong8((negative != 0) & (rest != 0))));
 }
 
-static inline long8 lanes_mod(long8 a, struct lane_divisor p)
+static inline long8 lanes_mod(long8 a, long8 b, struct lane_divisor p)
 {
     return lane_sign(lane_reduce(lane_magnitude(a), p), a >> 63);
 }
 
-static inline long8 lanes_modneg(long8 a, struct lane_divisor p)
+static inline long8 lanes_modneg(long8 a, long8 b, struct lane_divisor p)
 {
     ulong8 rest = lane_reduce(lane_magnitude(a), p);
     return as_long8(select(rest, p.q - rest, as_ulong8((a >= 0) & (rest != 0))));
@@ -74,30 +74,28 @@ static inline long8 lanes_modneg(long8 a, struct lane_divisor p)
 INLINE long8 lanes_apply(const enum elementwise operation, long8 a, long8 b,
                                 struct lane_divisor p)
 {
-    switch (operation) {
-    case MODMUL: return lanes_modmul(a, b, p);
-    case MODSUM: return lanes_modsum(a, b, p);
-    case MOD: return lanes_mod(a, p);
-    case MODNEG: break;
-    }
-    return lanes_modneg(a, p);
+#define APPLY(KIND, name, operands) \
+    if (operation == KIND)          \
+        return lanes_##name(a, b, p);
+    ELEMENTWISE_OPERATIONS(APPLY)
+    return a;
 }
 
 static inline bool has_two_operands(const enum elementwise operation)
 {
-    return operation == MODMUL || operation == MODSUM;
+#define HAS_TWO(KIND, name, operands) (operation == KIND && operands == 2) ||
+    return ELEMENTWISE_OPERATIONS(HAS_TWO) false;
 }
 
 /* As lanes_apply, of an operation that only the run knows. */
 NOINLINE static long8 lanes_apply_any(long operation, long8 a, long8 b,
                                       const struct lane_divisor *p)
 {
-    switch (operation) {
-    case MODMUL: return lanes_modmul(a, b, *p);
-    case MODSUM: return lanes_modsum(a, b, *p);
-    case MOD: return lanes_mod(a, *p);
-    }
-    return lanes_modneg(a, *p);
+#define APPLY_ANY(KIND, name, operands) \
+    if (operation == KIND)              \
+        return lanes_##name(a, b, *p);
+    ELEMENTWISE_OPERATIONS(APPLY_ANY)
+    return a;
 }
 
 /* A chain of two: see chain_table in general.cl. own: what out holds. */
@@ -194,21 +192,18 @@ INLINE void operate_on_vectors(const enum elementwise operation, const struct sp
 
 /* Operands: out, a, b, and for its offset alone table: period vectors of moduli, in turn. scalars:
  * see general.cl. */
-#define VECTORS(name, operation)                                                            \
+#define VECTORS(KIND, name, operands)                                                          \
     KERNEL name##_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,       \
                           global const ELEMENT *b, global const struct lane_divisor *table, \
                           ulong period, ulong tail, uint scalars, long a_scalar,            \
                           long b_scalar)                                                    \
     {                                                                                       \
         TAKE_SPACE(space);                                                                  \
-        operate_on_vectors(operation, &space, out, a, b, table, period, tail, scalars,      \
+        operate_on_vectors(KIND, &space, out, a, b, table, period, tail, scalars,      \
                            a_scalar, b_scalar);                                             \
     }
 
-VECTORS(modmul, MODMUL)
-VECTORS(modsum, MODSUM)
-VECTORS(mod, MOD)
-VECTORS(modneg, MODNEG)
+ELEMENTWISE_OPERATIONS(VECTORS)
 
 /* A chain of two: see chain_table in general.cl. Operands and table: as above. */
 KERNEL chain_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,

@@ -27,9 +27,10 @@ static const struct elementwise_kernel kernels[STEP_KINDS] = {
 };
 
 /* add_scalars counts the operations of a chain from STEP_MODMUL; cl/modular counts them so too. */
-_Static_assert((int)MODMUL == 0 && (int)MODSUM == STEP_MODSUM - STEP_MODMUL &&
-                   (int)MOD == STEP_MOD - STEP_MODMUL && (int)MODNEG == STEP_MODNEG - STEP_MODMUL,
-               "enum elementwise in cl/base/geometry.h has another order than plan/steps.def");
+#define IN_ORDER(KIND, name, operands)                       \
+    _Static_assert((int)(KIND) == STEP_##KIND - STEP_MODMUL, \
+                   #name " stands elsewhere in cl/base/geometry.h than in plan/steps.def");
+ELEMENTWISE_OPERATIONS(IN_ORDER)
 
 /* Bit i: input i, a or b, is a scalar. */
 static uint32_t scalar_mask(const struct step *step)
@@ -268,9 +269,9 @@ static const char *lacks_table(const struct step *step, const struct healcl_devi
  * products of four, and of sums, which have branches, of two. */
 static uint32_t width_of_any(const struct step *step)
 {
-    if (step->kind == STEP_MODSUM || step->kind == STEP_CHAIN)
-        return 1;
-    return step->kind == STEP_MODMUL ? 2 : VECTOR_MOST;
+    if (step->kind == STEP_MODMUL)
+        return 2;
+    return step->in[1] || step->kind == STEP_CHAIN ? 1 : VECTOR_MOST;
 }
 
 /* Bits of the operands that a kernel reads or writes for each element, moduli aside. */
@@ -356,7 +357,7 @@ static bool divide_last(struct space *space)
 static bool find_repeated(const struct step *step, const struct layout *moduli,
                           struct repeated *found)
 {
-    for (int a = 0; a < 2; a++) {
+    for (int a = 0; a < (step_traits[step->kind].commutes ? 2 : 1); a++) {
         if (is_scalar(step, a))
             continue;
         struct space *space = &found->space;
@@ -395,7 +396,7 @@ static int64_t repeated_rows(const struct space *space, const struct healcl_devi
 
 static const char *lacks_repeated(const struct step *step, const struct healcl_device *device)
 {
-    if (step->kind != STEP_MODMUL && step->kind != STEP_MODSUM)
+    if (step->kind == STEP_CHAIN || !step->in[1])
         return "there is one operand";
     if (!has_modulus_table(step, 2, device))
         return "there are too many moduli for a table";
@@ -418,8 +419,8 @@ MUST_CHECK static enum healcl_status launch_repeated(struct launcher *self, cons
     struct job job;
     if (!find_repeated(step, &moduli, &found))
         FAIL(error, HEALCL_DEVICE, "no operand is the same along an axis");
-    const int b = 1 - found.a;
-    const bool are_residues = step->kind == STEP_MODSUM && (step->residues & 3) == 3;
+    const int b = 1 - found.a; /* Shoup's product is faster than one of residues */
+    const bool are_residues = step->kind != STEP_MODMUL && (step->residues & 3) == 3;
     TRY(derive_moduli(self, step, 2, &table, error));
     TRY(begin(&job, self, step, variant, 0,
               are_residues ? kernels[step->kind].repeated_residues : kernels[step->kind].repeated,

@@ -174,7 +174,8 @@ MUST_CHECK static enum healcl_status scale(struct pass_run *run, struct step *in
 enum healcl_status pass_chains(struct pass_run *run, struct healcl_error *error)
 {
     for (struct step *second = run->first; second < run->end; second++) {
-        for (int i = 0; i < 2 && is_modular(second); i++) {
+        const int inputs = step_traits[second->kind].commutes ? 2 : 1;
+        for (int i = 0; i < inputs && is_modular(second); i++) {
             struct step *first = find_first(run, second, i);
             if (!first || !pass_can_join(first, second))
                 continue;

@@ -100,9 +100,9 @@ bool pass_overwrites(const struct step *step, const struct tensor *view)
 
 bool pass_never_refuses(const struct step *step)
 {
-    const enum step_refusal refuses = step_traits[step->kind].refuses;
-    return refuses == STEP_REFUSES_NOTHING ||
-           (refuses == STEP_REFUSES_MODULI && step->in[step_moduli(step)]->storage->scalars);
+    const int moduli = step_moduli(step);
+    return step_traits[step->kind].refuses == STEP_REFUSES_MODULI &&
+           (moduli == NO_INPUT || step->in[moduli]->storage->scalars);
 }
 
 bool pass_can_wait(const struct step *writer, const struct step *reader)

@@ -88,8 +88,7 @@ enum step_result {
 /* What in its data can make a step fail. */
 enum step_refusal {
     STEP_REFUSES_DATA,
-    STEP_REFUSES_MODULI, /* which the plan has checked where they are scalars */
-    STEP_REFUSES_NOTHING
+    STEP_REFUSES_MODULI /* alone, if it has any; the plan has checked those that are scalars */
 };
 
 /* What kernels do beside reading and writing: a device has a rate for each. */
@@ -113,7 +112,7 @@ struct step_traits {
     uint32_t in_place; /* bit i: input i may be */
     int moduli;        /* the input that holds them; 0: none does */
     uint8_t signs;     /* bit i: input i must not be negative for residues */
-    bool adds, chains;
+    bool adds, chains, commutes;
     const char *batches;               /* or NULL */
     const char *inputs[STEP_INPUTS];   /* all NULL: no manifest replaces its kernel */
     const char *operation, *arguments; /* or NULL */

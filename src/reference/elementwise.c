@@ -29,8 +29,16 @@ MUST_CHECK static enum healcl_status elementwise(struct reference *reference,
     return HEALCL_OK;
 }
 
-/* Executes the kind of step of that name. */
-#define ELEMENTWISE(name, value)                                                              \
+/* Written apart from what kernels compute, as they are tested against it. Of abs, 2^63 wraps, like
+ * every store that does not fit. */
+#define FORMULAS(EACH)                                            \
+    EACH(MODMUL, modmul, c_remainder((int128)a *b, p))            \
+    EACH(MODSUM, modsum, c_remainder((int128)a + b, p))           \
+    EACH(MOD, mod, c_remainder(a, p))                             \
+    EACH(MODNEG, modneg, (int64_t)floor_remainder(-(int128)a, p)) \
+    EACH(ABS, abs, a < 0 ? (int64_t)(0 - (uint64_t)a) : a)
+
+#define EXECUTE(KIND, name, value)                                                            \
     static int64_t compute_##name(int64_t a, int64_t b, int64_t p)                            \
     {                                                                                         \
         (void)b, (void)p;                                                                     \
@@ -41,23 +49,15 @@ MUST_CHECK static enum healcl_status elementwise(struct reference *reference,
     {                                                                                         \
         return elementwise(reference, step, compute_##name, error);                           \
     }
-
-ELEMENTWISE(modmul, c_remainder((int128)a *b, p))
-ELEMENTWISE(modsum, c_remainder((int128)a + b, p))
-ELEMENTWISE(mod, c_remainder(a, p))
-ELEMENTWISE(modneg, (int64_t)floor_remainder(-(int128)a, p))
-/* 2^63 wraps, like every store that does not fit */
-ELEMENTWISE(abs, a < 0 ? (int64_t)(0 - (uint64_t)a) : a)
+FORMULAS(EXECUTE)
 
 /* A value by one operation of a chain: x has out's dtype, as if it had been stored. */
 static int64_t compute(int64_t kind, int64_t x, int64_t y, int64_t p)
 {
-    switch (kind) {
-    case STEP_MODMUL: return compute_modmul(x, y, p);
-    case STEP_MODSUM: return compute_modsum(x, y, p);
-    case STEP_MOD: return compute_mod(x, y, p);
-    default: return compute_modneg(x, y, p);
-    }
+    static int64_t (*const functions[STEP_KINDS])(int64_t, int64_t, int64_t) = {
+#define COMPUTE(KIND, name, value) [STEP_##KIND] = compute_##name,
+        FORMULAS(COMPUTE)};
+    return functions[kind](x, y, p);
 }
 
 enum healcl_status reference_chain(struct reference *reference, const struct step *step,

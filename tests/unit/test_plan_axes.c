@@ -1,6 +1,6 @@
-/* The signatures of steps.def against the reference: a step that is cut anywhere along any of its axes,
- * part by part, makes what the whole step makes. So batches, audits, slices for limited memory and
- * failing cases may cut it so. */
+/* The signatures of steps.def against the reference: a step that is cut anywhere along any of its
+ * axes, part by part, makes what the whole step makes. So batches, audits, slices for limited
+ * memory and failing cases may cut it so. */
 #include "plan/axes.h"
 #include "test_reference_fixture.h"
 
@@ -118,7 +118,7 @@ static struct step step_of(enum step_kind kind, const struct tensor *out)
 static void elementwise(void **state)
 {
     struct fixture *f = *state;
-    static const enum step_kind kinds[] = {STEP_FILL,   STEP_COPY, STEP_ABS, STEP_MODMUL,
+    static const enum step_kind kinds[] = {STEP_FILL,   STEP_COPY, STEP_ABS,   STEP_MODMUL,
                                            STEP_MODSUM, STEP_MOD,  STEP_MODNEG};
     const struct tensor *a = any(f, SHAPE(3, 4, 2)), *b = any(f, SHAPE(3, 4, 2));
     const struct tensor *p = some(f, 1, INT64_MAX, SHAPE(3, 4, 2)), *out = any(f, SHAPE(3, 4, 2));
@@ -227,8 +227,8 @@ int main(void)
 {
 #define AXES_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
-        AXES_TEST(elementwise), AXES_TEST(chains),     AXES_TEST(sums),   AXES_TEST(sums_of_products),
-        AXES_TEST(transforms),  AXES_TEST(digits),     AXES_TEST(gathers),
+        AXES_TEST(elementwise), AXES_TEST(chains), AXES_TEST(sums),    AXES_TEST(sums_of_products),
+        AXES_TEST(transforms),  AXES_TEST(digits), AXES_TEST(gathers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
