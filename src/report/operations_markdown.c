@@ -64,34 +64,29 @@ static const struct note notes[] = {
      "Where the strides of `a` allow it the result shares its storage, so that writes through one\n"
      "are seen through the other; else it is a copy, as in NumPy and torch.\n"},
     {OPERATION_GET_SLICE,
-     "One item for each axis from the first: an `INT` picks one index and drops the axis (beyond\n"
-     "the axis is an error), a `SLICE` start:stop:step keeps it, null means the default, negative\n"
-     "bounds count from the end and are clamped. `ELLIPSIS` stands for as many whole axes as are\n"
-     "missing.\n"},
+     "An `INT` beyond the axis is an error. In a `SLICE` null means the default; negative bounds\n"
+     "count from the end, and are clamped.\n"},
     {OPERATION_MODMUL, "`p` may have any shape that broadcasts to `out`'s.\n"},
     {OPERATION_MODSUM, "`p` may have any shape that broadcasts to `out`'s.\n"},
     {OPERATION_MODMUL_AXIS_SUM,
      "For every l, with m = perm[l] if `apply_perm` else l:\n"
      "\n"
-     "    axis -1 (default)  a [reps,s,k,n], b [s,k,n], out [reps,k,n]\n"
-     "                       out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod "
+     "    axis -1 (default)  out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod "
      "q[j]\n"
-     "    axis -3            a [reps,n,s,k], b [n,s,k], out [reps,n,k]\n"
-     "                       out[r,m,j] = (out[r,m,j] + sum over i of a[r,l,i,j]*b[m,i,j]) mod "
+     "    axis -3            out[r,m,j] = (out[r,m,j] + sum over i of a[r,l,i,j]*b[m,i,j]) mod "
      "q[j]\n"
      "\n"
      "What `out` held need not be reduced; what it gets lies in [0, q). `perm` must be a\n"
      "permutation of 0..n-1 where it is applied. The form of 5 arguments has no permutation.\n"},
     {OPERATION_NTT,
-     "`a` and `out` are [l,n,r,k] (axis -3) or [l,r,k,n] (axis -1), n is a power of two, `q` [k],\n"
-     "`psi` [k,n] with psi^bitreverse(i) at i, psi a primitive 2n-th root of unity. Cooley-Tukey,\n"
+     "n is a power of two, `q` [k], `psi` [k,n] with psi^bitreverse(i) at i, psi a primitive 2n-th "
+     "root of unity. Cooley-Tukey,\n"
      "natural order in: for m = 1, 2, 4 ... n/2, with t = n/2m, block i uses w = psi[m + i]:\n"
      "\n"
      "    (x, y) <- (x + y*w, x - y*w)     for each pair at distance t\n"
      "\n"
-     "That leaves bit-reversed order; then out[u] = x[perm[u]], unless `skip_perm`. `tile`: `a` "
-     "has\n"
-     "size 1 on the k axis and is read for every modulus. `a` may be int8 while `out` is wider.\n"
+     "That leaves bit-reversed order; then out[u] = x[perm[u]], unless `skip_perm`. With `tile`\n"
+     "`a` is read for every modulus.\n"
      "Inputs are reduced into [0, q) first, outputs lie there, for every q in [1, 2^63). That q "
      "is\n"
      "prime and psi a root is not checked: the formulas define the result. `perm` must be a\n"
