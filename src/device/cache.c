@@ -74,6 +74,13 @@ static XXH128_hash_t add_text(XXH128_hash_t hash, const char *text)
     return XXH3_128bits(&both, sizeof both);
 }
 
+/* What drivers' compilers take from the environment: with other options they make other code, which
+ * may be several times as slow. */
+static const char *const compiler_variables[] = {
+    "POCL_EXTRA_BUILD_FLAGS",       "POCL_WORK_GROUP_METHOD",   "AMD_OCL_BUILD_OPTIONS",
+    "AMD_OCL_BUILD_OPTIONS_APPEND", "CL_CONFIG_USE_VECTORIZER", "OCLGRIND_BUILD_OPTIONS",
+};
+
 void cache_key(const struct device_info *info, const char *abi, const char *options,
                size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE])
 {
@@ -82,6 +89,10 @@ void cache_key(const struct device_info *info, const char *abi, const char *opti
     XXH128_hash_t hash = {0};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         hash = add_text(hash, names[i]);
+    for (size_t i = 0; i < sizeof compiler_variables / sizeof *compiler_variables; i++) {
+        const char *value = getenv(compiler_variables[i]);
+        hash = add_text(hash, value ? value : "");
+    }
     for (size_t i = 0; i < text_count; i++)
         hash = add_text(hash, texts[i]);
     format_hash(hash, key);

@@ -183,8 +183,8 @@ char *cache_directory(void);
 /* "<directory>/<name>", or NULL without memory. Freed with free(). */
 char *cache_path(const char *directory, const char *name);
 
-/* Names a file by all that it depends on, in hexadecimal: the device and its driver, what kind of
- * file it is (abi), options and texts. */
+/* Names a file by all that it depends on, in hexadecimal: the device and its driver, what drivers'
+ * compilers take from the environment, what kind of file it is (abi), options and texts. */
 void cache_key(const struct device_info *info, const char *abi, const char *options,
                size_t text_count, const char *const *texts, char key[CACHE_KEY_SIZE]);
 

@@ -225,6 +225,27 @@ static void keeps_binaries(void **state)
     assert_int_equal(each_file(NULL), 1);
 }
 
+/* A binary that the driver was told not to optimise is not for those who did not tell it so. */
+static void keeps_binaries_apart_by_options_of_the_driver(void **state)
+{
+    static const char variable[] = "POCL_EXTRA_BUILD_FLAGS";
+    (void)state;
+    char before[256] = "";
+    const char *value = getenv(variable);
+    if (value)
+        snprintf(before, sizeof before, "%s", value);
+    setenv(variable, "-cl-opt-disable", 1);
+    run_with_price(1);
+    unsetenv(variable);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
+    assert_int_equal(each_file(NULL), 2);
+    run_with_price(1);
+    assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
+    if (value)
+        setenv(variable, before, 1);
+}
+
 static void waits_until_they_are_worth_it(void **state)
 {
     (void)state;
@@ -445,6 +466,7 @@ int main(void)
         DEVICE_TEST(shows_the_build_log),
         DEVICE_TEST(misses_what_there_is_not),
         CACHE_TEST(keeps_binaries),
+        CACHE_TEST(keeps_binaries_apart_by_options_of_the_driver),
         CACHE_TEST(counts_what_is_built_and_loaded),
         CACHE_TEST(waits_until_they_are_worth_it),
         CACHE_TEST(ignores_damaged_binaries),

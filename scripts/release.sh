@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes a release of the last commit: a tarball of its sources, and a Debian package for each release of
+# Debian that is named.
+#
+#   release.sh [--folder FOLDER] [bookworm] [trixie]
+#
+# FOLDER, by default build/release-VERSION, gets healcl-VERSION.tar.gz and healcl_VERSION-1~CODENAME_ARCH.deb
+# with their SHA256SUMS. Each package is built from the tarball in a bare root of its release, twice, in
+# folders of different names: both must be equal byte for byte. In another bare root it is installed,
+# runs the README's transcript, has an application built with it, and is removed: no file may be left.
+# Roots are fresh_root.sh's: that takes root's rights, a network and debootstrap, and minutes.
+#
+# The version is CMakeLists.txt's. A commit with the tag vVERSION, and CHANGELOG.md with an entry of that
+# name, is a release; any other is told to be none, and made all the same, to try it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/common.sh
+
+version=$(sed -n 's/^project(healcl VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+folder=build/release-$version
+releases=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --folder)
+        folder=${2:?$(print_help scripts/release.sh >&2)}
+        shift
+        ;;
+    bookworm | trixie) releases+=("$1") ;;
+    *)
+        print_help scripts/release.sh >&2
+        [ "$1" = --help ] || exit 2
+        exit 0
+        ;;
+    esac
+    shift
+done
+folder=$(realpath -m -- "$folder")
+name=healcl-$version
+tarball=$folder/$name.tar.gz
+made=$(git log -1 --format=%ct)
+
+# The same bytes on every machine: git takes the time of the commit, and gzip notes none.
+make_tarball() {
+    mkdir -p "$folder"
+    step "$tarball, of $(git log -1 --format='%h %s')"
+    git archive --format=tar --prefix="$name/" HEAD | gzip -9n >"$tarball"
+    [ "$(git tag --points-at HEAD --list "v$version")" ] || echo "no release: the commit has no tag v$version"
+    grep -q "^## $version" CHANGELOG.md || echo "no release: CHANGELOG.md has no entry '## $version'"
+}
+
+# In a bare root: HEALCL_SHARED shows FOLDER there.
+in_root() { # CODENAME [OPTION...] -- COMMAND
+    local codename=$1 options=()
+    shift
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    HEALCL_SHARED=$folder scripts/fresh_root.sh --folder "$roots" "${options[@]}" "$codename" "$@"
+}
+
+# shellcheck disable=SC2016 # the root's shell expands
+build_package='set -eu
+    tarball=$1 version=$2 codename=$3
+    export SOURCE_DATE_EPOCH=$4
+    scripts/setup.sh
+    apt-get install -q -y --no-install-recommends dpkg-dev file >/dev/null
+    for folder in one another/folder; do
+        rm -rf "/root/$folder"
+        mkdir -p "/root/$folder"
+        tar -C "/root/$folder" -xzf "$tarball"
+        cd "/root/$folder/healcl-$version"
+        cmake --preset release -D CPACK_DEBIAN_PACKAGE_RELEASE="1~$codename" >/dev/null
+        cmake --build --preset release >/dev/null
+        (cd build/release && cpack -G DEB)
+    done
+    cd /root
+    cmp one/healcl-*/build/release/*.deb another/folder/healcl-*/build/release/*.deb
+    echo "two builds are equal"
+    cp one/healcl-*/build/release/*.deb /root/healcl/package.deb
+    basename one/healcl-*/build/release/*.deb >/root/healcl/package.name'
+
+# What stays of removed packages, in all folders that packages write to.
+# shellcheck disable=SC2016
+try_package='set -eu
+    package=$1
+    files() { find /usr /etc /var/lib /opt -xdev ! -path "/var/lib/dpkg/*" ! -path "/var/lib/apt/*" \
+        ! -path "/etc/ld.so.cache" ! -path "*/__pycache__*" | sort; }
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get -q update >/dev/null
+    apt-get -q -y install --no-install-recommends gcc libc6-dev pkg-config >/dev/null
+    files >/root/before
+    apt-get -q -y install "$package" >/dev/null
+    healcl version
+    healcl devices
+    healcl run /usr/share/healcl/transcripts/encrypted_digits_toy.json.gz
+    test -f /usr/share/man/man1/healcl.1.gz -o -f /usr/share/man/man1/healcl.1
+    cc tests/install/application/application.c -o /root/application $(pkg-config --cflags --libs healcl)
+    /root/application /usr/share/healcl/transcripts/recognizer.json
+    apt-get -q -y purge healcl >/dev/null
+    apt-get -q -y autoremove --purge -o APT::AutoRemove::RecommendsImportant=false \
+        -o APT::AutoRemove::SuggestsImportant=false >/dev/null
+    files >/root/after
+    if ! diff /root/before /root/after; then
+        echo "these files are left"
+        exit 1
+    fi
+    echo "removed: no file is left"'
+
+make_package() { # CODENAME
+    local root=$roots/$1-kept package
+    step "a package for $1"
+    rm -rf --one-file-system "$root"
+    in_root "$1" --keep -- sh -c "$build_package" sh "/root/shared/$name.tar.gz" "$version" "$1" "$made"
+    package=$(cat "$root/root/healcl/package.name")
+    cp "$root/root/healcl/package.deb" "$folder/$package"
+    rm -rf --one-file-system "$root"
+    step "$package in a bare root"
+    in_root "$1" -- sh -c "$try_package" sh "/root/shared/$package"
+}
+
+make_tarball
+if [ ${#releases[@]} -gt 0 ]; then
+    roots=${HEALCL_ROOTS:-${XDG_CACHE_HOME:-$HOME/.cache}/healcl-roots}
+    for codename in "${releases[@]}"; do
+        make_package "$codename"
+    done
+fi
+cd "$folder"
+shopt -s nullglob
+sha256sum -- *.tar.gz *.deb | tee SHA256SUMS
