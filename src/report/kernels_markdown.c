@@ -111,7 +111,7 @@ void report_kernels_markdown(FILE *stream)
     for (size_t place = 0; (family = family_at(place)); place++) {
         fprintf(stream, "\n## %s\n\nSteps: ", family->name);
         print_kinds(stream, family);
-        fprintf(stream, ". The tuning's item is `%s`.\n\n", kernel_family_name(family->preference));
+        fprintf(stream, ". Tuned as `%s`.\n\n", kernel_family_name(family->preference));
         for (size_t i = 0; i < sizeof drawings / sizeof *drawings; i++)
             if (strcmp(drawings[i].family, family->name) == 0)
                 fprintf(stream, "%s\n", drawings[i].text);
