@@ -14,7 +14,7 @@ struct elementwise_kernel {
 
 /* Named after the kinds of steps; only those of elementwise ones are there. */
 static const struct elementwise_kernel kernels[STEP_KINDS] = {
-#define STEP(kind, name, ...)                   \
+#define STEP(kind, id, name, ...)               \
     [STEP_##kind] = {name "_table",             \
                      name,                      \
                      name "_residues",          \

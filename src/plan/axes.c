@@ -2,112 +2,120 @@
 
 #include <string.h>
 
-/* "ABC": as many letters as a layout has axes. */
-static void letter_axes(char names[LAYOUT_RANK + 1], uint32_t rank)
+/* ---------------------------------------------------------------- signatures */
+
+/* Where the word of operand i begins in a signature (steps.def), and its length. */
+static const char *word_of(const char *signature, int i, size_t *length)
 {
-    for (uint32_t axis = 0; axis < rank; axis++)
+    static const char arrow[] = "->", each[] = "...";
+    *length = sizeof each - 1;
+    const char *out = strstr(signature, arrow);
+    if (!out)
+        return each;
+    const char *word = i == STEP_OUT ? out + 2 : signature, *end = i == STEP_OUT ? NULL : out;
+    for (; i != STEP_OUT && i > 0; i--) {
+        const char *comma = memchr(word, ',', (size_t)(end - word));
+        word = comma ? comma + 1 : end;
+    }
+    *length = strcspn(word, ",-");
+    return word;
+}
+
+/* Capital letters for the places of out's axes. */
+static uint32_t letter_places(char *names, uint32_t count)
+{
+    for (uint32_t axis = 0; axis < count; axis++)
         names[axis] = (char)('A' + axis);
-    names[rank] = 0;
+    return count;
 }
 
-/* ---- the axes of all operands, by kinds of steps ---- */
-
-/* Each axis goes with that of the same place in the others. */
-static void axes_by_place(const struct step *step, struct step_axes *axes)
+/* Of "...": the places that are left beside an axis that comes to them, and the last axes. */
+static void name_places(const struct step *step, const char *word, size_t length, uint32_t rank,
+                        char *names)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (step_operand(step, i))
-            letter_axes(axes->names[i], step_operand(step, i)->layout.rank);
+    const char mark = length > 0 ? word[0] : 0;
+    const uint32_t at = (uint32_t)step->value[0];
+    if (mark == '+') {
+        letter_places(names, rank - 1);
+        memmove(names + at + 1, names + at, rank - 1 - at);
+        names[at] = word[1];
+    } else if (mark == '=') {
+        letter_places(names, rank);
+        names[at] = word[1];
+    } else {
+        memcpy(names + letter_places(names, rank - (uint32_t)length), word, length);
+    }
 }
 
-/* Letters of their own, small ones, that stand for sizes. */
-static void set_axes(const struct step *step, struct step_axes *axes,
-                     const char *const names[STEP_OPERANDS])
+static void name_operand(const struct step *step, int i, char names[LAYOUT_RANK + 1])
 {
-    for (int i = 0; i < STEP_OPERANDS; i++)
-        if (names[i] && step_operand(step, i))
-            strcpy(axes->names[i], names[i]);
+    static const char places[] = "...";
+    enum { PLACES = sizeof places - 1 };
+    const uint32_t rank = step_operand(step, i)->layout.rank;
+    size_t length;
+    const char *word = word_of(step_traits[step->kind].axes, i, &length);
+    if (length >= PLACES && memcmp(word, places, PLACES) == 0)
+        name_places(step, word + PLACES, length - PLACES, rank, names);
+    else if (*word == '!')
+        names[0] = word[1];
+    else
+        for (uint32_t axis = 0; axis < rank; axis++) /* what is missing are the first */
+            names[axis] = length + axis < rank ? '*' : word[length + axis - rank];
 }
 
-static void axes_transform(const struct step *step, struct step_axes *axes)
+/* The axis that an operand mixes, which is there: "!n". 0 where there is none. */
+static char mixed_letter(const struct step *step)
 {
-    set_axes(
-        step, axes,
-        (const char *const[STEP_OPERANDS]){"lrk*", "k", "k*", "*", "k", "k", [STEP_OUT] = "lrk*"});
-}
-
-static void axes_modmul_axis_sum(const struct step *step, struct step_axes *axes)
-{
-    const bool permutes = step->in[3] != NULL, shares = step->in[1]->layout.rank == 3;
-    const char *b = permutes ? "rsk*" : "rskn";
-    set_axes(step, axes,
-             (const char *const[STEP_OPERANDS]){permutes ? "rsk*" : "rskn", shares ? b + 1 : b, "k",
-                                                "*", [STEP_OUT] = permutes ? "rk*" : "rkn"});
-}
-
-static void axes_digits_full_q(const struct step *step, struct step_axes *axes)
-{
-    set_axes(step, axes, (const char *const[STEP_OPERANDS]){"lkr", "k", [STEP_OUT] = "l*r"});
-}
-
-static void axes_digits(const struct step *step, struct step_axes *axes)
-{
-    axes_by_place(step, axes);
-    axes->names[STEP_OUT][step->out->layout.rank - 1] = '*';
-}
-
-static void axes_gather(const struct step *step, struct step_axes *axes)
-{
-    axes_by_place(step, axes);
-    axes->names[0][step->value[0]] = '*';
-}
-
-/* a has one axis more. */
-static void axes_axis_modsum(const struct step *step, struct step_axes *axes)
-{
-    axes_by_place(step, axes);
-    const uint32_t axis = (uint32_t)step->value[0], rank = step->out->layout.rank;
-    char *a = axes->names[0];
-    const char *out = axes->names[STEP_OUT];
-    memcpy(a, out, axis);
-    a[axis] = 's';
-    memcpy(a + axis + 1, out + axis, rank - axis + 1);
+    const char *mark = strchr(step_traits[step->kind].axes, '!');
+    int i = 0;
+    for (const char *c = step_traits[step->kind].axes; mark && c < mark; c++)
+        i += *c == ',';
+    return mark && step->in[i] ? mark[1] : 0;
 }
 
 void step_axes(const struct step *step, struct step_axes *axes)
 {
-    static void (*const functions[STEP_KINDS])(const struct step *, struct step_axes *) = {
-#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, ...) \
-    [STEP_##kind] = axes_##axes,
-#include "plan/steps.def"
-#undef STEP
-    };
     memset(axes, 0, sizeof *axes);
-    functions[step->kind](step, axes);
+    const char mixed = mixed_letter(step);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step_operand(step, i))
+            continue;
+        name_operand(step, i, axes->names[i]);
+        for (char *name = axes->names[i]; mixed && *name; name++)
+            *name = *name == mixed ? '*' : *name;
+    }
 }
+
+int step_axis(const struct step_axes *axes, int i, char letter)
+{
+    const char *found = letter != '*' ? strchr(axes->names[i], letter) : NULL;
+    return found && *found ? (int)(found - axes->names[i]) : NO_AXIS;
+}
+
+/* ---------------------------------------------------------------- moduli */
 
 int step_moduli(const struct step *step)
 {
-    switch (step->kind) {
-    case STEP_MODMUL:
-    case STEP_MODSUM:
-    case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_CHAIN:
-    case STEP_MODMUL_AXIS_SUM: return 2;
-    case STEP_AXIS_MODSUM:
-    case STEP_NTT:
-    case STEP_INTT:
-    case STEP_DIGITS_FULL_Q: return 1;
-    case STEP_UPLOAD:
-    case STEP_DOWNLOAD:
-    case STEP_RELEASE:
-    case STEP_FILL:
-    case STEP_COPY:
-    case STEP_ABS:
-    case STEP_DIGITS:
-    case STEP_GATHER:
-    case STEP_VENDOR: break;
+    const int input = step_traits[step->kind].moduli;
+    return input > 0 ? input : NO_INPUT;
+}
+
+bool step_moduli_of(const struct step *step, int i, struct tensor *moduli)
+{
+    const int input = step_moduli(step);
+    struct step_axes axes;
+    bool related = false;
+    if (input == NO_INPUT || i == input || !step_operand(step, i))
+        return false;
+    step_axes(step, &axes);
+    const struct layout *vector = &step->in[input]->layout;
+    *moduli = *step->in[input];
+    moduli->layout = step_operand(step, i)->layout;
+    moduli->layout.offset = vector->offset;
+    for (uint32_t axis = 0; axis < moduli->layout.rank; axis++) {
+        const int along = step_axis(&axes, input, axes.names[i][axis]);
+        moduli->layout.stride[axis] = along == NO_AXIS ? 0 : vector->stride[along];
+        related |= along != NO_AXIS;
     }
-    return NO_INPUT;
+    return related || vector->rank == 0;
 }

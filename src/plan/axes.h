@@ -5,7 +5,7 @@
 
 #include "plan/memory.h"
 
-enum { AXIS_LETTERS = 128 };
+enum { AXIS_LETTERS = 128, NO_AXIS = -1 };
 
 /* A letter for each axis of each operand; operands that are not there have none. Axes named '*' are
  * never cut. Only along letters that out has too is the part of a step a part of its result; along
@@ -14,10 +14,18 @@ struct step_axes {
     char names[STEP_OPERANDS][LAYOUT_RANK + 1];
 };
 
-/* Of a step that has an output. */
+/* As the signature in steps.def tells: capital letters are places of out's axes. Of a step that has
+ * an output. */
 void step_axes(const struct step *step, struct step_axes *axes);
+
+/* The axis of operand i that has a letter, or NO_AXIS. */
+int step_axis(const struct step_axes *axes, int i, char letter);
 
 /* Which input of a step holds moduli, or NO_INPUT. */
 int step_moduli(const struct step *step);
+
+/* The modulus of each element of operand i, as a view of the operand's shape. Returns false where
+ * there are none, as of the moduli themselves. */
+bool step_moduli_of(const struct step *step, int i, struct tensor *moduli);
 
 #endif

@@ -126,7 +126,7 @@ static uint64_t visits_stages(const struct step *step)
 uint64_t step_visits(const struct step *step)
 {
     static uint64_t (*const functions[STEP_KINDS])(const struct step *) = {
-#define STEP(kind, name, in_place, adds, visits, ...) [STEP_##kind] = visits_##visits,
+#define STEP(kind, id, name, axes, visits, ...) [STEP_##kind] = visits_##visits,
 #include "plan/steps.def"
 #undef STEP
     };
@@ -163,35 +163,15 @@ static void add(uint64_t *amount, uint64_t more)
     *amount = plus(*amount, more);
 }
 
-static void add_work(const struct step *step, uint64_t work[WORKS])
+static void add_work(const struct step *step, enum segment_work kind, uint64_t work[WORKS])
 {
-    switch (step->kind) {
-    case STEP_MODMUL: add(&work[WORK_PRODUCTS], elements(step->out)); break;
-    case STEP_MODMUL_AXIS_SUM: add(&work[WORK_SUMMED_PRODUCTS], elements(step->in[0])); break;
-    case STEP_NTT:
-    case STEP_INTT:
-        add(&work[WORK_BUTTERFLIES],
-            times(elements(step->out) / 2, log2_of((uint64_t)step->out->layout.shape[3])));
-        break;
-    case STEP_CHAIN:
-        for (int i = 0; i < 2; i++)
-            add(&work[WORK_PRODUCTS], step->value[i] == STEP_MODMUL ? elements(step->out) : 0);
-        break;
-    case STEP_DIGITS: add(&work[WORK_DIGITS], elements(step->out)); break;
-    case STEP_DIGITS_FULL_Q: add(&work[WORK_CRT_DIGITS], elements(step->out)); break;
-    case STEP_UPLOAD:
-    case STEP_DOWNLOAD:
-    case STEP_RELEASE:
-    case STEP_FILL:
-    case STEP_COPY:
-    case STEP_MODSUM:
-    case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_ABS:
-    case STEP_AXIS_MODSUM:
-    case STEP_GATHER:
-    case STEP_VENDOR: break;
-    }
+    uint64_t amount = elements(step->out);
+    if (kind == WORK_SUMMED_PRODUCTS)
+        amount = elements(step->in[0]);
+    else if (kind == WORK_BUTTERFLIES)
+        amount = times(amount / 2, log2_of((uint64_t)step->out->layout.shape[3]));
+    if (kind < WORKS)
+        add(&work[kind], amount);
 }
 
 void step_add_cost(const struct step *step, struct segment_cost *cost)
@@ -200,5 +180,8 @@ void step_add_cost(const struct step *step, struct segment_cost *cost)
         return;
     cost->launches++;
     add(&cost->bytes, step_bytes(step));
-    add_work(step, cost->work);
+    const enum segment_work work = step_traits[step->kind].work;
+    for (int i = 0; i < 2 && work == WORK_OF_CHAIN; i++)
+        add_work(step, step_traits[step->value[i]].work, cost->work);
+    add_work(step, work, cost->work);
 }

@@ -1,10 +1,12 @@
 #include "plan/memory.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/array.h"
+#include "plan/axes.h"
 
 const struct tensor *step_operand(const struct step *step, int i)
 {
@@ -37,84 +39,28 @@ int64_t slice_span(const struct tensor *tensor, uint32_t axis, int64_t start, in
     return layout_elements(&slice) > 0 ? layout_last(&slice) - slice.offset + 1 : 0;
 }
 
-/* ---- the axes that go together, by kinds of steps: those of way number 0, 1, ... Of them an
- * operand has the axis of the same letter in axis[]. ---- */
-
-/* Names of operands' axes, one letter each, as far as they may be cut. */
-static bool cut_letters(const char *const names[STEP_OPERANDS], char letter, struct slices *slices)
+/* Whether a step can be done in slices along a letter of its axes: one that out has, or of terms
+ * that are added to out slice by slice. The axes that moduli go along stay whole. */
+static bool may_cut(const struct step *step, const struct step_axes *axes, char letter)
 {
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const char *found = names[i] ? strchr(names[i], letter) : NULL;
-        slices->axis[i] = (int8_t)(found ? found - names[i] : -1);
-    }
-    return true;
-}
-
-/* The first axes that all operands have in the same place. */
-static bool cut_by_place(const struct step *step, uint32_t way, struct slices *slices)
-{
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        if (tensor && way >= tensor->layout.rank)
-            return false;
-        slices->axis[i] = (int8_t)(tensor ? (int)way : -1);
-    }
-    return !step->vendor;
-}
-
-static bool cut_transform(const struct step *step, uint32_t way, struct slices *slices)
-{
-    (void)step;
-    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"lr", [STEP_OUT] = "lr"},
-                                  "lr"[way], slices);
-}
-
-/* Terms are added to out slice by slice. */
-static bool cut_modmul_axis_sum(const struct step *step, uint32_t way, struct slices *slices)
-{
-    const char *factor = step->in[1]->layout.rank == 4 ? "rs" : "s";
-    return way < 2 &&
-           cut_letters((const char *const[STEP_OPERANDS]){"rs", factor, [STEP_OUT] = "r"},
-                       "rs"[way], slices);
-}
-
-static bool cut_digits(const struct step *step, uint32_t way, struct slices *slices)
-{
-    return way + 1 < step->out->layout.rank && cut_by_place(step, way, slices);
-}
-
-static bool cut_digits_full_q(const struct step *step, uint32_t way, struct slices *slices)
-{
-    (void)step;
-    return way < 2 && cut_letters((const char *const[STEP_OPERANDS]){"lkr", [STEP_OUT] = "l-r"},
-                                  "lr"[way], slices);
-}
-
-static bool cut_gather(const struct step *step, uint32_t way, struct slices *slices)
-{
-    return cut_by_place(step, way < (uint64_t)step->value[0] ? way : way + 1, slices);
-}
-
-static bool cut_axis_modsum(const struct step *step, uint32_t way, struct slices *slices)
-{
-    if (!cut_by_place(step, way, slices))
+    const int moduli = step_moduli(step);
+    const bool by_place = isupper((unsigned char)letter);
+    if (letter == '*' || step->kind == STEP_UPLOAD || (by_place && step->vendor))
         return false;
-    slices->axis[0] = (int8_t)(way < (uint64_t)step->value[0] ? way : way + 1);
-    return true;
+    if (!by_place && moduli != NO_INPUT && step_axis(axes, moduli, letter) != NO_AXIS)
+        return false;
+    return step_axis(axes, STEP_OUT, letter) != NO_AXIS || step_traits[step->kind].adds;
 }
 
-/* Whether there is such a way to cut a step; what is the same for all slices is not cut. */
-static bool step_cut(const struct step *step, uint32_t way, struct slices *slices)
+/* Whether a step can be cut so; what is the same for all slices is not cut. */
+static bool step_cut(const struct step *step, const struct step_axes *axes, char letter,
+                     struct slices *slices)
 {
-    static bool (*const functions[STEP_KINDS])(const struct step *, uint32_t, struct slices *) = {
-#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, ...) \
-    [STEP_##kind] = cut_##axes,
-#include "plan/steps.def"
-#undef STEP
-    };
     *slices = (struct slices){.size = 0};
-    if (!step->out || step->kind == STEP_UPLOAD || !functions[step->kind](step, way, slices))
+    if (!may_cut(step, axes, letter))
         return false;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        slices->axis[i] = (int8_t)step_axis(axes, i, letter);
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (slices->axis[i] < 0)
             continue;
@@ -168,21 +114,34 @@ static uint64_t slice_bytes(const struct step *step, const struct slices *slices
     return bytes;
 }
 
+/* Takes a way to cut a step where it needs less memory than the best one so far. */
+static void try_cut(const struct step *step, const struct step_axes *axes, char letter,
+                    uint64_t *least, struct slices *best)
+{
+    struct slices slices;
+    if (!step_cut(step, axes, letter, &slices))
+        return;
+    uint64_t bytes = whole_bytes(step, &slices) + slice_bytes(step, &slices, 1);
+    if (bytes >= *least)
+        return;
+    *least = bytes;
+    *best = slices;
+}
+
 /* The way to cut a step that takes the least memory, slices being of 1. Returns its bytes. */
 static uint64_t best_cut(const struct step *step, struct slices *best)
 {
     static const struct slices whole = {.axis = {-1, -1, -1, -1, -1, -1, -1, -1, -1}, .size = 0};
     uint64_t least = whole_bytes(step, &whole);
     *best = whole;
-    for (uint32_t way = 0; way < LAYOUT_RANK; way++) {
-        struct slices slices;
-        if (!step_cut(step, way, &slices))
-            continue;
-        uint64_t bytes = whole_bytes(step, &slices) + slice_bytes(step, &slices, 1);
-        if (bytes >= least)
-            continue;
-        least = bytes;
-        *best = slices;
+    struct step_axes axes;
+    if (!step->out)
+        return least;
+    step_axes(step, &axes);
+    for (int i = 0; i < STEP_OPERANDS; i++) { /* each letter of any operand, out's included */
+        const char *names = axes.names[i == 0 ? STEP_OUT : i - 1];
+        for (const char *letter = names; *letter; letter++)
+            try_cut(step, &axes, *letter, &least, best);
     }
     return least;
 }

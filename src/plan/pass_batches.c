@@ -3,76 +3,65 @@
  * turns: one step on all of them. It stands where the first did. What data make a step refuse,
  * moduli and the like, is the same for both, so that the first would have been refused first.
  */
+#include <ctype.h>
+#include <string.h>
+
+#include "plan/axes.h"
 #include "plan/pass.h"
 
 /* Steps apart that slices are looked for in, and how many others of a kind are. */
 enum { WINDOW = 16, TRIES = 2 };
 
-enum { OUT = STEP_INPUTS, OPERANDS };
-
-/* The axis of each operand that goes with one of out's, or NO_AXIS for operands that all slices
- * share. */
-enum { NO_AXIS = LAYOUT_RANK };
-
-static const struct tensor *operand(const struct step *step, int i)
+static bool has_slices(const struct step *step)
 {
-    return i == OUT ? step->out : step->in[i];
+    return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].batches;
 }
 
 static bool is_elementwise(enum step_kind kind)
 {
-    return kind == STEP_FILL || kind == STEP_COPY || kind == STEP_MODMUL || kind == STEP_MODSUM ||
-           kind == STEP_MOD || kind == STEP_MODNEG || kind == STEP_ABS || kind == STEP_CHAIN;
-}
-
-static bool has_slices(const struct step *step)
-{
-    return !pass_has_removed(step) && !step->vendor &&
-           (is_elementwise(step->kind) || step->kind == STEP_MODMUL_AXIS_SUM ||
-            step->kind == STEP_AXIS_MODSUM || step->kind == STEP_NTT || step->kind == STEP_INTT);
-}
-
-/* Which axes of the operands go with out's. Returns whether slices may lie along it. */
-static bool find_axes(const struct step *step, uint32_t axis, uint32_t axes[OPERANDS])
-{
-    for (int i = 0; i < OPERANDS; i++)
-        axes[i] = is_elementwise(step->kind) || i == OUT ? axis : NO_AXIS;
-    switch (step->kind) {
-    case STEP_MODMUL_AXIS_SUM: /* out [reps,k,n], a and b [reps,s,k,n] */
-        axes[0] = axes[1] = axis + (axis > 0);
-        axes[2] = axis == 1 ? 0 : NO_AXIS;
-        return axis < 2 || !step->in[3];
-    case STEP_AXIS_MODSUM:
-        axes[0] = axis + (axis >= step->value[0]);
-        axes[1] = axis;
-        return axis + 1 < step->out->layout.rank;
-    case STEP_NTT:
-    case STEP_INTT: axes[0] = axis; return axis < 2;
-    default: return true;
-    }
+    return strcmp(step_traits[kind].axes, "...") == 0;
 }
 
 /* A step's operand; factors that all reps share have an axis for them. */
 static struct layout view_of(const struct step *step, int i)
 {
     return step->kind == STEP_MODMUL_AXIS_SUM && i == 1 ? step_factor(step)
-                                                        : operand(step, i)->layout;
+                                                        : step_operand(step, i)->layout;
+}
+
+/* Whether slices may lie along an axis of out, and the axis of each operand's view that goes with
+ * it; NO_AXIS where all slices share the operand. */
+static bool find_axes(const struct step *step, uint32_t axis, int axes[STEP_OPERANDS])
+{
+    struct step_axes names;
+    step_axes(step, &names);
+    const char letter = names.names[STEP_OUT][axis], *along = step_traits[step->kind].batches;
+    if (letter == '*' || !(isupper((unsigned char)letter) || strchr(along, letter)))
+        return false;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        const bool has_more = tensor && view_of(step, i).rank > tensor->layout.rank;
+        axes[i] = step_axis(&names, i, letter);
+        if (has_more)
+            axes[i]++; /* NO_AXIS becomes the axis in front */
+    }
+    return true;
 }
 
 /* How slices lie: one behind the other, or by turns. */
 enum { BEHIND = 1, BY_TURNS = 2 };
 
 /* How one operand of two steps may lie along an axis, as bits; *view is that of `one`. */
-static int lie(const struct layout *view, const struct layout *other, uint32_t axis)
+static int slice_adjacency(const struct layout *view, const struct layout *other, int axis)
 {
     int64_t apart = other->offset - view->offset;
     if (view->rank != other->rank || apart < 0)
         return 0;
     for (uint32_t i = 0; i < view->rank; i++)
-        if (i != axis && (view->shape[i] != other->shape[i] ||
-                          (view->shape[i] > 1 && view->stride[i] != other->stride[i])))
+        if ((int)i != axis && (view->shape[i] != other->shape[i] ||
+                               (view->shape[i] > 1 && view->stride[i] != other->stride[i])))
             return 0;
-    if (axis >= view->rank)
+    if (axis == NO_AXIS)
         return apart == 0 ? BEHIND | BY_TURNS : 0;
     if (view->shape[axis] == 0 || other->shape[axis] == 0)
         return 0;
@@ -84,11 +73,11 @@ static int lie(const struct layout *view, const struct layout *other, uint32_t a
 }
 
 /* Both views in one along an axis. */
-static struct layout joined(const struct layout *view, const struct layout *other, uint32_t axis,
+static struct layout joined(const struct layout *view, const struct layout *other, int axis,
                             bool by_turns)
 {
     struct layout both = *view;
-    if (axis >= view->rank)
+    if (axis == NO_AXIS)
         return both;
     both.shape[axis] += other->shape[axis];
     if (by_turns || view->shape[axis] == 1)
@@ -99,26 +88,23 @@ static struct layout joined(const struct layout *view, const struct layout *othe
 /* Whether an input is the same for all slices: what data are refused for, and scalars. */
 static bool is_common(const struct step *step, int i)
 {
-    return i == (step->kind == STEP_AXIS_MODSUM ? 1 : 2) || operand(step, i)->storage->scalars;
+    return i == step_moduli(step) || step_operand(step, i)->storage->scalars;
 }
 
 /* Views of the operands of two steps of a kind. */
 struct pair {
-    struct layout views[OPERANDS], others[OPERANDS];
+    struct layout views[STEP_OPERANDS], others[STEP_OPERANDS];
 };
 
-/* Makes the views those of both steps in one, along an axis of out, if there are such. */
-static bool join_views(const struct step *step, uint32_t axis, struct pair *pair)
+/* Makes the views those of both steps in one, along an axis of each, if there are such. */
+static bool join_views(const struct step *step, const int axes[STEP_OPERANDS], struct pair *pair)
 {
-    uint32_t axes[OPERANDS];
     int how = BEHIND | BY_TURNS;
-    if (!find_axes(step, axis, axes))
-        return false;
-    for (int i = 0; i < OPERANDS && how; i++)
-        if (operand(step, i))
-            how &= lie(&pair->views[i], &pair->others[i], axes[i]);
-    for (int i = 0; i < OPERANDS && how; i++)
-        if (operand(step, i))
+    for (int i = 0; i < STEP_OPERANDS && how; i++)
+        if (step_operand(step, i))
+            how &= slice_adjacency(&pair->views[i], &pair->others[i], axes[i]);
+    for (int i = 0; i < STEP_OPERANDS && how; i++)
+        if (step_operand(step, i))
             pair->views[i] = joined(&pair->views[i], &pair->others[i], axes[i], !(how & BEHIND));
     return how;
 }
@@ -126,25 +112,28 @@ static bool join_views(const struct step *step, uint32_t axis, struct pair *pair
 static bool find_views(const struct step *one, const struct step *other, struct pair *pair)
 {
     uint32_t rank = one->out->layout.rank;
-    for (int i = 0; i < OPERANDS; i++) {
-        if (!operand(one, i))
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step_operand(one, i))
             continue;
         pair->views[i] = view_of(one, i);
         pair->others[i] = view_of(other, i);
         if (is_common(one, i) && pair->views[i].offset != pair->others[i].offset)
             return false;
     }
+    int axes[STEP_OPERANDS];
     for (uint32_t axis = 0; axis < rank; axis++)
-        if (join_views(one, axis, pair))
+        if (find_axes(one, axis, axes) && join_views(one, axes, pair))
             return true;
     if (!is_elementwise(one->kind) || rank == MAX_RANK)
         return false;
-    for (int i = 0; i < OPERANDS; i++)
-        if (operand(one, i)) {
-            pair->views[i] = layout_insert_axis(&pair->views[i], 0, 1, 0);
-            pair->others[i] = layout_insert_axis(&pair->others[i], 0, 1, 0);
-        }
-    return join_views(one, 0, pair);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        axes[i] = 0;
+        if (!step_operand(one, i))
+            continue;
+        pair->views[i] = layout_insert_axis(&pair->views[i], 0, 1, 0);
+        pair->others[i] = layout_insert_axis(&pair->others[i], 0, 1, 0);
+    }
+    return join_views(one, axes, pair);
 }
 
 /* Whether both do the same to the same tensors, in any order. */
@@ -153,8 +142,8 @@ static bool are_alike(const struct step *one, const struct step *other)
     if (one->kind != other->kind || one->value[0] != other->value[0] ||
         one->value[1] != other->value[1])
         return false;
-    for (int i = 0; i < OPERANDS; i++) {
-        const struct tensor *a = operand(one, i), *b = operand(other, i);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *a = step_operand(one, i), *b = step_operand(other, i);
         if (!a != !b || (a && a->storage != b->storage))
             return false;
     }
@@ -176,13 +165,13 @@ MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one
 {
     struct step both = *one;
     TRY(step_join_origins(run->plan, &both, one, other, error));
-    for (int i = 0; i < OPERANDS; i++) {
-        if (!operand(one, i))
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step_operand(one, i))
             continue;
-        struct tensor view = {operand(one, i)->storage, views[i]};
+        struct tensor view = {step_operand(one, i)->storage, views[i]};
         if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.stride[0] == 0)
             view.layout = layout_drop_axis(&view.layout, 0);
-        TRY(pass_tensor(run, &view, i == OUT ? &both.out : &both.in[i], error));
+        TRY(pass_tensor(run, &view, i == STEP_OUT ? &both.out : &both.in[i], error));
     }
     both.nonnegative &= other->nonnegative;
     both.residues &= other->residues;

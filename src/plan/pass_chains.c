@@ -12,9 +12,7 @@ enum {
 
 static bool is_modular(const struct step *step)
 {
-    return !pass_has_removed(step) && !step->vendor &&
-           (step->kind == STEP_MODMUL || step->kind == STEP_MODSUM || step->kind == STEP_MOD ||
-            step->kind == STEP_MODNEG);
+    return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].chains;
 }
 
 static bool is_inverse(const struct step *step)

@@ -163,8 +163,7 @@ enum healcl_status pass_copies(struct pass_run *run, struct healcl_error *error)
         struct step *writer;
         if (pass_has_removed(step))
             continue;
-        if (step->kind == STEP_MODMUL || step->kind == STEP_MODSUM || step->kind == STEP_MOD ||
-            step->kind == STEP_MODNEG)
+        if (step_traits[step->kind].chains)
             TRY(try_in_place(run, step, error));
         if (!reads_anywhere(step) || step->in[0]->storage->scalars ||
             !pass_only_reader(run, step, step->in[0]->storage, &writer) ||

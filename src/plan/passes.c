@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/axes.h"
 #include "plan/pass.h"
 #include "plan/values.h"
 
@@ -99,18 +100,9 @@ bool pass_overwrites(const struct step *step, const struct tensor *view)
 
 bool pass_never_refuses(const struct step *step)
 {
-    switch (step->kind) {
-    case STEP_FILL:
-    case STEP_COPY:
-    case STEP_ABS:
-    case STEP_RELEASE: return true;
-    case STEP_MODMUL:
-    case STEP_MODSUM:
-    case STEP_MOD:
-    case STEP_MODNEG:
-    case STEP_CHAIN: return step->in[2]->storage->scalars; /* the plan has checked those */
-    default: return false;
-    }
+    const enum step_refusal refuses = step_traits[step->kind].refuses;
+    return refuses == STEP_REFUSES_NOTHING ||
+           (refuses == STEP_REFUSES_MODULI && step->in[step_moduli(step)]->storage->scalars);
 }
 
 bool pass_can_wait(const struct step *writer, const struct step *reader)

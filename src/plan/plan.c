@@ -13,9 +13,9 @@ const struct step_traits step_traits[STEP_KINDS] = {
 #define NONE 0
 #define FIRST 1
 #define ALL UINT32_MAX
-#define STEP(kind, name, in_place, adds, visits, reference, device, family, axes, operation, \
-             arguments)                                                                      \
-    [STEP_##kind] = {name, in_place, adds, operation, arguments},
+#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, family, ...) \
+    [STEP_##kind] = {                                                                             \
+        #id, "step " #id, name, axes, work, STEP_##result, STEP_REFUSES_##refuses, __VA_ARGS__},
 #include "plan/steps.def"
 #undef STEP
 };

@@ -76,11 +76,46 @@ enum {
     NO_INPUT = -1 /* of a step, where one could be */
 };
 
+/* What is known of the elements that a step writes. */
+enum step_result {
+    STEP_UNKNOWN,
+    STEP_VALUE,    /* they are value[0] */
+    STEP_AS_INPUT, /* what is known of in[0] */
+    STEP_RESIDUES, /* in [0, modulus) */
+    STEP_DIGIT     /* in [0, 2^value[0]) */
+};
+
+/* What in its data can make a step fail. */
+enum step_refusal {
+    STEP_REFUSES_DATA,
+    STEP_REFUSES_MODULI, /* which the plan has checked where they are scalars */
+    STEP_REFUSES_NOTHING
+};
+
+/* What kernels do beside reading and writing: a device has a rate for each. */
+enum segment_work {
+    WORK_PRODUCTS,        /* modular, element by element */
+    WORK_SUMMED_PRODUCTS, /* of sums of products */
+    WORK_BUTTERFLIES,     /* of transforms: n/2 log2 n a row */
+    WORK_DIGITS,          /* of single values */
+    WORK_CRT_DIGITS,      /* of CRT values */
+    WORKS,
+    NO_WORK = WORKS,
+    WORK_OF_CHAIN /* of both operations */
+};
+
 /* What is known of a kind of step; see steps.def. */
 struct step_traits {
-    const char *name;
+    const char *id, *subject, *name, *axes; /* subject: "step modmul" */
+    enum segment_work work;
+    enum step_result result;
+    enum step_refusal refuses;
     uint32_t in_place; /* bit i: input i may be */
-    bool adds;
+    int moduli;        /* the input that holds them; 0: none does */
+    uint8_t signs;     /* bit i: input i must not be negative for residues */
+    bool adds, chains;
+    const char *batches;               /* or NULL */
+    const char *inputs[STEP_INPUTS];   /* all NULL: no manifest replaces its kernel */
     const char *operation, *arguments; /* or NULL */
 };
 
@@ -120,16 +155,6 @@ struct step {
     const struct payload *payload;
     /* STEP_UPLOAD and STEP_DOWNLOAD: as in the transcript, a string in double quotes */
     const char *tensor_name;
-};
-
-/* What kernels do beside reading and writing: a device has a rate for each. */
-enum segment_work {
-    WORK_PRODUCTS,        /* modular, element by element */
-    WORK_SUMMED_PRODUCTS, /* of sums of products */
-    WORK_BUTTERFLIES,     /* of transforms: n/2 log2 n a row */
-    WORK_DIGITS,          /* of single values */
-    WORK_CRT_DIGITS,      /* of CRT values */
-    WORKS
 };
 
 /* "products" ... */

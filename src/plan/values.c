@@ -3,45 +3,7 @@
 #include <string.h>
 
 #include "core/arena.h"
-
-/* ---------------------------------------------------------------- a step's moduli */
-
-enum { NO_MODULI = 0, EACH = -1 };
-
-/* Which input the moduli of a kind of step are, and how they go with its operands: EACH has one of
- * out's shape; else one along the axis that is that far from the operand's end. Its result is
- * residues of them where the inputs in `signs`, bit i for input i, are at least 0: remainders have
- * the sign of what is divided. */
-static const struct {
-    int input, from_end;
-    uint8_t signs;
-} modulus_traits[STEP_KINDS] = {
-    [STEP_MODMUL] = {2, EACH, 3},       [STEP_MODSUM] = {2, EACH, 3},
-    [STEP_MOD] = {2, EACH, 1},          [STEP_MODNEG] = {2, EACH, 0},
-    [STEP_CHAIN] = {2, EACH, 11},       [STEP_AXIS_MODSUM] = {1, 1, 0},
-    [STEP_MODMUL_AXIS_SUM] = {2, 2, 0}, [STEP_NTT] = {1, 2, 0},
-    [STEP_INTT] = {1, 2, 32},           [STEP_DIGITS_FULL_Q] = {1, 2, 0},
-};
-
-/* The modulus of each element of an operand of a step, as a view of the operand's shape. Returns
- * whether there are some. */
-static bool moduli_of(const struct step *step, const struct tensor *operand, struct tensor *moduli)
-{
-    int from_end = modulus_traits[step->kind].from_end;
-    if (from_end == NO_MODULI || operand == step->in[modulus_traits[step->kind].input] ||
-        (from_end > 0 && operand->layout.rank < (uint32_t)from_end))
-        return false;
-    *moduli = *step->in[modulus_traits[step->kind].input];
-    if (from_end == EACH)
-        return true;
-    const struct layout vector = moduli->layout;
-    uint32_t axis = operand->layout.rank - (uint32_t)from_end;
-    moduli->layout = operand->layout;
-    moduli->layout.offset = vector.offset;
-    memset(moduli->layout.stride, 0, sizeof moduli->layout.stride);
-    moduli->layout.stride[axis] = vector.stride[vector.rank - 1];
-    return true;
-}
+#include "plan/axes.h"
 
 /* ---------------------------------------------------------------- what is known of a view */
 
@@ -133,7 +95,7 @@ static struct range residues_of(const struct values *values, const struct step *
 {
     struct range range = {.limit = 0};
     const struct tensor *moduli = &range.moduli;
-    if (!moduli_of(step, step->out, &range.moduli))
+    if (!step_moduli_of(step, STEP_OUT, &range.moduli))
         return range;
     range.limit = limit_of(step->out->storage->dtype);
     if (moduli->storage == values->plan->constants.storage) {
@@ -153,29 +115,45 @@ static bool is_square(const struct step *step)
            layout_same_elements(&a->layout, &b->layout);
 }
 
-/* inputs: their ranges. What is not named here is unknown. */
+/* Of in[0], as far as moduli do not go along what is mixed. */
+static struct range as_input(const struct step *step, const struct range *input)
+{
+    struct range range = *input;
+    struct step_axes axes;
+    step_axes(step, &axes);
+    for (uint32_t axis = 0; axis < step->out->layout.rank; axis++) {
+        if (axes.names[0][axis] != '*')
+            continue;
+        if (range.moduli.layout.stride[axis] != 0)
+            range.moduli.storage = NULL;
+        range.moduli.layout.shape[axis] = step->out->layout.shape[axis];
+    }
+    return range;
+}
+
+/* Of digits: 2^bits, 0 where that is more than is counted. */
+static uint64_t limit_of_bits(int64_t bits)
+{
+    return bits < 64 ? (uint64_t)1 << bits : 0;
+}
+
+/* inputs: their ranges. */
 static struct range result_of(const struct values *values, const struct step *step,
                               const struct range inputs[STEP_INPUTS])
 {
-    enum step_kind kind = step->kind;
     struct range range = {.limit = 0};
-    if (kind == STEP_FILL) {
-        range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1;
-    } else if (kind == STEP_ABS || kind == STEP_COPY) {
-        range = inputs[0];
-    } else if (kind == STEP_GATHER) {
-        range = inputs[0];
-        if (range.moduli.layout.stride[step->value[0]] != 0)
-            range.moduli.storage = NULL;
-        range.moduli.layout.shape[step->value[0]] = step->out->layout.shape[step->value[0]];
-    } else if (kind == STEP_DIGITS || kind == STEP_DIGITS_FULL_Q) {
-        range.limit = step->value[0] < 64 ? (uint64_t)1 << step->value[0] : 0;
-    } else if (modulus_traits[kind].from_end != NO_MODULI) {
+    switch (step_traits[step->kind].result) {
+    case STEP_UNKNOWN: break;
+    case STEP_VALUE: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
+    case STEP_AS_INPUT: range = as_input(step, &inputs[0]); break;
+    case STEP_DIGIT: range.limit = limit_of_bits(step->value[0]); break;
+    case STEP_RESIDUES:
         range = residues_of(values, step);
         for (int i = 0; i < STEP_INPUTS; i++)
-            if (modulus_traits[kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0 &&
+            if (step_traits[step->kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0 &&
                 !is_square(step))
                 range.limit = 0;
+        break;
     }
     if (range.limit > limit_of(step->out->storage->dtype)) /* stored, it wraps */
         range.limit = 0;
@@ -346,7 +324,7 @@ enum healcl_status values_follow(struct values *values, struct step *step,
             step->nonnegative |= (uint8_t)(1u << i);
         if (ranges[i].limit == 1)
             step->zeros |= (uint16_t)(1u << i);
-        if (moduli_of(step, step->in[i], &moduli) && is_residues(values, &ranges[i], &moduli))
+        if (step_moduli_of(step, i, &moduli) && is_residues(values, &ranges[i], &moduli))
             step->residues |= (uint8_t)(1u << i);
     }
     if (step->kind == STEP_RELEASE)

@@ -63,7 +63,7 @@ MUST_CHECK typedef enum healcl_status reference_function(struct reference *refer
                                                          const struct step *step,
                                                          struct healcl_error *error);
 
-#define STEP(kind, name, in_place, adds, visits, reference, ...) \
+#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, ...) \
     reference_function reference_##reference;
 #include "plan/steps.def"
 #undef STEP

@@ -1201,32 +1201,23 @@ MUST_CHECK static enum healcl_status read_operation(struct reader *reader, const
 
 /* ---------------------------------------------------------------- replacements */
 
-/* Kinds of steps that another kernel can be given for, and what their inputs are called. */
-static const struct {
-    const char *name, *subject;
-    enum step_kind kind;
-    const char *inputs[STEP_INPUTS];
-} replaceable[] = {
-    {"copy", "step copy", STEP_COPY, {"a"}},
-    {"modmul", "step modmul", STEP_MODMUL, {"a", "b", "p"}},
-    {"modsum", "step modsum", STEP_MODSUM, {"a", "b", "p"}},
-    {"mod", "step mod", STEP_MOD, {"a", NULL, "p"}},
-    {"modneg", "step modneg", STEP_MODNEG, {"a", NULL, "p"}},
-    {"axis_modsum", "step axis_modsum", STEP_AXIS_MODSUM, {"a", "q"}},
-    {"modmul_axis_sum", "step modmul_axis_sum", STEP_MODMUL_AXIS_SUM, {"a", "b", "q", "perm"}},
-    {"ntt", "step ntt", STEP_NTT, {"a", "q", "psi", "perm"}},
-    {"intt", "step intt", STEP_INTT, {"a", "q", "ipsi", "perm", "n_inv"}},
-    {"digits", "step digits", STEP_DIGITS, {"a"}},
-    {"digits_full_q", "step digits_full_q", STEP_DIGITS_FULL_Q, {"a", "q"}},
-    {"gather", "step gather", STEP_GATHER, {"a", "idx"}},
-};
+/* The kind of steps that manifests call so, and that another kernel can be given for; STEP_KINDS
+ * where there is none. */
+static int replaceable_kind(const char *id)
+{
+    int kind = 0;
+    while (kind < STEP_KINDS &&
+           !(id && step_traits[kind].inputs[0] && strcmp(step_traits[kind].id, id) == 0))
+        kind++;
+    return kind;
+}
 
-static void name_step(size_t kind, struct expression_names *names)
+static void name_step(int kind, struct expression_names *names)
 {
     static const char *const values[] = {"value0", "value1"};
     names->count = EXPRESSION_NAMES_MAX;
     for (int i = 0; i < STEP_INPUTS; i++) {
-        names->of[i].name = replaceable[kind].inputs[i];
+        names->of[i].name = step_traits[kind].inputs[i];
         names->of[i].is_tensor = true;
     }
     names->of[VENDOR_OUT].name = "out";
@@ -1238,19 +1229,16 @@ static void name_step(size_t kind, struct expression_names *names)
 MUST_CHECK static enum healcl_status read_replacement(struct reader *reader, const cJSON *object)
 {
     const char *name;
-    size_t kind = 0;
     struct vendor_replacement *made = arena_alloc(reader->arena, sizeof *made);
     if (!made)
         NO_MEMORY(reader->error);
     TRY(read_word(reader, object, "step", true, &name));
-    while (kind < sizeof replaceable / sizeof *replaceable &&
-           (!name || strcmp(replaceable[kind].name, name) != 0))
-        kind++;
-    if (kind == sizeof replaceable / sizeof *replaceable)
+    const int kind = replaceable_kind(name);
+    if (kind == STEP_KINDS)
         REFUSE_AT(reader, object, "step", "there is no step '%s'", name);
-    made->kind = replaceable[kind].kind;
-    made->step = replaceable[kind].name;
-    made->subject = replaceable[kind].subject;
+    made->kind = (enum step_kind)kind;
+    made->step = step_traits[kind].id;
+    made->subject = step_traits[kind].subject;
     name_step(kind, &made->names);
     TRY(read_kernel(reader, object, &made->names, &made->kernel));
     TRY(add_identity(reader, object, made->kernel,

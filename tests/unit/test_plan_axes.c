@@ -1,0 +1,234 @@
+/* The signatures of steps.def against the reference: a step that is cut anywhere along any of its axes,
+ * part by part, makes what the whole step makes. So batches, audits, slices for limited memory and
+ * failing cases may cut it so. */
+#include "plan/axes.h"
+#include "test_reference_fixture.h"
+
+enum { INPUT_MOST = 4096, MODULI = 2, N = 8 };
+
+static uint64_t seed = 0x32;
+
+static int64_t below(int64_t limit)
+{
+    return (int64_t)(random_bits(&seed) % (uint64_t)limit);
+}
+
+/* A tensor in C order of values in [low, low + size), or of any where size is 0. */
+static struct tensor *some(struct fixture *f, int64_t low, int64_t size, uint32_t rank,
+                           const int64_t *shape)
+{
+    int64_t values[INPUT_MOST];
+    struct tensor *tensor = zeros(f, DTYPE_INT64, rank, shape);
+    assert_true(layout_elements(&tensor->layout) <= INPUT_MOST);
+    for (int64_t i = 0; i < layout_elements(&tensor->layout); i++)
+        values[i] = size > 0 ? low + below(size) : random_value(&seed, DTYPE_INT64);
+    put(f, tensor, values);
+    return tensor;
+}
+
+static struct tensor *any(struct fixture *f, uint32_t rank, const int64_t *shape)
+{
+    return some(f, 0, 0, rank, shape);
+}
+
+/* Different moduli of up to 63 bits, which have no factor in common. */
+static struct tensor *moduli(struct fixture *f)
+{
+    return filled(f, DTYPE_INT64, SHAPE(MODULI), VALUES(INT64_MAX, (INT64_C(1) << 62) - 1));
+}
+
+static struct tensor *permutation(struct fixture *f)
+{
+    int64_t values[N];
+    for (int64_t i = 0; i < N; i++) {
+        const int64_t j = below(i + 1);
+        values[i] = values[j];
+        values[j] = i;
+    }
+    return filled(f, DTYPE_INT64, SHAPE(N), values);
+}
+
+/* ---------------------------------------------------------------- cutting */
+
+/* Runs a part of a step: of the axes with a letter the elements from start on. */
+static void run_part(struct fixture *f, const struct step *step, char letter, int64_t start,
+                     int64_t size)
+{
+    struct step_axes axes;
+    struct step part = *step;
+    struct tensor views[STEP_OPERANDS];
+    step_axes(step, &axes);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step_operand(step, i))
+            continue;
+        views[i] = *step_operand(step, i);
+        const int axis = step_axis(&axes, i, letter);
+        if (axis != NO_AXIS)
+            views[i].layout = layout_narrow(&views[i].layout, (uint32_t)axis, start, size);
+        if (i == STEP_OUT)
+            part.out = &views[i];
+        else
+            part.in[i] = &views[i];
+    }
+    run_step(f, &part);
+}
+
+/* Cuts a step in two along a letter, and compares. before: what out holds. */
+static void expect_cut(struct fixture *f, const struct step *step, char letter, int64_t size,
+                       const int64_t *before, const int64_t *whole)
+{
+    const int64_t first = size > 1 ? 1 + below(size - 1) : size;
+    put(f, step->out, before);
+    run_part(f, step, letter, 0, first);
+    if (first < size)
+        run_part(f, step, letter, first, size - first);
+    expect(f, step->out, whole);
+}
+
+/* Cuts a step along each of its letters. Returns how many there are. */
+static int expect_cuts(struct fixture *f, const struct step *step)
+{
+    int64_t before[INPUT_MOST], whole[INPUT_MOST];
+    struct step_axes axes;
+    char done[AXIS_LETTERS] = "";
+    get(f, step->out, before);
+    run_step(f, step);
+    get(f, step->out, whole);
+    step_axes(step, &axes);
+    int letters = 0;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        for (uint32_t axis = 0; axes.names[i][axis]; axis++) {
+            const char letter = axes.names[i][axis];
+            const bool summed = step_axis(&axes, STEP_OUT, letter) == NO_AXIS;
+            if (letter == '*' || strchr(done, letter) || (summed && !step_traits[step->kind].adds))
+                continue;
+            done[letters++] = letter;
+            expect_cut(f, step, letter, step_operand(step, i)->layout.shape[axis], before, whole);
+        }
+    return letters;
+}
+
+static struct step step_of(enum step_kind kind, const struct tensor *out)
+{
+    return new_step(kind, NULL, out);
+}
+
+/* ---------------------------------------------------------------- kinds */
+
+static void elementwise(void **state)
+{
+    struct fixture *f = *state;
+    static const enum step_kind kinds[] = {STEP_FILL,   STEP_COPY, STEP_ABS, STEP_MODMUL,
+                                           STEP_MODSUM, STEP_MOD,  STEP_MODNEG};
+    const struct tensor *a = any(f, SHAPE(3, 4, 2)), *b = any(f, SHAPE(3, 4, 2));
+    const struct tensor *p = some(f, 1, INT64_MAX, SHAPE(3, 4, 2)), *out = any(f, SHAPE(3, 4, 2));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct step step = step_of(kinds[i], out);
+        const bool has_moduli = step_moduli(&step) != NO_INPUT;
+        step.value[0] = -5;
+        step.in[0] = kinds[i] == STEP_FILL ? NULL : a;
+        step.in[1] = kinds[i] == STEP_MODMUL || kinds[i] == STEP_MODSUM ? b : NULL;
+        step.in[2] = has_moduli ? p : NULL;
+        assert_int_equal(expect_cuts(f, &step), 3);
+    }
+}
+
+static void chains(void **state)
+{
+    struct fixture *f = *state;
+    struct step step = step_of(STEP_CHAIN, any(f, SHAPE(3, 2)));
+    step.in[0] = any(f, SHAPE(3, 2));
+    step.in[1] = any(f, SHAPE(3, 2));
+    step.in[2] = some(f, 1, INT64_MAX, SHAPE(3, 2));
+    step.in[3] = any(f, SHAPE(3, 2));
+    for (int i = 0; i < 16; i++) {
+        step.value[0] = STEP_MODMUL + i / 4;
+        step.value[1] = STEP_MODMUL + i % 4;
+        assert_int_equal(expect_cuts(f, &step), 2);
+    }
+}
+
+static void sums(void **state)
+{
+    struct fixture *f = *state;
+    const struct tensor *q = moduli(f);
+    for (int64_t axis = 0; axis < 2; axis++) {
+        struct step step = step_of(STEP_AXIS_MODSUM, any(f, SHAPE(3, MODULI)));
+        struct layout each = step.out->layout; /* of out's shape, repeated */
+        each.stride[0] = 0;
+        step.value[0] = axis;
+        step.in[0] = axis == 0 ? any(f, SHAPE(5, 3, MODULI)) : any(f, SHAPE(3, 5, MODULI));
+        step.in[1] = view(f, q, each);
+        assert_int_equal(expect_cuts(f, &step), 2);
+    }
+}
+
+static void sums_of_products(void **state)
+{
+    struct fixture *f = *state;
+    const struct tensor *a = any(f, SHAPE(3, 5, MODULI, N)), *out = any(f, SHAPE(3, MODULI, N));
+    const struct tensor *shared = any(f, SHAPE(5, MODULI, N)), *q = moduli(f);
+    const struct tensor *own = any(f, SHAPE(3, 5, MODULI, N)), *perm = permutation(f);
+    for (int i = 0; i < 4; i++) {
+        struct step step = step_of(STEP_MODMUL_AXIS_SUM, out);
+        step.in[0] = a;
+        step.in[1] = i & 1 ? own : shared;
+        step.in[2] = q;
+        step.in[3] = i & 2 ? perm : NULL;
+        assert_int_equal(expect_cuts(f, &step), i & 2 ? 3 : 4);
+    }
+}
+
+static void transforms(void **state)
+{
+    struct fixture *f = *state;
+    const struct tensor *a = any(f, SHAPE(2, 3, MODULI, N)), *out = any(f, SHAPE(2, 3, MODULI, N));
+    const struct tensor *q = moduli(f), *twiddles = any(f, SHAPE(MODULI, N));
+    for (int inverse = 0; inverse < 2; inverse++) {
+        struct step step = step_of(inverse ? STEP_INTT : STEP_NTT, out);
+        step.in[0] = a;
+        step.in[1] = q;
+        step.in[2] = twiddles;
+        step.in[3] = permutation(f);
+        step.in[4] = inverse ? any(f, SHAPE(MODULI)) : NULL;
+        step.in[5] = inverse ? any(f, SHAPE(MODULI)) : NULL;
+        assert_int_equal(expect_cuts(f, &step), 3);
+    }
+}
+
+static void digits(void **state)
+{
+    struct fixture *f = *state;
+    struct step step = step_of(STEP_DIGITS, any(f, SHAPE(3, 2, 16)));
+    step.value[0] = 4;
+    step.in[0] = any(f, SHAPE(3, 2));
+    assert_int_equal(expect_cuts(f, &step), 2);
+    struct step full = step_of(STEP_DIGITS_FULL_Q, any(f, SHAPE(3, 17, 4)));
+    full.value[0] = 8;
+    full.in[0] = any(f, SHAPE(3, MODULI, 4));
+    full.in[1] = moduli(f);
+    assert_int_equal(expect_cuts(f, &full), 2);
+}
+
+static void gathers(void **state)
+{
+    struct fixture *f = *state;
+    const struct tensor *tall = any(f, SHAPE(7, 2)), *long_rows = any(f, SHAPE(5, 7));
+    for (int64_t axis = 0; axis < 2; axis++) {
+        struct step step = step_of(STEP_GATHER, any(f, SHAPE(5, 2)));
+        step.value[0] = axis;
+        step.in[0] = axis == 0 ? tall : long_rows;
+        step.in[1] = some(f, 0, 7, SHAPE(5, 2));
+        assert_int_equal(expect_cuts(f, &step), 2);
+    }
+}
+
+int main(void)
+{
+#define AXES_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        AXES_TEST(elementwise), AXES_TEST(chains),     AXES_TEST(sums),   AXES_TEST(sums_of_products),
+        AXES_TEST(transforms),  AXES_TEST(digits),     AXES_TEST(gathers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
