@@ -262,7 +262,8 @@ def measured(files):
         columns.append({
             "title": "%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
                                  else device["platform"]),
-            "processor": told["processor"], "driver": device["driver"], "load": told["load"], "rows": rows})
+            "processor": told["processor"], "driver": device["driver"], "load": told["load"],
+            "rows": rows})
     return columns
 
 

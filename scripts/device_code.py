@@ -750,7 +750,8 @@ def told(uses, codes, counts, tools, transcripts):
     targets = list(tools)
     return {
         "transcripts": [os.path.basename(path) for path in transcripts],
-        "compilers": {target: "; ".join(TARGETS[target].versions(tools[target])) for target in targets},
+        "compilers": {target: "; ".join(TARGETS[target].versions(tools[target]))
+                      for target in targets},
         "private": {target: private_share(uses, codes, target) for target in targets},
         "bytes": [{"op": traffic.options, "kernels": traffic.kernels,
                    "bytes": round(counted.bytes / counted.elements, 4),
@@ -758,7 +759,8 @@ def told(uses, codes, counts, tools, transcripts):
                    "entries": round(counted.entries / counted.elements, 6)}
                   for traffic, counted in counts if not isinstance(counted, Failure)],
         "kernels": [{"family": FAMILIES[index][0], "kernel": name, "shape": shape,
-                     "local": max((code.local for code in cells if not isinstance(code, Failure)), default=0),
+                     "local": max((code.local for code in cells
+                                   if not isinstance(code, Failure)), default=0),
                      "launches": use.launches, "work_items": use.work_items,
                      "codes": {target: saved(code) for target, code in zip(targets, cells)}}
                     for index, name, shape, use, cells in grouped(uses, codes, targets)]}
@@ -816,7 +818,7 @@ def parse(arguments):
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
     parser.add_argument("--save", metavar="FILE",
-                        help="write what is found into docs/instruction_sets.json (devices_page.py)")
+                        help="write what is found into docs/instruction_sets.json")
     parser.add_argument("--bytes", action="store_true",
                         help="only tell what passes leave of the bytes of global memory")
     parser.add_argument("--check", action="store_true",
@@ -860,7 +862,8 @@ def main(arguments=None):
             uses = launched(healcl, options.device, options.transcripts, folder)
             codes = compile_all(uses, tools, folder, jobs)
             if options.save:
-                devices_page.save(options.save, gpus=told(uses, codes, counts, tools, options.transcripts))
+                devices_page.save(options.save, gpus=told(uses, codes, counts, tools,
+                                                          options.transcripts))
             elif not options.check:
                 print_text(uses, codes, tools)
                 print_counts(counts, sys.stdout)

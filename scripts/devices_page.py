@@ -18,12 +18,15 @@ DATA = ROOT / "docs/instruction_sets.json"
 PAGE = ROOT / "docs/DEVICES.md"
 
 
+def has_rows(value):
+    return isinstance(value, list) and any(isinstance(item, dict) for item in value)
+
+
 def one_row_a_line(value, depth=0):
     """JSON in which what holds no objects stands on one line."""
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+    if has_rows(value):
         opening, items, closing = "[", [one_row_a_line(item, depth + 1) for item in value], "]"
-    elif isinstance(value, dict) and (depth < 2 or any(isinstance(item, list) and item and isinstance(
-            item[0], dict) for item in value.values())):
+    elif isinstance(value, dict) and (depth < 2 or any(map(has_rows, value.values()))):
         opening, closing = "{}"
         items = ["%s: %s" % (json.dumps(key), one_row_a_line(item, depth + 1))
                  for key, item in value.items()]
@@ -56,7 +59,8 @@ def table(head, rows, align="---"):
 def measured_tables(columns):
     """Times of operations against the core's limits: columns of "measured"."""
     text = "".join("- %s: %s; driver %s; load %.1f\n" % (
-        column["title"], column["processor"], column["driver"], column["load"]) for column in columns)
+        column["title"], column["processor"], column["driver"], column["load"])
+                   for column in columns)
     head, cases = ["operation", "a"], {}
     for place, column in enumerate(columns):
         head += [column["title"] + ": ns", "share"]
@@ -90,7 +94,8 @@ def cell_of(codes):
     if "simd" in codes[0]:
         text = "SIMD%d" % min(code["simd"] for code in codes)
     else:
-        text = "%d / %d" % (max(code["registers"] for code in codes), min(code["waves"] for code in codes))
+        text = "%d / %d" % (max(code["registers"] for code in codes),
+                            min(code["waves"] for code in codes))
     private = max(code.get("private", 0) for code in codes)
     return text + (" / **%d B**" % private if private else "")
 
@@ -100,7 +105,8 @@ def kernels_table(kernels, targets):
     for kernel in kernels:
         families.setdefault(kernel["family"], []).append(kernel)
     return table(["kernels", "shapes", *targets], [
-        [family, len(rows), *(cell_of([row["codes"].get(target) for row in rows]) for target in targets)]
+        [family, len(rows),
+         *(cell_of([row["codes"].get(target) for row in rows]) for target in targets)]
         for family, rows in families.items()])
 
 
@@ -140,14 +146,15 @@ def fill(page, sections):
         before, found, rest = page.partition(begin)
         _, closed, after = rest.partition(end)
         if not found or not closed:
-            raise ValueError("%s has no lines <!-- %s --> and <!-- /%s -->" % (PAGE.name, name, name))
+            raise ValueError("%s has no lines <!-- %s --> and <!-- /%s -->"
+                             % (PAGE.name, name, name))
         page = "%s%s\n%s\n%s%s" % (before, begin, text, end, after)
     return page
 
 
 def page_of(data, page):
-    return fill(page, {"measured": measured_tables(data["measured"]), "loops": loops_table(data["loops"]),
-                       "gpus": gpus_text(data["gpus"])})
+    return fill(page, {"measured": measured_tables(data["measured"]),
+                       "loops": loops_table(data["loops"]), "gpus": gpus_text(data["gpus"])})
 
 
 def main(arguments=None):
@@ -159,7 +166,7 @@ def main(arguments=None):
     new = page_of(json.loads(DATA.read_text()), old)
     if options.check:
         if new != old:
-            print("%s is not what scripts/devices_page.py makes" % PAGE.relative_to(ROOT), file=sys.stderr)
+            print("docs/DEVICES.md is not what scripts/devices_page.py makes", file=sys.stderr)
         return int(new != old)
     PAGE.write_text(new)
     return 0

@@ -68,9 +68,11 @@ class CpuCode(unittest.TestCase):
                         "device": {"name": name, "platform": "Intel(R) OpenCL", "driver": "1"},
                         "results": results}}, file)
             columns = cpu_code.measured(paths)
-        self.assertEqual([column["title"] for column in columns], ["AVX2, PoCL", "AVX2, Intel(R) OpenCL"])
-        self.assertEqual(columns[0]["rows"][0], {"case": "modsum, 64 x 4096", "unit": "element", "ns": 0.4,
-                                                 "limit_ns": 0.24, "limited_by": "memory"})
+        self.assertEqual([column["title"] for column in columns],
+                         ["AVX2, PoCL", "AVX2, Intel(R) OpenCL"])
+        self.assertEqual(columns[0]["rows"][0], {
+            "case": "modsum, 64 x 4096", "unit": "element", "ns": 0.4, "limit_ns": 0.24,
+            "limited_by": "memory"})
 
 
 if __name__ == "__main__":

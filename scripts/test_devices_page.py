@@ -29,21 +29,24 @@ class Page(unittest.TestCase):
             devices_page.save(path, loops={"costs": [{"loop": "ntt", "Zen 3": [1.5, 2]}]})
             devices_page.save(path, gpus={"kernels": []})
             with open(path, encoding="utf-8") as file:
-                self.assertEqual(json.load(file), {"loops": {"costs": [{"loop": "ntt", "Zen 3": [1.5, 2]}]},
-                                                   "gpus": {"kernels": []}})
+                self.assertEqual(json.load(file), {
+                    "loops": {"costs": [{"loop": "ntt", "Zen 3": [1.5, 2]}]},
+                    "gpus": {"kernels": []}})
 
     def test_the_worst_of_shapes(self):
-        codes = [{"registers": 20, "waves": 8, "private": 0}, {"registers": 30, "waves": 10, "private": 16}]
+        codes = [{"registers": 20, "waves": 8, "private": 0},
+                 {"registers": 30, "waves": 10, "private": 16}]
         self.assertEqual(devices_page.cell_of(codes), "30 / 8 / **16 B**")
-        self.assertEqual(devices_page.cell_of([{"simd": 32, "private": 0}, {"simd": 16, "private": 0}]),
-                         "SIMD16")
+        simd = [{"simd": 32, "private": 0}, {"simd": 16, "private": 0}]
+        self.assertEqual(devices_page.cell_of(simd), "SIMD16")
         self.assertEqual(devices_page.cell_of([*codes, None]), "?")
 
     def test_columns_with_different_operations(self):
         row = {"unit": "element", "ns": 2, "limit_ns": 1, "limited_by": "memory"}
         column = {"processor": "P", "driver": "1", "load": 0}
         text = devices_page.measured_tables([
-            {**column, "title": "A", "rows": [{**row, "case": "mod, 4"}, {**row, "case": "mod, 8"}]},
+            {**column, "title": "A",
+             "rows": [{**row, "case": "mod, 4"}, {**row, "case": "mod, 8"}]},
             {**column, "title": "B", "rows": [{**row, "case": "modsum, 4"}]}])
         self.assertIn("| mod, 4 | element | 2 | 0.50 memory |  |  |", text)
         self.assertNotIn("mod, 8", text)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A CI job: verifies transcripts on PoCL, and compares times with those that cache/last.json has kept.
+# A CI job: verifies transcripts on PoCL, and compares times with those in cache/last.json.
 set -eu
 healcl version
 healcl check --quick --junit check.xml

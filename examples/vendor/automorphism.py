@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a transcript of a Galois automorphism, x -> x^G modulo x^N + 1: automorphism.py [N [K [G]]] > FILE
+"""Writes a transcript of a Galois automorphism: automorphism.py [N [K [G]]] > FILE
+
+It takes x to x^G modulo x^N + 1, G odd, for K moduli.
 
 With --low the operations of HEAL that it is made of stand in its place. Expected results are worked
 out here, with Python's integers.
