@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The tables of docs/DEVICES.md for CPUs.
+"""What CPUs do with the kernels: docs/DEVICES.md.
 
   cpu_code.py --measure FOLDER   times of operations on one core of this machine, as healcl bench has
                                  them, and the core's limits, into FOLDER/*.json: on PoCL, and as on a
                                  core with AVX2 alone under Intel's runtime, if it is registered
                                  (scripts/setup-vendors.sh intel)
-  cpu_code.py FILE...            tables of such files, and what the kernels' inner loops
+  cpu_code.py FILE...            tables of such files, and of what the kernels' inner loops
                                  (scripts/cpu_loops.cl) cost on CPUs that need not be here, compiled by
                                  clang and counted by llvm-mca, of one version
-  --markdown docs/DEVICES.md     writes them there; without files the inner loops alone
+  --save FILE                    writes both into docs/instruction_sets.json instead, of which
+                                 devices_page.py makes the page; without files the inner loops alone
 
 A limit is the longer of two times: of the arithmetic, which is the fastest inner loop that the
 kernels have, compiled for this core and run in its first cache; and of the memory, which is what the
@@ -17,7 +18,6 @@ host takes to copy as many bytes.
 """
 import argparse
 import collections
-import io
 import json
 import os
 import pathlib
@@ -27,11 +27,8 @@ import subprocess
 import sys
 import tempfile
 
-from device_code import ROOT, Failure, first_path, healcl_program, run, write_markdown
-
-MARKS = "<!-- made by scripts/cpu_code.py --markdown -->", "<!-- end of what it made -->"
-MARKS_MEASURED = ("<!-- made by scripts/cpu_code.py FILE... --markdown -->",
-                  "<!-- end of what it measured -->")
+import devices_page
+from device_code import ROOT, Failure, first_path, healcl_program, run
 
 # How a CPU is called here, and by compilers.
 Cpu = collections.namedtuple("Cpu", "title target name")
@@ -104,15 +101,12 @@ def find_tools():
     raise Failure("it takes clang and llvm-mca of one version (packages clang-15 and llvm-15)")
 
 
-def print_loops(clang, mca, folder, file):
+def loops_of(clang, mca, folder):
+    """The section "loops" of docs/instruction_sets.json."""
     costs = {cpu: costs_on(cpu, clang, mca, folder) for cpu in CPUS}
-    print("By %s and llvm-mca of its version.\n" % run([clang, "--version"]).splitlines()[0],
-          file=file)
-    print("| inner loop | %s |\n|---|%s" % (" | ".join(cpu.title for cpu in CPUS),
-                                           "---:|" * len(CPUS)), file=file)
-    for loop in LOOPS:
-        print("| `%s` | %s |" % (loop, " | ".join(
-            "%.2f / %.1f" % costs[cpu][loop] for cpu in CPUS)), file=file)
+    return {"compiler": run([clang, "--version"]).splitlines()[0],
+            "costs": [{"loop": loop, **{cpu.title: [round(cost, 2) for cost in costs[cpu][loop]]
+                                        for cpu in CPUS}} for loop in LOOPS]}
 
 
 # ------------------------------------------------------------------ measurements
@@ -231,7 +225,7 @@ def measure(healcl, clang, folder):
 
 def case_of(row):
     """An operation of healcl bench in a few words."""
-    words = ["`%s`" % row["op"], " x ".join(str(n) for n in row["shape"] if n != 1)]
+    words = [row["op"], " x ".join(str(n) for n in row["shape"] if n != 1)]
     for name, usual in (("dtype", "int64"), ("layout", "contiguous"), ("values", "reduced"),
                         ("perm", "none")):
         if row.get(name, usual) != usual:
@@ -252,28 +246,25 @@ def limit_of(row, loops, copy):
     return max((arithmetic, "arithmetic"), (memory, "memory"))
 
 
-def print_measured(files, file):
-    """A table with columns for each file."""
-    columns, rows = [], {}
+def measured(files):
+    """The section "measured" of docs/instruction_sets.json: a column for each file."""
+    columns = []
     for path in files:
         told = json.loads(pathlib.Path(path).read_text())
         device = told["bench"]["device"]
         results = told["bench"]["results"]
         copy = next(row["ns_per_unit"] for row in results if row["op"] == "host_copy")
-        columns.append("%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
-                                   else device["platform"]))
-        print("- %s: %s; driver %s; load %.1f at the start" % (
-            columns[-1], told["processor"], device["driver"], told["load"]), file=file)
+        rows = []
         for row in results:
             limit, what = limit_of(row, told["loops"], copy)
-            rows.setdefault((case_of(row), row["unit"]), {})[path] = (
-                "%.3g | %.3g %s | %.2f" % (row["ns_per_unit"], limit, what, limit / row["ns_per_unit"]))
-    print("\n| operation | a | %s |\n|---|---|%s" % (" | ".join(
-        "%s: ns | limit | share" % column for column in columns), "---:|---|---:|" * len(files)),
-          file=file)
-    for (case, unit), cells in rows.items():
-        print("| %s | %s | %s |" % (case, unit, " | ".join(
-            cells.get(path, "| |") for path in files)), file=file)
+            rows.append({"case": case_of(row), "unit": row["unit"], "ns": row["ns_per_unit"],
+                         "limit_ns": limit, "limited_by": what})
+        columns.append({
+            "title": "%s, %s" % (told["vectors"], "PoCL" if "pthread" in device["name"]
+                                 else device["platform"]),
+            "processor": told["processor"], "driver": device["driver"], "load": told["load"],
+            "rows": rows})
+    return columns
 
 
 # ------------------------------------------------------------------ the command line
@@ -285,20 +276,21 @@ def main(arguments=None):
     parser.add_argument("files", nargs="*", help="measurements")
     parser.add_argument("--measure", metavar="FOLDER")
     parser.add_argument("--healcl", help="the program; by default build/release's, else build/test's")
-    parser.add_argument("--markdown", metavar="FILE", default="-")
+    parser.add_argument("--save", metavar="FILE")
     options = parser.parse_args(arguments)
     try:
         clang, mca = find_tools()
         if options.measure:
             options.files += measure(options.healcl or healcl_program(), clang, options.measure)
-        if options.files:
-            text = io.StringIO()
-            print_measured(options.files, text)
-            write_markdown(options.markdown, text.getvalue(), MARKS_MEASURED)
+        sections = {"measured": measured(options.files)} if options.files else {}
         with tempfile.TemporaryDirectory(prefix="healcl-cpu-code-") as folder:
-            text = io.StringIO()
-            print_loops(clang, mca, folder, text)
-            write_markdown(options.markdown, text.getvalue(), MARKS)
+            sections["loops"] = loops_of(clang, mca, folder)
+        if options.save:
+            devices_page.save(options.save, **sections)
+        else:
+            if options.files:
+                print(devices_page.measured_tables(sections["measured"]))
+            print(devices_page.loops_table(sections["loops"]), end="")
     except (Failure, subprocess.CalledProcessError) as failure:
         print("cpu_code.py: %s" % failure, file=sys.stderr)
         return 2

@@ -16,7 +16,6 @@ import collections
 import concurrent.futures
 import glob
 import gzip
-import io
 import json
 import os
 import pathlib
@@ -27,8 +26,9 @@ import subprocess
 import sys
 import tempfile
 
+import devices_page
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-MARKS = "<!-- made by scripts/device_code.py --markdown -->", "<!-- end of what it made -->"
 
 
 class Failure(Exception):
@@ -739,64 +739,40 @@ def grouped(uses, codes, targets):
     return sorted(rows, key=lambda row: (row[0], row[1], -row[3].work_items))
 
 
-def print_table(rows, targets, file):
-    print("| kernel | compiled for | local memory, B | launches | work-items | %s |"
-          % " | ".join(targets), file=file)
-    print("|---|---|---:|---:|---:|%s" % ("---|" * len(targets)), file=file)
-    family = None
-    for index, name, shape, use, cells in rows:
-        if index != family:
-            family = index
-            print("| **%s** |%s" % (FAMILIES[index][0], " |" * (4 + len(targets))), file=file)
-        local = max((code.local for code in cells if not isinstance(code, Failure)), default=0)
-        print("| `%s` | %s | %d | %d | %d | %s |" % (name, shape, local, use.launches,
-              use.work_items, " | ".join(map(cell_of, cells))), file=file)
-
-
 def private_share(uses, codes, target):
     using = sum(use.launches for kernel, use in uses.items()
                 if getattr(codes[kernel, target], "private", 1))
     return using, sum(use.launches for use in uses.values())
 
 
-def print_markdown(uses, codes, counts, tools, skipped, transcripts, file):
+def told(uses, codes, counts, tools, transcripts):
+    """The section "gpus" of docs/instruction_sets.json."""
     targets = list(tools)
-    print("Made of %s by:\n" % ", ".join("`%s`" % os.path.basename(path) for path in transcripts),
-          file=file)
-    versions = collections.defaultdict(list)
-    for target in targets:
-        versions["; ".join(TARGETS[target].versions(tools[target]))].append(target)
-    for version, compiled in versions.items():
-        print("- %s: %s" % (", ".join(compiled), version), file=file)
-    for target in skipped:
-        print("- %s: not compiled, for want of %s" % (target, TARGETS[target].wants), file=file)
-    print("\nLaunches whose kernel uses private memory: %s.\n" % ", ".join(
-        "%d of %d on %s" % (*private_share(uses, codes, target), target) for target in targets),
-        file=file)
-    if counts:
-        print("### Bytes of global memory\n", file=file)
-        print_counts(counts, file)
-        print(file=file)
-    rows = grouped(uses, codes, targets)
-    largest = {}
-    for row in rows:  # of a kernel, those with the most work-items come first
-        largest.setdefault(row[1], row)
-    print("### The largest launches of each kernel\n", file=file)
-    print_table(largest.values(), targets, file)
-    print("\n### All others\n", file=file)
-    print_table([row for row in rows if largest[row[1]] is not row], targets, file)
+    return {
+        "transcripts": [os.path.basename(path) for path in transcripts],
+        "compilers": {target: "; ".join(TARGETS[target].versions(tools[target]))
+                      for target in targets},
+        "private": {target: private_share(uses, codes, target) for target in targets},
+        "bytes": [{"op": traffic.options, "kernels": traffic.kernels,
+                   "bytes": round(counted.bytes / counted.elements, 4),
+                   "of_least": round(counted.bytes / counted.compulsory, 4), "most": traffic.most,
+                   "entries": round(counted.entries / counted.elements, 6)}
+                  for traffic, counted in counts if not isinstance(counted, Failure)],
+        "kernels": [{"family": FAMILIES[index][0], "kernel": name, "shape": shape,
+                     "local": max((code.local for code in cells
+                                   if not isinstance(code, Failure)), default=0),
+                     "launches": use.launches, "work_items": use.work_items,
+                     "codes": {target: saved(code) for target, code in zip(targets, cells)}}
+                    for index, name, shape, use, cells in grouped(uses, codes, targets)]}
 
 
-def write_markdown(path, text, marks=MARKS):
-    """Between the marks of a file that has them; - prints it."""
-    if path == "-":
-        sys.stdout.write(text)
-        return
-    before, mark, rest = pathlib.Path(path).read_text().partition(marks[0])
-    _, end, after = rest.partition(marks[1])
-    if not mark or not end:
-        raise Failure("%s has no lines %s and %s" % (path, *marks))
-    pathlib.Path(path).write_text("%s%s\n\n%s\n%s%s" % (before, mark, text, end, after))
+def saved(code):
+    """What the data keep of a kernel on a target; null where it does not compile."""
+    if isinstance(code, Failure):
+        return None
+    kept = {field: value for field, value in code._asdict().items()
+            if value is not None and field not in ("local", "loops")}
+    return {**kept, "loops": bool(code.loops)}
 
 
 def print_counts(counts, file):
@@ -841,8 +817,8 @@ def parse(arguments):
     parser.add_argument("--device", default="cpu", help="what runs them, as healcl run --device has it")
     parser.add_argument("--target", action="append", choices=TARGETS, metavar="NAME",
                         help="may be given several times; by default all: " + " ".join(TARGETS))
-    parser.add_argument("--markdown", metavar="FILE|-",
-                        help="write the tables into docs/DEVICES.md, or print them")
+    parser.add_argument("--save", metavar="FILE",
+                        help="write what is found into docs/instruction_sets.json")
     parser.add_argument("--bytes", action="store_true",
                         help="only tell what passes leave of the bytes of global memory")
     parser.add_argument("--check", action="store_true",
@@ -885,10 +861,9 @@ def main(arguments=None):
             launches = count_all_launches(healcl, folder, jobs) if options.check else []
             uses = launched(healcl, options.device, options.transcripts, folder)
             codes = compile_all(uses, tools, folder, jobs)
-            if options.markdown:
-                text = io.StringIO()
-                print_markdown(uses, codes, counts, tools, skipped, options.transcripts, text)
-                write_markdown(options.markdown, text.getvalue())
+            if options.save:
+                devices_page.save(options.save, gpus=told(uses, codes, counts, tools,
+                                                          options.transcripts))
             elif not options.check:
                 print_text(uses, codes, tools)
                 print_counts(counts, sys.stdout)

@@ -7,7 +7,6 @@ Run: python3 scripts/test_device_code.py"""
 import contextlib
 import io
 import os
-import pathlib
 import struct
 import tempfile
 import unittest
@@ -335,16 +334,18 @@ class Tables(unittest.TestCase):
                          [(0, "modmul_table", "3 axes", Use(3, 768),
                            [Code(30, 8, 0, 8, None, 210, 0)])])
 
-    def test_marks(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "page.md")
-            pathlib.Path(path).write_text("head\n%s\nold\n%s\ntail\n" % device_code.MARKS)
-            device_code.write_markdown(path, "new\n")
-            self.assertEqual(pathlib.Path(path).read_text(),
-                             "head\n%s\n\nnew\n\n%s\ntail\n" % device_code.MARKS)
-            pathlib.Path(path).write_text("nothing\n")
-            with self.assertRaisesRegex(Failure, "has no lines"):
-                device_code.write_markdown(path, "new\n")
+    def test_what_is_saved(self):
+        code = Code(30, 16, 512, 8, None, 210, 2)
+        self.assertEqual(device_code.saved(code), {"registers": 30, "private": 16, "waves": 8,
+                                                   "instructions": 210, "loops": True})
+        self.assertIsNone(device_code.saved(Failure("no")))
+        traffic = device_code.TRAFFIC[0]
+        counted = mock.Mock(bytes=48, elements=2, compulsory=40, entries=1)
+        page = device_code.told({MODMUL: Use(3, 768)}, {(MODMUL, "gfx90a"): code},
+                                [(traffic, counted), (traffic, Failure("no"))], {}, ["a/ntt.json"])
+        self.assertEqual(page["transcripts"], ["ntt.json"])
+        self.assertEqual([row["of_least"] for row in page["bytes"]], [1.2])
+        self.assertEqual(page["kernels"][0]["kernel"], "modmul_table")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ PROCESSOR = re.compile(r"\b(?:EPYC|Xeon|Ryzen|Core|Zen \d|Threadripper|Ampere|Gr
 
 def pages():
     found = glob.glob(os.path.join(TOP, "*.md"))
-    for folder in ("docs", "transcripts", "models", "examples", "tests"):
+    for folder in ("bindings", "cl", "docs", "examples", "models", "scripts", "tests",
+                   "transcripts"):
         found += glob.glob(os.path.join(TOP, folder, "**", "*.md"), recursive=True)
     return sorted(found)
 

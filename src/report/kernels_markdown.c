@@ -94,7 +94,7 @@ static void print_kinds(FILE *stream, const struct family *family)
 static void print_variant(FILE *stream, const struct variant *variant)
 {
     const char *before = "";
-    fprintf(stream, "| `%s` | %s | %s | [%s](../%s) | ", variant->name,
+    fprintf(stream, "| `%s`, %s | %s | [%s](../%s) | ", variant->name,
             kernel_variant_name(variant->shape), variant->when, variant->source, variant->source);
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (variant->tunables >> i & 1) {
@@ -111,11 +111,11 @@ void report_kernels_markdown(FILE *stream)
     for (size_t place = 0; (family = family_at(place)); place++) {
         fprintf(stream, "\n## %s\n\nSteps: ", family->name);
         print_kinds(stream, family);
-        fprintf(stream, ". The tuning's item is `%s`.\n\n", kernel_family_name(family->preference));
+        fprintf(stream, ". Tuned as `%s`.\n\n", kernel_family_name(family->preference));
         for (size_t i = 0; i < sizeof drawings / sizeof *drawings; i++)
             if (strcmp(drawings[i].family, family->name) == 0)
                 fprintf(stream, "%s\n", drawings[i].text);
-        fputs("| variant | shape | when | kernel | tunables |\n|---|---|---|---|---|\n", stream);
+        fputs("| variant, shape | when | kernel | tunables |\n|---|---|---|---|\n", stream);
         for (size_t i = 0; i < family->count; i++)
             print_variant(stream, &family->variants[i]);
     }

@@ -13,24 +13,24 @@ static const char preface[] =
     "Every operation that a HEAL transcript may name, in every form that healcl reads.\n"
     "\n"
     "- A name means the same with and without a leading underscore: `modmul_ttt`, `_modmul_ttt`.\n"
-    "- An argument **out** is a tensor that exists already and has exactly the shape of the\n"
-    "  result; the operation's own `out` repeats its name, and another name there becomes one\n"
-    "  more name of that tensor. It may be an input, or overlap one in any way: results are as if\n"
-    "  every input had been read first. It may not overlap itself.\n"
-    "- Other operations make a new tensor, under the name that their `out` gives.\n"
+    "- In a suffix t is a tensor and c an integer. Without one the kinds of the arguments decide.\n"
+    "- An argument **out** is a tensor that exists, of exactly the result's shape. It may be an\n"
+    "  input or overlap one, as if every input were read first, but not itself. The operation's "
+    "own\n"
+    "  `out` repeats its name; another name becomes one more name of it. Other operations make a\n"
+    "  new tensor under that name.\n"
     "- Broadcasting is NumPy's: aligned at the last axis, sizes equal or 1.\n"
     "- Axes may be negative.\n"
     "- Values are exact integers of unlimited width until the final store. \"C remainder\" has "
     "the\n"
     "  sign of the dividend; \"mod\" alone is the floor remainder, in [0, p). Moduli lie in\n"
     "  [1, 2^63). Inputs need not be reduced and may be negative.\n"
-    "- Tensors of one operation have one dtype, but where the operation says otherwise. Tensors "
-    "of\n"
-    "  indices may be int32 or int64.\n"
+    "- Tensors of one operation have one dtype, but where it says otherwise: int8, int32 or int64\n"
+    "  where it names none. Tensors of indices may be int32 or int64.\n"
     "\n"
     "| kind | what stands for it in the transcript |\n"
     "|---|---|\n"
-    "| tensor | `DEVICE_TENSOR`, read |\n"
+    "| tensor, or none told | `DEVICE_TENSOR`, read |\n"
     "| out | `DEVICE_TENSOR`, written |\n"
     "| scalar | `INT` of up to 64 bits, used as a value |\n"
     "| modulus | `INT` in [1, 2^63) |\n"
@@ -63,44 +63,29 @@ static const struct note notes[] = {
      "Where the strides of `a` allow it the result shares its storage, so that writes through one\n"
      "are seen through the other; else it is a copy, as in NumPy and torch.\n"},
     {OPERATION_GET_SLICE,
-     "One item for each axis from the first: an `INT` picks one index and drops the axis (beyond\n"
-     "the axis is an error), a `SLICE` start:stop:step keeps it, null means the default, negative\n"
-     "bounds count from the end and are clamped. `ELLIPSIS` stands for as many whole axes as are\n"
-     "missing.\n"},
-    {OPERATION_MODMUL,
-     "In the suffix, t stands for a tensor and c for an integer, in the order a, b, p. Without a\n"
-     "suffix the kinds of the arguments decide. `p` may have any shape that broadcasts to "
-     "`out`'s.\n"},
-    {OPERATION_MODSUM,
-     "In the suffix, t stands for a tensor and c for an integer, in the order a, b, p. Without a\n"
-     "suffix the kinds of the arguments decide. `p` may have any shape that broadcasts to "
-     "`out`'s.\n"},
-    {OPERATION_MOD,
-     "In the suffix, t stands for a tensor and c for an integer, in the order a, b.\n"},
-    {OPERATION_MODNEG,
-     "In the suffix, t stands for a tensor and c for an integer, in the order a, p.\n"},
+     "An `INT` beyond the axis is an error. In a `SLICE` null means the default; negative bounds\n"
+     "count from the end, and are clamped.\n"},
+    {OPERATION_MODMUL, "`p` may have any shape that broadcasts to `out`'s.\n"},
+    {OPERATION_MODSUM, "`p` may have any shape that broadcasts to `out`'s.\n"},
     {OPERATION_MODMUL_AXIS_SUM,
      "For every l, with m = perm[l] if `apply_perm` else l:\n"
      "\n"
-     "    axis -1 (default)  a [reps,s,k,n], b [s,k,n], out [reps,k,n]\n"
-     "                       out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod "
+     "    axis -1 (default)  out[r,j,m] = (out[r,j,m] + sum over i of a[r,i,j,l]*b[i,j,m]) mod "
      "q[j]\n"
-     "    axis -3            a [reps,n,s,k], b [n,s,k], out [reps,n,k]\n"
-     "                       out[r,m,j] = (out[r,m,j] + sum over i of a[r,l,i,j]*b[m,i,j]) mod "
+     "    axis -3            out[r,m,j] = (out[r,m,j] + sum over i of a[r,l,i,j]*b[m,i,j]) mod "
      "q[j]\n"
      "\n"
      "What `out` held need not be reduced; what it gets lies in [0, q). `perm` must be a\n"
      "permutation of 0..n-1 where it is applied. The form of 5 arguments has no permutation.\n"},
     {OPERATION_NTT,
-     "`a` and `out` are [l,n,r,k] (axis -3) or [l,r,k,n] (axis -1), n is a power of two, `q` [k],\n"
-     "`psi` [k,n] with psi^bitreverse(i) at i, psi a primitive 2n-th root of unity. Cooley-Tukey,\n"
+     "n is a power of two, `q` [k], `psi` [k,n] with psi^bitreverse(i) at i, psi a primitive 2n-th "
+     "root of unity. Cooley-Tukey,\n"
      "natural order in: for m = 1, 2, 4 ... n/2, with t = n/2m, block i uses w = psi[m + i]:\n"
      "\n"
      "    (x, y) <- (x + y*w, x - y*w)     for each pair at distance t\n"
      "\n"
-     "That leaves bit-reversed order; then out[u] = x[perm[u]], unless `skip_perm`. `tile`: `a` "
-     "has\n"
-     "size 1 on the k axis and is read for every modulus. `a` may be int8 while `out` is wider.\n"
+     "That leaves bit-reversed order; then out[u] = x[perm[u]], unless `skip_perm`. With `tile`\n"
+     "`a` is read for every modulus.\n"
      "Inputs are reduced into [0, q) first, outputs lie there, for every q in [1, 2^63). That q "
      "is\n"
      "prime and psi a root is not checked: the formulas define the result. `perm` must be a\n"
@@ -131,17 +116,58 @@ static const struct note notes[] = {
                         "rows need not be permutations.\n"},
 };
 
-static void print_form(FILE *stream, const struct form *form)
+static bool has_same_parameters(const struct form *a, const struct form *b)
 {
-    fprintf(stream, "| `%s` | ", form->name);
+    if (a->operation != b->operation || a->parameter_count != b->parameter_count)
+        return false;
+    for (uint32_t i = 0; i < a->parameter_count; i++)
+        if (a->parameters[i].kind != b->parameters[i].kind ||
+            strcmp(a->parameters[i].name, b->parameters[i].name) != 0)
+            return false;
+    return true;
+}
+
+static void print_parameters(FILE *stream, const struct form *form)
+{
     for (uint32_t i = 0; i < form->parameter_count; i++) {
         const struct parameter *parameter = &form->parameters[i];
         const char *kind = parameter_traits[parameter->kind].name;
         fprintf(stream, "%s%s", i > 0 ? ", " : "", parameter->name);
-        if (strcmp(kind, parameter->name) != 0)
+        if (strcmp(kind, "tensor") != 0 && strcmp(kind, parameter->name) != 0)
             fprintf(stream, " *%s*", kind);
     }
-    fprintf(stream, " |\n");
+}
+
+/* A line for all names that take the same parameters, at the first of them. */
+static void print_form(FILE *stream, size_t index)
+{
+    for (size_t i = 0; i < index; i++)
+        if (has_same_parameters(&forms[i], &forms[index]))
+            return;
+    fprintf(stream, "- `%s`", forms[index].name);
+    for (size_t i = index + 1; i < form_count; i++)
+        if (has_same_parameters(&forms[i], &forms[index]))
+            fprintf(stream, ", `%s`", forms[i].name);
+    fprintf(stream, ": ");
+    print_parameters(stream, &forms[index]);
+    fprintf(stream, "\n");
+}
+
+static void print_operation(FILE *stream, const struct operation *operation)
+{
+    char dtypes[DTYPES_TEXT_SIZE];
+    const char *rule = dtype_rule_text(&operation->dtypes, dtypes);
+    fprintf(stream, "\n### %s\n\n%c%s.\n", operation->name,
+            toupper((unsigned char)operation->meaning[0]), operation->meaning + 1);
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
+        if (&operations[notes[i].operation] == operation)
+            fprintf(stream, "\n%s", notes[i].text);
+    if (strcmp(rule, "int8, int32, int64") != 0)
+        fprintf(stream, "\nDtypes: %s.\n", rule);
+    fprintf(stream, "\n");
+    for (size_t i = 0; i < form_count; i++)
+        if (forms[i].operation == operation)
+            print_form(stream, i);
 }
 
 void report_operations_markdown(FILE *stream)
@@ -154,16 +180,6 @@ void report_operations_markdown(FILE *stream)
             family = operation->family;
             fprintf(stream, "\n## %c%s\n", toupper((unsigned char)family[0]), family + 1);
         }
-        fprintf(stream, "\n### %s\n\n%c%s.\n", operation->name,
-                toupper((unsigned char)operation->meaning[0]), operation->meaning + 1);
-        for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
-            if (notes[i].operation == id)
-                fprintf(stream, "\n%s", notes[i].text);
-        char dtypes[DTYPES_TEXT_SIZE];
-        fprintf(stream, "\nDtypes: %s.\n\n| form | arguments |\n|---|---|\n",
-                dtype_rule_text(&operation->dtypes, dtypes));
-        for (size_t i = 0; i < form_count; i++)
-            if (forms[i].operation == operation)
-                print_form(stream, &forms[i]);
+        print_operation(stream, operation);
     }
 }

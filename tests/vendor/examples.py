@@ -28,10 +28,10 @@ def run(*command, code=0):
     return done.stdout + done.stderr
 
 
-def transcript(folder, *options):
+def transcript(folder, *options, script="key_switch.py"):
     path = os.path.join(folder, "..", "made.json")
     with open(path, "w", encoding="utf-8") as file:
-        subprocess.run([sys.executable, os.path.join(folder, "key_switch.py"), *options],
+        subprocess.run([sys.executable, "-B", os.path.join(folder, script), *options],
                        stdout=file, check=True)
     return path
 
@@ -168,6 +168,29 @@ def key_switch(healcl, folder):
     assert "(key_switch): rule 'size(a) != 256 && base_bits <= 62' does not hold" in told, told
 
 
+def automorphism(healcl, folder):
+    ops = ("--ops", folder)
+    name = "automorphism[PARTS=16]"
+    for shape in ("256", "3", "5"), ("8", "2", "15"), ("1", "1", "1"):
+        made = transcript(folder, *shape, script="automorphism.py")
+        for where in (["--reference"], []):
+            told = run(healcl, "run", *ops, *where, made)
+            assert "verified: 1 of 1 result" in told and (name in told) == (not where), told
+    run(healcl, "run", transcript(folder, "64", "--low", script="automorphism.py"))
+    check = ("check", *ops, "--op", "automorphism")
+    assert "\nautomorphism  kernel 4/4  body 4/4\n" in run(healcl, *check)
+    kernel = os.path.join(folder, "automorphism.cl")
+    # An index beyond a row is an error of the body's; the kernel stays inside of a.
+    path = os.path.join(folder, "automorphism.json")
+    change(path, "[0, 5, 2, 7, 4, 1, -2, 3]", "[0, 5, 2, 7, 4, 1, -2, 8]")
+    assert "automorphism" in run(healcl, *check, code=1)
+    change(path, "[0, 5, 2, 7, 4, 1, -2, 8]", "[0, 5, 2, 7, 4, 1, -2, 3]")
+    # A wrong sign is found.
+    change(kernel, "residue_of(sign[sign_at + i], m)", "1")
+    run(healcl, "run", *ops, transcript(folder, "256", script="automorphism.py"), code=1)
+    assert "example 1, contiguous, its kernel: the memory of out" in run(healcl, *check, code=1)
+
+
 def device_name(healcl):
     """Of the device that runs choose."""
     made = run(healcl, "inspect", "--kernels", os.path.join(EXAMPLES, "..", "..", "transcripts",
@@ -226,6 +249,7 @@ def main():
         change(os.path.join(folder, "ntt.json"), '"pthread"', f'"{device_name(healcl)[:20]}"')
         key_switch(healcl, folder)
         ntt(healcl, folder)
+        automorphism(healcl, folder)
 
 
 main()
