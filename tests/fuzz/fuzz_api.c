@@ -345,13 +345,14 @@ static void add_tensor(const struct both *both)
 
 static void create(struct bytes *bytes)
 {
-    char data[2048] = "";
-    int64_t shape[4];
+    enum { RANK_MOST = 3, SIZE_MOST = 7 };
+    char data[SIZE_MOST * SIZE_MOST * SIZE_MOST * sizeof(int64_t)] = "";
+    int64_t shape[RANK_MOST];
     struct both both = {{NULL, NULL}};
     const enum healcl_dtype dtype = (enum healcl_dtype)take_below(bytes, 3);
-    const uint32_t rank = take_below(bytes, 4), fills = take_below(bytes, 3);
+    const uint32_t rank = take_below(bytes, RANK_MOST + 1), fills = take_below(bytes, 3);
     for (uint32_t i = 0; i < rank; i++)
-        shape[i] = (int64_t)take_below(bytes, 9) - 1;
+        shape[i] = (int64_t)take_below(bytes, SIZE_MOST + 2) - 1;
     const size_t step = 1 + 2 * take_below(bytes, 8);
     const uint8_t seed = take(bytes);
     for (uint32_t i = 0; i < rank; i++)
