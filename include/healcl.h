@@ -84,6 +84,62 @@ HEALCL_MUST_CHECK enum healcl_status healcl_operations_load_trusted(
     const char *folder, struct healcl_operations **handle, struct healcl_error *error);
 void healcl_operations_free(struct healcl_operations *handle);
 
+/* ---------------------------------------------------------------- operations at run time */
+
+/* What a parameter of an operation takes; docs/OPS.md has the same words. */
+enum healcl_parameter_kind {
+    HEALCL_PARAMETER_TENSOR,  /* a tensor that is read */
+    HEALCL_PARAMETER_INDICES, /* a tensor of indices, int32 or int64 */
+    HEALCL_PARAMETER_OUT,     /* a tensor that is written */
+    HEALCL_PARAMETER_SCALAR,  /* an integer that is used as a value */
+    HEALCL_PARAMETER_MODULUS, /* an integer in [1, 2^63) */
+    HEALCL_PARAMETER_INT,     /* an integer: an axis, a count */
+    HEALCL_PARAMETER_FLAG,    /* 0 or 1 */
+    HEALCL_PARAMETER_PERM,    /* a tensor of indices, or nothing where it is not used */
+    HEALCL_PARAMETER_HINT,    /* a tensor, an integer or nothing; it is not read */
+    HEALCL_PARAMETER_SHAPE,
+    HEALCL_PARAMETER_INDEX,
+    HEALCL_PARAMETER_DTYPE,
+    HEALCL_PARAMETER_HOST, /* a tensor in a transcript's file: no call takes one */
+    HEALCL_PARAMETER_NOTHING,
+};
+
+struct healcl_parameter_info {
+    const char *name;
+    enum healcl_parameter_kind kind;
+    bool optional; /* nothing, healcl_no_argument, may stand for it */
+};
+
+/* A name of an operation and a list of arguments. A name may have several lists, which differ in
+ * the number or the kinds of arguments. */
+struct healcl_form_info {
+    const char *name; /* may be called with an underscore in front, too */
+    uint32_t parameter_count;
+    const struct healcl_parameter_info *parameters;
+};
+
+struct healcl_operation_info {
+    const char *name, *family, *meaning; /* as in docs/OPS.md; no forms of two share a name */
+    uint32_t dtypes;                     /* bit i: tensors of values may be of healcl_dtype i */
+    const char *other;                   /* the one parameter that need not be of their dtype: */
+    uint32_t other_dtypes;               /* bit i: it may also be of healcl_dtype i; or NULL */
+    uint32_t form_count;
+    const struct healcl_form_info *forms;
+    const char *manifest; /* the file that tells of it, without its folder; NULL: built in */
+};
+
+/*
+ * Tells of an operation by its number: built-in ones first, then those of manifests. operations:
+ * those, or NULL for the built-in ones alone, whose numbers are always the same in one version.
+ * Returns false beyond the last. What info points to lives as long as operations. Which dtypes
+ * parameters of an operation of a manifest may have each, only a call tells.
+ */
+bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,
+                               struct healcl_operation_info *info);
+
+/* The names of the built-in operations, by number; NULL beyond the last. */
+const char *healcl_operation_name(size_t number);
+
 /* ---------------------------------------------------------------- transcripts */
 
 struct healcl_transcript;
@@ -729,10 +785,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  struct healcl_tensor **result,
                                                  struct healcl_error *error);
 
-/* The operations that there are: their names, by number; NULL beyond the last. */
-const char *healcl_operation_name(size_t number);
-
-/* healcl_call by an operation's number. */
+/* healcl_call by an operation's number, as healcl_operation_describe has it for the operations of
+ * the queue's limits. HEALCL_USAGE where there is none. */
 HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                                         size_t count,
                                                         const struct healcl_argument *arguments,

@@ -35,16 +35,16 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 /* Whether a parameter stands for values, of the dtype that all others have. */
 static bool holds_values(const struct form *form, uint32_t i)
 {
-    enum parameter_kind kind = form->parameters[i].kind;
+    enum healcl_parameter_kind kind = form->parameters[i].kind;
     const char *also = form->operation->dtypes.also;
-    return (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT) &&
+    return (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT) &&
            !(also && strcmp(also, form->parameters[i].name) == 0);
 }
 
 MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32_t i,
                                                  enum dtype values, struct healcl_error *error)
 {
-    const struct parameter *parameter = &call->form->parameters[i];
+    const struct healcl_parameter_info *parameter = &call->form->parameters[i];
     const struct dtype_rule *rule = &call->form->operation->dtypes;
     enum dtype dtype = call->tensors[i]->storage->dtype;
     char text[DTYPES_TEXT_SIZE];
@@ -73,10 +73,10 @@ MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
     enum dtype values = call->tensors[first]->storage->dtype;
     TRY(check_dtype(call, (uint32_t)first, values, error));
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        enum parameter_kind kind = form->parameters[i].kind;
-        if (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT)
+        enum healcl_parameter_kind kind = form->parameters[i].kind;
+        if (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT)
             TRY(check_dtype(call, i, values, error));
-        else if (kind == PARAMETER_INDICES)
+        else if (kind == HEALCL_PARAMETER_INDICES)
             TRY(want_index(call, form->parameters[i].name, error));
     }
     return HEALCL_OK;

@@ -273,7 +273,7 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
                                                       struct healcl_error *error)
 {
     const struct argument *argument = &call->entry->arguments[i];
-    enum parameter_kind kind = call->form->parameters[i].kind;
+    enum healcl_parameter_kind kind = call->form->parameters[i].kind;
     if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
         struct tensor *tensor = argument->tensor.bound;
         if (!tensor)
@@ -282,14 +282,14 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
             REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
         TRY(check_named_dtype(argument, tensor, error));
         call->tensors[i] = tensor;
-        if (kind == PARAMETER_OUT)
+        if (kind == HEALCL_PARAMETER_OUT)
             call->result = tensor;
     }
-    if (kind == PARAMETER_MODULUS && argument->integer < 1)
+    if (kind == HEALCL_PARAMETER_MODULUS && argument->integer < 1)
         REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
-    if (kind == PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
+    if (kind == HEALCL_PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
         REFUSE(error, "flag %" PRId64 " is neither 0 nor 1", argument->integer);
-    if (kind == PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
+    if (kind == HEALCL_PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
         REFUSE(error, "the output overlaps itself (stride 0 on an axis longer than 1)");
     return HEALCL_OK;
 }

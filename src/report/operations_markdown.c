@@ -135,7 +135,7 @@ static void print_form(FILE *stream, const struct form *form)
 {
     fprintf(stream, "| `%s` | ", form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const struct parameter *parameter = &form->parameters[i];
+        const struct healcl_parameter_info *parameter = &form->parameters[i];
         const char *kind = parameter_traits[parameter->kind].name;
         fprintf(stream, "%s%s", i > 0 ? ", " : "", parameter->name);
         if (strcmp(kind, parameter->name) != 0)

@@ -406,19 +406,15 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     return run_entry(queue, NULL, result, error);
 }
 
-const char *healcl_operation_name(size_t number)
-{
-    return number < OPERATION_COUNT ? operations[number].name : NULL;
-}
-
 enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number, size_t count,
                                       const struct healcl_argument *arguments,
                                       struct healcl_tensor **result, struct healcl_error *error)
 {
-    const char *name = healcl_operation_name(number);
-    if (!name)
+    NEED(queue, error);
+    const struct operation_table *table = queue->live.plan.table;
+    if (number >= operation_count(table))
         FAIL(error, HEALCL_USAGE, "there is no operation %zu", number);
-    return healcl_call(queue, name, count, arguments, result, error);
+    return healcl_call(queue, operation_at(table, number)->name, count, arguments, result, error);
 }
 
 /* ---------------------------------------------------------------- opening and closing */

@@ -407,26 +407,26 @@ static struct healcl_index any_index(struct bytes *bytes)
 }
 
 static struct healcl_argument any_argument(struct bytes *bytes, struct call_arguments *arguments,
-                                           uint32_t i, enum parameter_kind kind)
+                                           uint32_t i, enum healcl_parameter_kind kind)
 {
     static const int64_t values[] = {0, 1, 2, 3, -1, -2, 97, 65537, INT64_MAX, INT64_MIN};
     const uint8_t what = take(bytes);
     uint32_t count = 0;
     switch (kind) {
-    case PARAMETER_SHAPE:
+    case HEALCL_PARAMETER_SHAPE:
         for (; count < what % 4; count++)
             arguments->sizes[i][count] = what == 255 ? -1 : (int64_t)take_below(bytes, 6);
         return healcl_shape_argument(count, arguments->sizes[i]);
-    case PARAMETER_INDEX:
+    case HEALCL_PARAMETER_INDEX:
         for (; count < what % 4; count++)
             arguments->items[i][count] = any_index(bytes);
         return healcl_index_argument(count, arguments->items[i]);
-    case PARAMETER_DTYPE: return healcl_dtype_argument((enum healcl_dtype)(what % 3));
-    case PARAMETER_PERM:
-    case PARAMETER_HINT:
-    case PARAMETER_NOTHING: return healcl_no_argument();
-    case PARAMETER_MODULUS: return healcl_int_argument(values[what % 16 ? 5 + what % 4 : 0]);
-    default: return healcl_int_argument(values[what % (kind == PARAMETER_FLAG ? 2 : 10)]);
+    case HEALCL_PARAMETER_DTYPE: return healcl_dtype_argument((enum healcl_dtype)(what % 3));
+    case HEALCL_PARAMETER_PERM:
+    case HEALCL_PARAMETER_HINT:
+    case HEALCL_PARAMETER_NOTHING: return healcl_no_argument();
+    case HEALCL_PARAMETER_MODULUS: return healcl_int_argument(values[what % 16 ? 5 + what % 4 : 0]);
+    default: return healcl_int_argument(values[what % (kind == HEALCL_PARAMETER_FLAG ? 2 : 10)]);
     }
 }
 
@@ -462,8 +462,9 @@ static void call(struct bytes *bytes)
     if (!form || tensor_count == 0)
         return;
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const enum parameter_kind kind = form->parameters[i].kind;
-        if (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT || kind == PARAMETER_INDICES) {
+        const enum healcl_parameter_kind kind = form->parameters[i].kind;
+        if (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT ||
+            kind == HEALCL_PARAMETER_INDICES) {
             const struct both *both = any_tensor(bytes, arguments.first);
             if (!arguments.first)
                 arguments.first = both;

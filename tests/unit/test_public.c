@@ -230,6 +230,9 @@ static void queues(void **state)
     USAGE(healcl_tensor_read(tensor, NULL, sizeof memory, e));
     USAGE(healcl_call(queue, NULL, 0, NULL, NULL, e));
     USAGE(healcl_call(queue, "reshape", 2, NULL, NULL, e));
+    struct healcl_operation_info info;
+    assert_true(healcl_operation_describe(NULL, 0, &info));
+    assert_false(healcl_operation_describe(NULL, 0, NULL));
     USAGE(healcl_call_number(queue, SIZE_MAX, 0, NULL, NULL, e));
     REFUSED(healcl_call(queue, "", 0, NULL, NULL, e));
     REFUSED(healcl_call(queue, "_", 0, NULL, NULL, e));

@@ -285,6 +285,42 @@ static void numbers_operations(void **state)
     healcl_queue_close(queue);
 }
 
+/* What is told of operations is what calls are checked by. */
+static void describes_operations(void **state)
+{
+    (void)state;
+    struct healcl_operation_info info;
+    size_t number = 0, told_forms = 0;
+    for (; healcl_operation_describe(NULL, number, &info); number++) {
+        assert_string_equal(info.name, healcl_operation_name(number));
+        assert_string_equal(info.family, operations[number].family);
+        assert_string_equal(info.meaning, operations[number].meaning);
+        assert_int_equal(info.dtypes, operations[number].dtypes.values);
+        assert_null(info.manifest);
+        assert_true(info.form_count > 0);
+        for (uint32_t i = 0; i < info.form_count; i++, told_forms++) {
+            const struct form *form = &forms[told_forms];
+            assert_ptr_equal(form->operation, &operations[number]);
+            assert_string_equal(info.forms[i].name, form->name);
+            assert_int_equal(info.forms[i].parameter_count, form->parameter_count);
+            for (uint32_t j = 0; j < form->parameter_count; j++) {
+                const struct healcl_parameter_info *parameter = &info.forms[i].parameters[j];
+                const uint32_t accepted = parameter_traits[parameter->kind].accepted;
+                assert_string_equal(parameter->name, form->parameters[j].name);
+                assert_int_equal(parameter->kind, form->parameters[j].kind);
+                assert_int_equal(parameter->optional, accepted >> ARGUMENT_NONE & 1);
+            }
+        }
+    }
+    assert_int_equal(number, OPERATION_COUNT);
+    assert_int_equal(told_forms, form_count);
+    assert_true(healcl_operation_describe(NULL, OPERATION_NTT, &info));
+    assert_string_equal(info.other, "a");
+    assert_int_equal(info.other_dtypes, 1u << HEALCL_INT8);
+    assert_false(healcl_operation_describe(NULL, SIZE_MAX, &info));
+    assert_false(healcl_operation_describe(NULL, 0, NULL));
+}
+
 static void takes_null(void **state)
 {
     (void)state;
@@ -373,7 +409,7 @@ int main(void)
         cmocka_unit_test(names_the_call),     cmocka_unit_test(goes_on_for_long),
         cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
         cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
-        cmocka_unit_test(frees_what_fails),
+        cmocka_unit_test(frees_what_fails),   cmocka_unit_test(describes_operations),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

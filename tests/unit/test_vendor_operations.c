@@ -305,6 +305,38 @@ static void refusals_are_named(void **state)
     healcl_queue_close(queue);
 }
 
+static void describes_them(void **state)
+{
+    (void)state;
+    struct healcl_operation_info info;
+    assert_true(healcl_operation_describe(loaded, OPERATION_NTT, &info));
+    assert_string_equal(info.name, "ntt");
+    assert_true(healcl_operation_describe(loaded, OPERATION_COUNT, &info));
+    assert_string_equal(info.name, "packed_add");
+    assert_string_equal(info.family, "vendor");
+    assert_string_equal(info.manifest, "m.json");
+    assert_int_equal(info.dtypes, 1u << HEALCL_INT64);
+    assert_int_equal(info.form_count, 1);
+    assert_string_equal(info.forms[0].name, "packed_add");
+    assert_int_equal(info.forms[0].parameter_count, 3);
+    assert_string_equal(info.forms[0].parameters[2].name, "out");
+    assert_int_equal(info.forms[0].parameters[2].kind, HEALCL_PARAMETER_OUT);
+    assert_false(info.forms[0].parameters[2].optional);
+    assert_true(healcl_operation_describe(loaded, OPERATION_COUNT + 3, &info));
+    assert_false(healcl_operation_describe(loaded, OPERATION_COUNT + 4, &info));
+    assert_false(healcl_operation_describe(NULL, OPERATION_COUNT, &info));
+    /* A queue takes the same numbers. */
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = new_tensor(queue), *row = NULL;
+    const struct healcl_argument arguments[] = {healcl_tensor_argument(a), healcl_int_argument(1)};
+    OK(healcl_call_number(queue, OPERATION_COUNT + 1, 2, arguments, &row, &error));
+    assert_int_equal(healcl_tensor_describe(row).shape[0], 6);
+    assert_int_equal(healcl_call_number(queue, OPERATION_COUNT + 4, 2, arguments, &row, &error),
+                     HEALCL_USAGE);
+    assert_string_equal(error.message, "there is no operation 34");
+    healcl_queue_close(queue);
+}
+
 static void wrong_uses_are_refused(void **state)
 {
     (void)state;
@@ -332,6 +364,7 @@ int main(void)
         cmocka_unit_test(tunables_are_as_chosen),
         cmocka_unit_test(refusals_are_named),
         cmocka_unit_test(wrong_uses_are_refused),
+        cmocka_unit_test(describes_them),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
     return cmocka_run_group_tests(tests, load, unload_manifest);
