@@ -686,6 +686,69 @@ struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *ten
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
                                                         size_t bytes, struct healcl_error *error);
 
+/* How a tensor lies in its storage: element [i, j, ...] is element offset + i * strides[0] +
+ * j * strides[1] + ... of that. */
+struct healcl_tensor_layout {
+    uint32_t rank;
+    const int64_t *shape, *strides; /* rank of each, in elements; they live as long as the handle */
+    int64_t offset;                 /* in elements */
+    int64_t storage_elements;
+    bool contiguous; /* its elements lie one behind the other, in C order */
+};
+
+/* Of a tensor that is NULL rank is 0, and the rest too. */
+struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor);
+
+/* Whether both view the same storage: what is written to one may be read from the other. */
+bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b);
+
+/* Copies data, packed and in C order, into the elements of a tensor, which may be any view, in the
+ * order of the calls; bytes: exactly those. data may go afterwards. Waits for the calls before
+ * where a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for another number of bytes,
+ * or while the tensor is mapped; HEALCL_REFUSED where elements of it are one in memory (expand). */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor,
+                                                         const void *data, size_t bytes,
+                                                         struct healcl_error *error);
+
+/* Copies elements to a tensor of the same queue, shape and dtype, without waiting. Both may view
+ * one storage, and overlap: the result is as if all had been read first. It counts as a call,
+ * "copy". Errors: as healcl_call. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from,
+                                                        struct healcl_tensor *to,
+                                                        struct healcl_error *error);
+
+/* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing.
+ * Until they are given back by healcl_tensor_unmap, or the handle is released, nothing else takes
+ * a tensor of the same storage: HEALCL_USAGE. Errors: HEALCL_REFUSED where the tensor is not
+ * contiguous, or lies in several buffers of the device; as healcl_queue_wait. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
+                                                       struct healcl_error *error);
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor,
+                                                         struct healcl_error *error);
+
+/*
+ * The cl_mem that a tensor's storage lies in, and where in it element 0 of the storage is. It is
+ * the library's, and the tensor's as long as a handle views the storage; it may be a sub-buffer.
+ * Commands of the caller's on the queue that he has brought along (struct healcl_device_options)
+ * are in order with calls; on another one they come after healcl_queue_wait, and are waited for
+ * before the next call. Errors: HEALCL_REFUSED where the tensor lies in several buffers,
+ * HEALCL_USAGE on the host reference.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor,
+                                                          void **memory, size_t *offset_bytes,
+                                                          struct healcl_error *error);
+
+/* A contiguous tensor over the beginning of a cl_mem of the caller's, which is retained until no
+ * handle views it. The same of its own commands holds as above. The memory of two storages must
+ * not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too small, or for
+ * reading or writing alone, and for a tensor that the device would have in several buffers;
+ * HEALCL_USAGE on the host reference; as healcl_tensor_create. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue,
+                                                         enum healcl_dtype dtype, uint32_t rank,
+                                                         const int64_t *shape, void *memory,
+                                                         struct healcl_tensor **tensor,
+                                                         struct healcl_error *error);
+
 enum healcl_index_kind {
     HEALCL_INDEX_INT,
     HEALCL_INDEX_SLICE,

@@ -139,6 +139,7 @@ struct buffer {
     cl_mem slab;          /* that the one chunk is a part of, or NULL */
     uint64_t slab_offset; /* of the chunk, in bytes */
     uint64_t place;       /* the number of a struct buffer_place, or 0 */
+    bool is_adopted;      /* the chunk is a caller's, who has a reference of his own */
 };
 
 /* A chunk that is used again and again for the same purpose, and for nothing else meanwhile. */
@@ -364,6 +365,13 @@ MUST_CHECK enum healcl_status device_buffer_acquire_at(struct healcl_device *dev
  * its parts do. */
 struct buffer device_buffer_slab(const struct buffer *part);
 
+/* A buffer of a caller's cl_mem, which is retained until the buffer is released. Errors:
+ * HEALCL_REFUSED where it is of another context, too small, for reading or writing alone, or where
+ * the device would have a buffer of so many bytes in several chunks; HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes,
+                                                  cl_mem memory, struct buffer *buffer,
+                                                  struct healcl_error *error);
+
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated
  * stays near the most that was ever in use at one time. */
@@ -445,6 +453,26 @@ MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, const void *data,
                                            struct healcl_error *error);
+
+/* The same of any number of bytes: where they are many, what is enqueued is waited for. */
+MUST_CHECK enum healcl_status device_write_any(struct healcl_device *device,
+                                               const struct buffer *buffer, uint64_t offset,
+                                               uint64_t bytes, const void *data,
+                                               struct healcl_error *error);
+
+/* Waits for the compute queue, and maps bytes, at least 1, for reading and writing. Errors:
+ * HEALCL_REFUSED where they lie in several chunks, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_buffer_map(struct healcl_device *device,
+                                                const struct buffer *buffer, uint64_t offset,
+                                                uint64_t bytes, void **address,
+                                                struct healcl_error *error);
+MUST_CHECK enum healcl_status device_buffer_unmap(struct healcl_device *device,
+                                                  const struct buffer *buffer, uint64_t offset,
+                                                  void *address, struct healcl_error *error);
+
+/* What is enqueued from here on comes after the uploads so far. */
+MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
+                                                   struct healcl_error *error);
 
 /* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
  * piece. Shared memory is handed out where it is, other memory in pinned memory,

@@ -74,6 +74,16 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct la
     return add_compute(call, &step, error);
 }
 
+enum healcl_status infer_copy(struct call *call, struct healcl_error *error)
+{
+    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    if (a->storage->dtype != out->storage->dtype)
+        REFUSE_ARGUMENT("a", "is %s, but must be %s like out", dtype_name(a->storage->dtype),
+                        dtype_name(out->storage->dtype));
+    TRY(want_shape("a", &a->layout, out->layout.rank, out->layout.shape, error));
+    return add_copy(call, &out->layout, &a->layout, error);
+}
+
 enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");

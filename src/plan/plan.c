@@ -355,11 +355,12 @@ MUST_CHECK static enum healcl_status origin_name(const struct planner *planner,
     return HEALCL_OK;
 }
 
-enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error)
+/* Whose form is given; its arguments have the kinds that it wants. */
+MUST_CHECK static enum healcl_status resolve_arguments(struct call *call,
+                                                       struct healcl_error *error)
 {
     struct planner *planner = call->planner;
     const char *name;
-    TRY(form_of_entry(planner->plan->table, call->entry, &call->form, error));
     TRY(origin_name(planner, call, &name, error));
     TRY(set_origins(planner, call->entry, name, call->form, error));
     for (uint32_t i = 0; i < call->form->parameter_count; i++)
@@ -369,6 +370,13 @@ enum healcl_status planner_inner_operation(struct call *call, struct healcl_erro
         planner->segment->counts[call->form->operation->number]++;
         planner->segment->operations++;
     }
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error)
+{
+    TRY(form_of_entry(call->planner->plan->table, call->entry, &call->form, error));
+    TRY(resolve_arguments(call, error));
     return infer(call, error);
 }
 
@@ -376,6 +384,18 @@ enum healcl_status planner_operation(struct call *call, struct healcl_error *err
 {
     call->planner->visits = 0;
     return planner_inner_operation(call, error);
+}
+
+enum healcl_status planner_copy(struct call *call, struct healcl_error *error)
+{
+    static const struct healcl_parameter_info parameters[] = {{"a", HEALCL_PARAMETER_TENSOR, false},
+                                                              {"out", HEALCL_PARAMETER_OUT, false}};
+    static const struct form form = {&operations[OPERATION_CONTIGUOUS], "copy", "_copy", 2,
+                                     parameters};
+    call->planner->visits = 0;
+    call->form = &form;
+    TRY(resolve_arguments(call, error));
+    return infer_copy(call, error);
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,

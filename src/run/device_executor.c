@@ -1229,8 +1229,19 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, rewind_to,    destroy,
-                                                enqueue,     wait,  add_constants};
+    static const struct executor_class class = {.run_segment = run_segment,
+                                                .reset = reset,
+                                                .rewind = rewind_to,
+                                                .destroy = destroy,
+                                                .enqueue = enqueue,
+                                                .wait = wait,
+                                                .add_constants = add_constants,
+                                                .write = device_executor_write,
+                                                .written = device_executor_written,
+                                                .map = device_executor_map,
+                                                .unmap = device_executor_unmap,
+                                                .lend_memory = device_executor_lend_memory,
+                                                .take_memory = device_executor_take_memory};
     struct device_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

@@ -499,6 +499,35 @@ static void read_tensor(const struct both *both, bool too_little)
     free(data[DEVICE]);
 }
 
+static enum healcl_status fill_mapped(struct healcl_tensor *tensor, uint8_t seed)
+{
+    void *data = NULL;
+    const size_t bytes = healcl_tensor_describe(tensor).bytes;
+    const enum healcl_status status = healcl_tensor_map(tensor, &data, error);
+    if (status != HEALCL_OK)
+        return status;
+    memset(data, seed, bytes);
+    return healcl_tensor_unmap(tensor, error);
+}
+
+/* Writes to a tensor by something else than an operation. */
+static void change_tensor(struct bytes *bytes)
+{
+    const struct both *to = any_tensor(bytes, NULL), *from = any_tensor(bytes, to);
+    const uint8_t how = take(bytes), seed = take(bytes);
+    const size_t size = healcl_tensor_describe(to->of[DEVICE]).bytes;
+    char *data = malloc(size + 1);
+    EXPECT(data);
+    memset(data, seed, size);
+    if (how % 3 == 0)
+        (void)BOTH("copy", healcl_tensor_copy(from->of[side], to->of[side], error));
+    else if (how % 3 == 1)
+        (void)BOTH("write", healcl_tensor_write(to->of[side], data, size, error));
+    else
+        (void)BOTH("map", fill_mapped(to->of[side], seed));
+    free(data);
+}
+
 static void act_on_queues(struct bytes *bytes)
 {
     for (side = 0; side < SIDES; side++)
@@ -509,8 +538,10 @@ static void act_on_queues(struct bytes *bytes)
         create(bytes);
     else if (what < 200)
         call(bytes);
+    else if (what < 215)
+        change_tensor(bytes);
     else if (what < 230)
-        read_tensor(any_tensor(bytes, NULL), what == 200);
+        read_tensor(any_tensor(bytes, NULL), what == 215);
     else if (what < 245)
         release(take_below(bytes, tensor_count));
     else if (what < 255 || take_below(bytes, 4))

@@ -257,6 +257,20 @@ static void queues(void **state)
     USAGE(CALL("empty", healcl_dtype_argument((enum healcl_dtype)99)));
     USAGE(CALL("device_to_host", healcl_no_argument()));
     assert_null(made);
+    void *data = memory;
+    size_t offset = 0;
+    assert_true(healcl_tensor_layout(tensor).contiguous);
+    assert_true(healcl_tensor_shares_storage(tensor, tensor));
+    USAGE(healcl_tensor_write(tensor, memory, 1, e));
+    USAGE(healcl_tensor_write(NULL, memory, 1, e));
+    USAGE(healcl_tensor_copy(tensor, NULL, e));
+    USAGE(healcl_tensor_copy(tensor, foreign, e));
+    USAGE(healcl_tensor_map(tensor, NULL, e));
+    USAGE(healcl_tensor_map(NULL, &data, e));
+    USAGE(healcl_tensor_unmap(tensor, e));
+    USAGE(healcl_tensor_unmap(NULL, e));
+    USAGE(healcl_tensor_memory(tensor, &data, &offset, e));
+    USAGE(healcl_tensor_adopt(queue, HEALCL_INT64, 1, shape, memory, &made, e));
     OK(healcl_queue_wait(queue, &error));
     OK(healcl_tensor_read(tensor, memory, sizeof memory, &error));
     healcl_queue_close(queue); /* with a tensor */
