@@ -68,8 +68,9 @@ struct healcl_operations;
 /*
  * Reads all manifests, *.json, of a folder: *handle becomes a new handle, or where it is not NULL
  * those are added to it. Shared libraries that they name are loaded: native code of whoever
- * has written the folder. A handle to which nothing is added any more may be shared by threads; it
- * lives longer than all transcripts and queues that were opened with it, and devices that ran them.
+ * has written the folder. A handle to which nothing is added any more may be shared by threads.
+ * Transcripts and queues that were opened with it keep it; devices that ran them are closed before
+ * the last of these is.
  * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
  * cannot be read; HEALCL_NO_MEMORY. A handle that was there is not to be used after an error, but
  * freed. A manifest is code all the same: its kernels run on the device, and on a CPU in this
@@ -314,6 +315,8 @@ struct healcl_observer {
     /* Called before each segment, and within long ones. */
     void (*progress)(void *context, size_t segment, size_t segment_count, const char *name,
                      size_t step, size_t step_count);
+    /* Asked before each operation: whether the run ends there, with HEALCL_CANCELLED. */
+    bool (*cancelled)(void *context);
 };
 
 /* The caller's elements in the place of an input's of the file: see healcl_session_bind. */
@@ -432,8 +435,8 @@ struct healcl_report {
  * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
  * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor) and
  * for tensors larger than the device can hold or steps larger than device_memory_bytes,
- * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written. options may be
- * NULL.
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written, HEALCL_CANCELLED.
+ * options may be NULL.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -477,11 +480,10 @@ struct healcl_session_options {
 
 /*
  * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
- * this returns, device belong to the caller; the transcript is closed after the session, the device
- * may be before. options may be NULL.
- * Errors: HEALCL_USAGE for an audit of the reference, or a share that is none; HEALCL_REFUSED for
- * tensors larger than the device can hold, HEALCL_DEVICE,
- * HEALCL_NO_MEMORY.
+ * this returns, device belong to the caller; both may be closed before the session, which keeps
+ * what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an audit of the reference,
+ * or a share that is none; HEALCL_REFUSED for tensors larger than the device can hold,
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
@@ -644,7 +646,8 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
  * names the call: "call 17 (take_along_axis): argument 'idx': ...". Calls of a queue are counted
  * from 0.
  *
- * Threads: one at a time for a queue and its tensors; several queues as several sessions.
+ * Threads: one at a time for a queue and its tensors, but any may release a tensor or cancel;
+ * several queues as several sessions.
  */
 struct healcl_queue;
 struct healcl_tensor;
@@ -655,13 +658,36 @@ HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *dev
                                                        const struct healcl_limits *limits,
                                                        struct healcl_queue **queue,
                                                        struct healcl_error *error);
-/* Waits, and frees what tensors are left: their handles must not be used any more. */
+struct healcl_queue_options {
+    const struct healcl_limits *limits; /* or NULL */
+    /* Each call is waited for: what only data reveal is an error of the call itself, and not of the
+     * next function that waits. */
+    bool synchronous;
+};
+
+/* The same with options, which may be NULL. */
+HEALCL_MUST_CHECK enum healcl_status healcl_queue_open_with(
+    struct healcl_device *device, const struct healcl_queue_options *options,
+    struct healcl_queue **queue, struct healcl_error *error);
+
+/* Frees all that its tensors have on the device. Handles of tensors that are left are to be
+ * released all the same, then or later: until then they hold only their own memory, and can be
+ * described. */
 void healcl_queue_close(struct healcl_queue *queue);
 
-/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE. After an error
- * the contents of tensors that the call and later ones write are undefined. */
+/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE;
+ * HEALCL_CANCELLED, after which calls go on, and nothing is lost. After another error the contents
+ * of tensors that the call and later ones write are undefined. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
                                                        struct healcl_error *error);
+
+/* Whether healcl_queue_wait would return at once: all calls have ended, or the queue is NULL. */
+bool healcl_queue_poll(struct healcl_queue *queue);
+
+/* Ends the healcl_queue_wait, or the call, that goes on, with HEALCL_CANCELLED; from any thread. A
+ * wait leaves what was enqueued to go on, and to be waited for later. Of a call the operations that
+ * have begun end. What reads waits to its end. Does nothing where nothing goes on. */
+void healcl_queue_cancel(struct healcl_queue *queue);
 
 /* Steps so far that the device could not run, and that the host did; 0 for a queue that is NULL. */
 uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue);
@@ -675,8 +701,9 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_create(struct healcl_queue *q
                                                           struct healcl_tensor **tensor,
                                                           struct healcl_error *error);
 
-/* Gives up a handle, which NULL may be. Memory that no handle views is used again; calls that were
- * enqueued have it still. */
+/* Gives up a handle, which NULL may be: from any thread, also while another one is in a call of the
+ * queue, and after the queue was closed. Memory that no handle views is used again from the queue's
+ * next call on; calls that were enqueued have it still. */
 void healcl_tensor_release(struct healcl_tensor *tensor);
 
 /* entry, segment and has_data are 0, name is ""; shape lives as long as the handle. */

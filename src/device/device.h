@@ -239,6 +239,7 @@ struct healcl_device {
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
     uint64_t epoch;     /* how often the compute queue has been waited for */
+    cl_event marker;    /* of device_poll, or NULL */
     struct memory_bound {
         uint64_t bytes; /* 0: there is none */
         enum healcl_status (*make_room)(void *context, uint64_t bytes, struct healcl_error *error);
@@ -293,6 +294,10 @@ MUST_CHECK enum healcl_status device_open_beside(struct healcl_device *first,
                                                  struct healcl_error *error);
 void device_turn_begin(struct healcl_device *device);
 void device_turn_end(struct healcl_device *device);
+
+/* Whether all that is enqueued has ended, and no other handle has a turn. is_new: something was
+ * enqueued since this was last asked. Where the device does not answer, too: waiting tells why. */
+bool device_poll(struct healcl_device *device, bool is_new);
 
 /* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. A
  * driver that takes none (rusticl's do not advance) is waited for before and after each command

@@ -97,6 +97,14 @@ const struct operation_table *operations_of_limits(const struct healcl_limits *l
     return limits && limits->operations ? limits->operations->table : NULL;
 }
 
+struct healcl_operations *operations_retain(const struct healcl_operations *handle)
+{
+    if (!handle)
+        return NULL;
+    atomic_fetch_add(&handle->self->owners, 1);
+    return handle->self;
+}
+
 enum healcl_status operation_table_create(struct operation_table **table,
                                           struct healcl_error *error)
 {

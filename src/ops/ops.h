@@ -2,6 +2,8 @@
 #ifndef HEALCL_OPS_OPS_H
 #define HEALCL_OPS_OPS_H
 
+#include <stdatomic.h>
+
 #include "core/status.h"
 #include "transcript/entry.h"
 
@@ -79,6 +81,8 @@ struct operation_table;
 /* The library's handle of a table begins with this; see vendor/vendor.h. */
 struct healcl_operations {
     struct operation_table *table;
+    struct healcl_operations *self; /* for those who may only read it, and retain it */
+    atomic_size_t owners;           /* whoever has loaded it, transcripts and queues */
     /* What was read, in its order: for commands that somebody may repeat. */
     struct operation_folder {
         const char *path;
@@ -86,6 +90,9 @@ struct healcl_operations {
         struct operation_folder *next;
     } * folders;
 };
+
+/* One owner more: healcl_operations_free is for it, too. handle may be NULL; returns it. */
+struct healcl_operations *operations_retain(const struct healcl_operations *handle);
 
 /* The table of limits, which may be NULL, or lack one. */
 const struct operation_table *operations_of_limits(const struct healcl_limits *limits);

@@ -1012,7 +1012,8 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
             TRY(leave_out(self, step, error));
             continue;
         }
-        TRY(executor_check_cancelled(&self->base, error));
+        if (step->kind != STEP_RELEASE)
+            TRY(executor_check_cancelled(&self->base, error));
         if (drains_before(self, first + i))
             TRY(drain(self, error));
         bool had_refused = self->has_refused;

@@ -1,6 +1,8 @@
 /* Operations by call: each is planned, and its steps are executed at once. */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kernels/kernels.h"
 #include "run/queue.h"
@@ -59,6 +61,7 @@ MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
     const struct executor_class *class = queue->executor->class;
     queue_turn_begin(queue);
     enum healcl_status status = class->wait(queue->executor, &sink, error);
+    queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
         live_plan_distrust(&queue->live);
@@ -88,6 +91,16 @@ enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *e
     return status;
 }
 
+enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error)
+{
+    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
+}
+
+void queue_note_enqueued(struct healcl_queue *queue)
+{
+    queue->has_enqueued = queue->has_enqueued_more = true;
+}
+
 /* What failed has not come to the releases behind it, and the places of their tensors are taken
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
@@ -109,6 +122,7 @@ enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
     enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
         return HEALCL_OK;
+    queue_note_enqueued(queue);
     queue_turn_begin(queue);
     if (queue->constants < plan->constants.count)
         status = class->add_constants(queue->executor, queue->constants, error);
@@ -161,17 +175,26 @@ enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
     if (status == HEALCL_OK && made && result) {
         *result = queue_add_handle(queue, made);
         if (*result)
-            return HEALCL_OK;
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+            made = NULL; /* the handle's */
+        else
+            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     }
     if (made)
         queue_drop(queue, made);
+    if (status == HEALCL_OK)
+        status = queue_end_call(queue, error);
+    if (status != HEALCL_OK && result) {
+        healcl_tensor_release(*result);
+        *result = NULL;
+    }
     return status;
 }
 
 enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
                                      uint32_t count, struct healcl_error *error)
 {
+    atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
+    queue_free_released(queue);
     if (live_plan_is_full(&queue->live))
         TRY(queue_wait(queue, error));
     queue->live.calls_since++;
@@ -199,7 +222,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
                                     const struct healcl_tensor *tensor, struct healcl_error *error)
 {
     struct storage *storage = tensor->view.storage;
-    if (tensor->queue != queue)
+    if (tensor->handles != queue->handles)
         FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
     if (storage->is_mapped)
         FAIL(error, HEALCL_USAGE, "the tensor is mapped");
@@ -340,11 +363,28 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_queue_open(struct healcl_device *device,
-                                     const struct healcl_limits *limits,
-                                     struct healcl_queue **result, struct healcl_error *error)
+/* Of a queue whose live plan there is. */
+MUST_CHECK static enum healcl_status open_queue(struct healcl_queue *queue,
+                                                struct healcl_device *device,
+                                                struct healcl_error *error)
+{
+    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
+    queue->handles = calloc(1, sizeof *queue->handles);
+    if (!queue->uploads || !queue->handles)
+        NO_MEMORY(error);
+    atomic_init(&queue->handles->owners, 1);
+    TRY(make_executor(queue, device, error));
+    queue->executor->uploads = queue->uploads;
+    queue->executor->is_cancelled = &queue->is_cancelled;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_queue_open_with(struct healcl_device *device,
+                                          const struct healcl_queue_options *options,
+                                          struct healcl_queue **result, struct healcl_error *error)
 {
     NEED(result, error);
+    const struct healcl_limits *limits = options ? options->limits : NULL;
     struct healcl_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         NO_MEMORY(error);
@@ -353,21 +393,68 @@ enum healcl_status healcl_queue_open(struct healcl_device *device,
         free(queue);
         return status;
     }
-    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
-    status = queue->uploads ? make_executor(queue, device, error)
-                            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    queue->operations = operations_retain(limits ? limits->operations : NULL);
+    queue->synchronous = options && options->synchronous;
+    status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {
         healcl_queue_close(queue);
         return status;
     }
-    queue->executor->uploads = queue->uploads;
     *result = queue;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_queue_open(struct healcl_device *device,
+                                     const struct healcl_limits *limits,
+                                     struct healcl_queue **queue, struct healcl_error *error)
+{
+    return healcl_queue_open_with(device, &(struct healcl_queue_options){.limits = limits}, queue,
+                                  error);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+bool healcl_queue_poll(struct healcl_queue *queue)
+{
+    if (!queue || !queue->device || !queue->has_enqueued)
+        return true;
+    const bool has_enqueued_more = queue->has_enqueued_more;
+    queue->has_enqueued_more = false;
+    return device_poll(queue->device, has_enqueued_more);
+}
+
+void healcl_queue_cancel(struct healcl_queue *queue)
+{
+    if (queue)
+        atomic_store(&queue->is_cancelled, true);
+}
+
+/* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
+ * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
+ */
+MUST_CHECK static enum healcl_status await_or_cancel(struct healcl_queue *queue,
+                                                     struct healcl_error *error)
+{
+    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
+    const uint64_t start = monotonic_nanoseconds();
+    while (!healcl_queue_poll(queue)) {
+        TRY(executor_check_cancelled(queue->executor, error));
+        const uint64_t spent = monotonic_nanoseconds() - start;
+        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
+        if (spent < SPIN)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
+    }
     return HEALCL_OK;
 }
 
 enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     NEED(queue, error);
+    atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
+    queue_free_released(queue);
+    TRY(await_or_cancel(queue, error));
     return queue_wait(queue, error);
 }
 
@@ -383,17 +470,15 @@ void healcl_queue_close(struct healcl_queue *queue)
     for (struct healcl_tensor *tensor = queue->tensors; tensor; tensor = tensor->next)
         if (tensor->mapped)
             (void)!healcl_tensor_unmap(tensor, NULL);
+    if (queue->handles)
+        queue_leave_handles(queue);
     queue_turn_begin(queue);
     if (queue->executor)
         queue->executor->class->destroy(queue->executor);
     queue_turn_end(queue);
     healcl_device_close(queue->device);
-    while (queue->tensors) {
-        struct healcl_tensor *tensor = queue->tensors;
-        queue->tensors = tensor->next;
-        free(tensor);
-    }
     live_plan_release(&queue->live);
+    healcl_operations_free(queue->operations);
     healcl_error_clear(&queue->missed);
     free(queue->uploads);
     free(queue);

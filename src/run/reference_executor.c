@@ -106,6 +106,8 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
         const struct step *step = &self->plan->steps[i];
         if (step->side == STEP_OF_KERNEL)
             continue;
+        if (step->kind != STEP_RELEASE)
+            TRY(executor_check_cancelled(&self->base, error));
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &spent, error)
                                         : run_step(self, step, error);

@@ -362,6 +362,9 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     if (executor->is_cancelled &&
         atomic_load_explicit(executor->is_cancelled, memory_order_relaxed))
         FAIL(error, HEALCL_CANCELLED, "cancelled");
+    if (executor->observer && executor->observer->cancelled &&
+        executor->observer->cancelled(executor->observer->context))
+        FAIL(error, HEALCL_CANCELLED, "cancelled");
     return HEALCL_OK;
 }
 
@@ -394,6 +397,7 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
     }
     run->executor->trace = run->trace;
     run->executor->uploads = run->uploads;
+    run->executor->observer = &run->options->observer;
     return HEALCL_OK;
 }
 

@@ -126,8 +126,9 @@ struct executor {
     struct trace *trace;        /* or NULL */
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
     uint64_t bytes_uploaded; /* so far, with payloads */
-    const atomic_bool *is_cancelled; /* looked at before each step; or NULL */
-    struct audit *audit;             /* the session's, of a device; or NULL */
+    const atomic_bool *is_cancelled;        /* looked at before each step; or NULL */
+    const struct healcl_observer *observer; /* whose cancelled is asked there, too; or NULL */
+    struct audit *audit;                    /* the session's, of a device; or NULL */
 };
 
 /* Whether the upload of a step has been done and kept; a release of its storage then leaves it. */

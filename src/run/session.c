@@ -29,7 +29,7 @@ struct segment_effect {
 enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
 
 struct healcl_session {
-    const struct healcl_transcript *transcript;
+    struct healcl_transcript *transcript; /* retained */
     const struct plan *plan;
     struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
     struct executor *executor;
@@ -571,7 +571,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     struct healcl_session *session = calloc(1, sizeof *session);
     if (!session)
         NO_MEMORY(error);
-    session->transcript = transcript;
+    session->transcript = transcript_retain(transcript);
     session->plan = transcript->plan;
     enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
     if (status == HEALCL_OK)
@@ -608,5 +608,6 @@ void healcl_session_close(struct healcl_session *session)
     free(session->effects);
     free(session->is_written);
     free(session->uploads);
+    healcl_transcript_close(session->transcript);
     free(session);
 }

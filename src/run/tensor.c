@@ -4,29 +4,54 @@
 
 #include "run/queue.h"
 
+/* For a tensor, which is not NULL, nor its queue closed. */
+#define NEED_OPEN(tensor, error)                                       \
+    do {                                                               \
+        NEED(tensor, error);                                           \
+        if (atomic_load(&(tensor)->handles->is_closed))                \
+            FAIL(error, HEALCL_USAGE, "the tensor's queue is closed"); \
+    } while (0)
+
 static int64_t bytes_of(const struct healcl_tensor *tensor)
 {
-    return layout_elements(&tensor->view.layout) * (int64_t)dtype_size(tensor->view.storage->dtype);
+    return layout_elements(&tensor->view.layout) * (int64_t)dtype_size(tensor->dtype);
 }
 
 /* ---------------------------------------------------------------- handles */
+
+static void disown(struct handles *handles)
+{
+    if (atomic_fetch_sub(&handles->owners, 1) == 1)
+        free(handles);
+}
 
 struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view)
 {
     struct healcl_tensor *tensor = malloc(sizeof *tensor);
     if (!tensor)
         return NULL;
-    *tensor = (struct healcl_tensor){.queue = queue, .next = queue->tensors, .view = *view};
+    *tensor = (struct healcl_tensor){.handles = queue->handles,
+                                     .queue = queue,
+                                     .next = queue->tensors,
+                                     .view = *view,
+                                     .dtype = view->storage->dtype,
+                                     .storage_elements = view->storage->elements};
+    atomic_fetch_add(&queue->handles->owners, 1);
     if (queue->tensors)
         queue->tensors->previous = tensor;
     queue->tensors = tensor;
     return tensor;
 }
 
-void healcl_tensor_release(struct healcl_tensor *tensor)
+static void free_handle(struct healcl_tensor *tensor)
 {
-    if (!tensor)
-        return;
+    struct handles *handles = tensor->handles;
+    free(tensor);
+    disown(handles);
+}
+
+static void forget_handle(struct healcl_tensor *tensor)
+{
     struct healcl_queue *queue = tensor->queue;
     if (tensor->next)
         tensor->next->previous = tensor->previous;
@@ -37,18 +62,62 @@ void healcl_tensor_release(struct healcl_tensor *tensor)
     if (tensor->mapped)
         (void)!healcl_tensor_unmap(tensor, NULL);
     queue_drop(queue, &tensor->view);
-    free(tensor);
+}
+
+void queue_free_released(struct healcl_queue *queue)
+{
+    if (!atomic_load_explicit(&queue->handles->released, memory_order_relaxed))
+        return;
+    struct healcl_tensor *tensor = atomic_exchange(&queue->handles->released, NULL), *before;
+    for (; tensor; tensor = before) {
+        before = tensor->released;
+        forget_handle(tensor);
+        free_handle(tensor);
+    }
+}
+
+/* Of a queue that is closed: by any thread. */
+static void free_left(struct handles *handles)
+{
+    struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
+    for (; tensor; tensor = before) {
+        before = tensor->released;
+        free_handle(tensor);
+    }
+}
+
+void queue_leave_handles(struct healcl_queue *queue)
+{
+    atomic_store(&queue->handles->is_closed, true);
+    free_left(queue->handles);
+    disown(queue->handles);
+}
+
+/* Whoever closes the queue at the same time sees the handle among the released ones, or is seen
+ * here. */
+void healcl_tensor_release(struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    struct handles *handles = tensor->handles;
+    atomic_fetch_add(&handles->owners, 1); /* the handle may be gone at once */
+    struct healcl_tensor *before = atomic_load(&handles->released);
+    do
+        tensor->released = before;
+    while (!atomic_compare_exchange_weak(&handles->released, &before, tensor));
+    if (atomic_load(&handles->is_closed))
+        free_left(handles);
+    disown(handles);
 }
 
 struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor)
 {
     if (!tensor)
         return (struct healcl_tensor_info){.name = ""};
-    const struct tensor *view = &tensor->view;
     return (struct healcl_tensor_info){.name = "",
-                                       .dtype = (enum healcl_dtype)view->storage->dtype,
-                                       .rank = view->layout.rank,
-                                       .shape = view->layout.shape,
+                                       .dtype = (enum healcl_dtype)tensor->dtype,
+                                       .rank = tensor->view.layout.rank,
+                                       .shape = tensor->view.layout.shape,
                                        .bytes = (size_t)bytes_of(tensor)};
 }
 
@@ -61,13 +130,13 @@ struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *ten
                                          .shape = layout->shape,
                                          .strides = layout->stride,
                                          .offset = layout->offset,
-                                         .storage_elements = tensor->view.storage->elements,
+                                         .storage_elements = tensor->storage_elements,
                                          .contiguous = layout_is_contiguous(layout)};
 }
 
 bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b)
 {
-    return a && b && a->view.storage == b->view.storage;
+    return a && b && a->handles == b->handles && a->view.storage == b->view.storage;
 }
 
 /* ---------------------------------------------------------------- creating */
@@ -121,7 +190,7 @@ enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_
 enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
                                       struct healcl_error *error)
 {
-    NEED(tensor, error);
+    NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
     size_t has = (size_t)bytes_of(tensor);
     if (bytes != has)
@@ -140,8 +209,8 @@ enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory
 enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct healcl_tensor *to,
                                       struct healcl_error *error)
 {
-    NEED(from, error);
-    NEED(to, error);
+    NEED_OPEN(from, error);
+    NEED_OPEN(to, error);
     struct healcl_queue *queue = to->queue;
     size_t first = 0;
     TRY(queue_begin_entry(queue, "copy", 2, error));
@@ -149,7 +218,8 @@ enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct h
     TRY(queue_set_tensor(queue, &queue->entry.arguments[1], to, error));
     queue->entry.index = queue->live.calls;
     TRY(live_plan_copy(&queue->live, &queue->entry, &first, error));
-    return queue_execute(queue, first, error);
+    TRY(queue_execute(queue, first, error));
+    return queue_end_call(queue, error);
 }
 
 /* Elements that do not lie together: by a tensor that is packed. */
@@ -158,8 +228,8 @@ MUST_CHECK static enum healcl_status write_view(struct healcl_tensor *tensor, co
 {
     struct healcl_tensor *packed = NULL;
     const struct layout *layout = &tensor->view.layout;
-    TRY(healcl_tensor_create(tensor->queue, (enum healcl_dtype)tensor->view.storage->dtype,
-                             layout->rank, layout->shape, data, &packed, error));
+    TRY(healcl_tensor_create(tensor->queue, (enum healcl_dtype)tensor->dtype, layout->rank,
+                             layout->shape, data, &packed, error));
     enum healcl_status status = healcl_tensor_copy(packed, tensor, error);
     healcl_tensor_release(packed);
     return status;
@@ -168,7 +238,7 @@ MUST_CHECK static enum healcl_status write_view(struct healcl_tensor *tensor, co
 enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void *data, size_t bytes,
                                        struct healcl_error *error)
 {
-    NEED(tensor, error);
+    NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
     size_t has = (size_t)bytes_of(tensor);
     if (bytes != has)
@@ -184,6 +254,7 @@ enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void 
     enum healcl_status status =
         queue->executor->class->write(queue->executor, &tensor->view, data, error);
     queue_turn_end(queue);
+    queue_note_enqueued(queue);
     queue_note_written(queue, tensor->view.storage);
     return status;
 }
@@ -196,7 +267,7 @@ static char nothing;
 enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
                                      struct healcl_error *error)
 {
-    NEED(tensor, error);
+    NEED_OPEN(tensor, error);
     NEED(data, error);
     *data = NULL;
     struct healcl_queue *queue = tensor->queue;
@@ -209,7 +280,8 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
     tensor->mapped = &nothing;
     if (bytes_of(tensor) > 0) {
         queue_turn_begin(queue);
-        status = queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);
+        status =
+            queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);
         queue_turn_end(queue);
     }
     if (status != HEALCL_OK) {
@@ -223,7 +295,7 @@ enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
 
 enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct healcl_error *error)
 {
-    NEED(tensor, error);
+    NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
     if (!tensor->mapped)
         FAIL(error, HEALCL_USAGE, "the tensor is not mapped");
@@ -235,6 +307,7 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
         queue_turn_begin(queue);
         status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
         queue_turn_end(queue);
+        queue_note_enqueued(queue);
     }
     queue_note_written(queue, tensor->view.storage);
     return status;
@@ -243,7 +316,7 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
 enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **memory,
                                         size_t *offset_bytes, struct healcl_error *error)
 {
-    NEED(tensor, error);
+    NEED_OPEN(tensor, error);
     NEED(memory, error);
     NEED(offset_bytes, error);
     struct healcl_queue *queue = tensor->queue;
@@ -254,8 +327,8 @@ enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **mem
     TRY(queue_begin_entry(queue, "memory", 1, error));
     TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
     queue_turn_begin(queue);
-    enum healcl_status status = queue->executor->class->lend_memory(
-        queue->executor, tensor->view.storage, memory, error);
+    enum healcl_status status =
+        queue->executor->class->lend_memory(queue->executor, tensor->view.storage, memory, error);
     queue_turn_end(queue);
     tensor->view.storage->is_lent = status == HEALCL_OK || tensor->view.storage->is_lent;
     return status;
@@ -272,8 +345,8 @@ enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_d
     struct healcl_tensor *made = NULL;
     TRY(call_new(queue, "empty", dtype, rank, shape, &made, error));
     queue_turn_begin(queue);
-    enum healcl_status status = queue->executor->class->take_memory(
-        queue->executor, made->view.storage, memory, error);
+    enum healcl_status status =
+        queue->executor->class->take_memory(queue->executor, made->view.storage, memory, error);
     queue_turn_end(queue);
     if (status != HEALCL_OK) {
         healcl_tensor_release(made);

@@ -36,6 +36,8 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
         release(made);
         NO_MEMORY(error);
     }
+    made->base.self = &made->base;
+    atomic_init(&made->base.owners, 1);
     operation_table_set_owner(made->base.table, made);
     *handle = made;
     return HEALCL_OK;
@@ -134,6 +136,6 @@ enum healcl_status healcl_operations_load_trusted(const char *folder,
 
 void healcl_operations_free(struct healcl_operations *handle)
 {
-    if (handle)
+    if (handle && atomic_fetch_sub(&handle->owners, 1) == 1)
         release((struct vendor_operations *)handle);
 }

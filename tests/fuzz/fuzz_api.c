@@ -322,11 +322,12 @@ static void close_queues(bool with_tensors)
 {
     while (!with_tensors && tensor_count > 0)
         release(0);
-    tensor_count = 0;
     for (side = 0; side < SIDES; side++) {
         healcl_queue_close(queues[side]);
         queues[side] = NULL;
     }
+    while (tensor_count > 0)
+        release(0);
 }
 
 static void add_tensor(const struct both *both)

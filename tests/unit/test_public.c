@@ -214,8 +214,11 @@ static void queues(void **state)
     assert_int_equal(healcl_tensor_describe(NULL).bytes, 0);
     healcl_tensor_release(NULL);
     healcl_queue_close(NULL);
+    assert_true(healcl_queue_poll(NULL));
+    healcl_queue_cancel(NULL);
+    USAGE(healcl_queue_open_with(NULL, NULL, NULL, e));
 
-    OK(healcl_queue_open(NULL, NULL, &queue, &error));
+    OK(healcl_queue_open_with(NULL, NULL, &queue, &error));
     OK(healcl_queue_open(NULL, NULL, &other, &error));
     USAGE(healcl_tensor_create(queue, HEALCL_INT64, 1, NULL, NULL, &tensor, e));
     USAGE(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, NULL, NULL, e));
@@ -273,7 +276,11 @@ static void queues(void **state)
     USAGE(healcl_tensor_adopt(queue, HEALCL_INT64, 1, shape, memory, &made, e));
     OK(healcl_queue_wait(queue, &error));
     OK(healcl_tensor_read(tensor, memory, sizeof memory, &error));
+    assert_true(healcl_queue_poll(queue));
+    healcl_queue_cancel(queue);
     healcl_queue_close(queue); /* with a tensor */
+    USAGE(healcl_tensor_read(tensor, memory, sizeof memory, e));
+    healcl_tensor_release(tensor);
     healcl_tensor_release(foreign);
     healcl_queue_close(other);
 }

@@ -11,10 +11,10 @@
     healcl_call(queue, name,                                                                      \
                 sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
                 (struct healcl_argument[]){__VA_ARGS__}, result, &error)
-#define FAILS(with, text, call)                           \
-    do {                                                  \
-        assert_int_equal(call, with);                     \
-        assert_non_null(strstr(error.message, text));     \
+#define FAILS(with, text, call)                       \
+    do {                                              \
+        assert_int_equal(call, with);                 \
+        assert_non_null(strstr(error.message, text)); \
     } while (0)
 
 /* Calls a function with a device, and with none. */
@@ -264,8 +264,8 @@ static void read_memory(struct healcl_queue *queue, cl_mem memory, size_t offset
                      CL_SUCCESS);
     cl_command_queue own = clCreateCommandQueue(device->context, id, 0, &code);
     assert_int_equal(code, CL_SUCCESS);
-    assert_int_equal(
-        clEnqueueReadBuffer(own, memory, CL_TRUE, offset, bytes, data, 0, NULL, NULL), CL_SUCCESS);
+    assert_int_equal(clEnqueueReadBuffer(own, memory, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
+                     CL_SUCCESS);
     clReleaseCommandQueue(own);
 }
 
@@ -289,7 +289,8 @@ static void lends_memory(void **state)
     OK(healcl_tensor_memory(large, &memory, &offset, &error));
     read_memory(queue, memory, offset, sizeof data, got);
     assert_memory_equal(got, data, sizeof data);
-    FAILS(HEALCL_USAGE, "the host reference", healcl_tensor_memory(on_host, &memory, &offset, &error));
+    FAILS(HEALCL_USAGE, "the host reference",
+          healcl_tensor_memory(on_host, &memory, &offset, &error));
     assert_null(memory);
     FAILS(HEALCL_USAGE, "tensor is NULL", healcl_tensor_memory(NULL, &memory, &offset, &error));
     FAILS(HEALCL_USAGE, "memory is NULL", healcl_tensor_memory(a, NULL, &offset, &error));
@@ -389,8 +390,7 @@ static void refuses_chunks(void **state)
     OK(healcl_tensor_read(a, got, sizeof got, &error));
     assert_memory_equal(got, data, sizeof data);
     FAILS(HEALCL_REFUSED, "several buffers", healcl_tensor_map(a, &memory, &error));
-    FAILS(HEALCL_REFUSED, "lies in 3 buffers",
-          healcl_tensor_memory(a, &memory, &offset, &error));
+    FAILS(HEALCL_REFUSED, "lies in 3 buffers", healcl_tensor_memory(a, &memory, &offset, &error));
     cl_int code = CL_SUCCESS;
     cl_mem own = clCreateBuffer(device->context, CL_MEM_READ_WRITE, sizeof data, NULL, &code);
     FAILS(HEALCL_REFUSED, "takes several buffers",
@@ -403,10 +403,14 @@ static void refuses_chunks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tells_layouts), cmocka_unit_test(writes),
-        cmocka_unit_test(forgets_what_was), cmocka_unit_test(copies),
-        cmocka_unit_test(maps), cmocka_unit_test(lends_memory),
-        cmocka_unit_test(adopts_memory), cmocka_unit_test(sees_changes_of_lent_memory),
+        cmocka_unit_test(tells_layouts),
+        cmocka_unit_test(writes),
+        cmocka_unit_test(forgets_what_was),
+        cmocka_unit_test(copies),
+        cmocka_unit_test(maps),
+        cmocka_unit_test(lends_memory),
+        cmocka_unit_test(adopts_memory),
+        cmocka_unit_test(sees_changes_of_lent_memory),
         cmocka_unit_test(refuses_chunks),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
