@@ -42,10 +42,30 @@ enum healcl_status {
     HEALCL_CANCELLED, /* somebody has asked for that */
 };
 
+/* What was wrong, for programs; the message is for people. Several causes share a status. */
+enum healcl_cause {
+    HEALCL_CAUSE_NONE,     /* none of these, as of HEALCL_DIFFERENT and HEALCL_CANCELLED */
+    HEALCL_CAUSE_ARGUMENT, /* a value, an axis, a count or a kind of argument that is not taken */
+    HEALCL_CAUSE_SHAPE,
+    HEALCL_CAUSE_DTYPE,
+    HEALCL_CAUSE_DATA,      /* only the elements reveal it: an index out of range, a modulus of 0 */
+    HEALCL_CAUSE_OPERATION, /* there is no such operation */
+    HEALCL_CAUSE_LIMIT,     /* a limit of memory or work, or what a device can hold */
+    HEALCL_CAUSE_FORMAT,    /* a transcript, manifest or package that is not what it should be */
+    HEALCL_CAUSE_FILE,      /* a file that cannot be read or written */
+    HEALCL_CAUSE_STATE,     /* a function at the wrong time: nothing runs, no result is there */
+    HEALCL_CAUSE_DEVICE,
+    HEALCL_CAUSE_MEMORY, /* the host ran out of it */
+};
+
 struct healcl_error {
     enum healcl_status status;
-    int opencl_code;  /* the cl_int behind HEALCL_DEVICE, else 0 */
-    const char *file; /* the place in healcl's source that noticed */
+    enum healcl_cause cause;
+    int64_t entry;     /* of the transcript, or the call of the queue, counted from 0; -1: none */
+    int64_t operation; /* its number, see healcl_operation_describe; -1: none */
+    int32_t argument;  /* its number in the form that was called, counted from 0; -1: none */
+    int opencl_code;   /* the cl_int behind HEALCL_DEVICE, else 0 */
+    const char *file;  /* the place in healcl's source that noticed */
     int line;
     char message[640]; /* one line, no full stop: "entry 17 (_modmul_ttt): argument 'b': ..." */
     char *detail;      /* several lines, or NULL: the log of a failed kernel build; owned here */
@@ -56,6 +76,9 @@ void healcl_error_clear(struct healcl_error *error);
 
 /* A word for a status, e.g. "refused". */
 const char *healcl_status_name(enum healcl_status status);
+
+/* A word for a cause, e.g. "shape". */
+const char *healcl_cause_name(enum healcl_cause cause);
 
 /* "0.1.0" */
 const char *healcl_version(void);

@@ -409,9 +409,10 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
 {
     memset(buffer, 0, sizeof *buffer);
     if (bytes > device_buffer_limit(device))
-        REFUSE(error, "%llu bytes are more than the %llu that device %s can hold in one tensor",
-               (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
-               device->info.name);
+        REFUSE_FOR(error, LIMIT,
+                   "%llu bytes are more than the %llu that device %s can hold in one tensor",
+                   (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
+                   device->info.name);
     struct buffer acquired = {.bytes = bytes};
     do {
         uint32_t chunk = acquired.chunk_count;
@@ -508,8 +509,9 @@ enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t by
     if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
         REFUSE(error, "the memory is for reading or writing alone");
     if (bytes > device->chunk_bytes)
-        REFUSE(error, "a tensor of more than %llu bytes takes several buffers on this device",
-               (unsigned long long)device->chunk_bytes);
+        REFUSE_FOR(error, LIMIT,
+                   "a tensor of more than %llu bytes takes several buffers on this device",
+                   (unsigned long long)device->chunk_bytes);
     TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
     *buffer = (struct buffer){.bytes = bytes,
                               .chunk_count = 1,

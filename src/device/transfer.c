@@ -455,7 +455,7 @@ enum healcl_status device_buffer_map(struct healcl_device *device, const struct 
 {
     const uint64_t chunk = offset / device->chunk_bytes, inside = offset % device->chunk_bytes;
     if (bytes > device->chunk_bytes - inside)
-        REFUSE(error, "the tensor lies in several buffers of the device");
+        REFUSE_FOR(error, LIMIT, "the tensor lies in several buffers of the device");
     TRY(device_await_uploads(device, error));
     TRY(device_map(device, TRACE_COMPUTE, buffer->chunks[chunk], CL_MAP_READ | CL_MAP_WRITE, inside,
                    bytes, address, error));

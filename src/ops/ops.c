@@ -156,6 +156,15 @@ const struct form *form_at(const struct operation_table *table, size_t i)
     return table && i - form_count < table->form_count ? table->forms[i - form_count] : NULL;
 }
 
+int64_t operation_number(const struct operation_table *table, const char *name)
+{
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++)
+        if (strcmp(form->name, name + (name[0] == '_')) == 0)
+            return form->operation->number;
+    return -1;
+}
+
 /* Refuses a name that cannot be a new operation's or form's. */
 MUST_CHECK static enum healcl_status check_name(const struct operation_table *table,
                                                 const char *name, struct healcl_error *error)
@@ -393,14 +402,18 @@ enum healcl_status form_of_entry(const struct operation_table *table, const stru
         }
     }
     if (!named)
-        REFUSE(error, "unknown operation");
+        REFUSE_FOR(error, OPERATION, "unknown operation");
     if (!closest) {
         char counts[64];
         describe_counts(table, name, counts, sizeof counts);
         REFUSE(error, "takes %s argument%s, not %u", counts, strcmp(counts, "1") == 0 ? "" : "s",
                entry->argument_count);
     }
-    REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
-           parameter_traits[closest->parameters[closest_argument].kind].wanted,
-           argument_kind_name(entry->arguments[closest_argument].kind));
+    enum healcl_status status =
+        ERROR(error, HEALCL_REFUSED, "argument '%s': must be %s, not %s",
+              closest->parameters[closest_argument].name,
+              parameter_traits[closest->parameters[closest_argument].kind].wanted,
+              argument_kind_name(entry->arguments[closest_argument].kind));
+    error_argument(error, closest_argument);
+    return status;
 }

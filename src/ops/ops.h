@@ -126,6 +126,10 @@ const void *operation_table_owner(const struct operation_table *table);
 /* number: below operation_count. */
 const struct operation *operation_at(const struct operation_table *table, size_t number);
 
+/* The number of the operation that a form of that name is of, with or without an underscore; -1:
+ * there is none. */
+int64_t operation_number(const struct operation_table *table, const char *name);
+
 /* By kind of parameter: its name in docs/OPS.md, what it wants for messages, and which kinds of
  * argument may stand for it, kind k as bit k. */
 struct parameter_traits {

@@ -17,6 +17,12 @@ const struct tensor *tensor_of(const struct call *call, const char *name)
     return i < 0 ? NULL : call->tensors[i];
 }
 
+void name_argument(const struct call *call, const char *name, struct healcl_error *error)
+{
+    error_prefix(error, "argument '%s': ", name);
+    error_argument(error, index_of(call, name));
+}
+
 int64_t integer_of(const struct call *call, const char *name, int64_t absent)
 {
     int i = index_of(call, name);
@@ -51,10 +57,11 @@ MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32
     if (dtype_rule_allows(rule, parameter->name, values, dtype))
         return HEALCL_OK;
     if (!(rule->values >> dtype & 1))
-        REFUSE_ARGUMENT(parameter->name, "%s is not among the dtypes of this operation (%s)",
-                        dtype_name(dtype), dtype_rule_text(rule, text));
-    REFUSE_ARGUMENT(parameter->name, "is %s, but must be %s like the others", dtype_name(dtype),
-                    dtype_name(values));
+        REFUSE_ARGUMENT_FOR(DTYPE, parameter->name,
+                            "%s is not among the dtypes of this operation (%s)", dtype_name(dtype),
+                            dtype_rule_text(rule, text));
+    REFUSE_ARGUMENT_FOR(DTYPE, parameter->name, "is %s, but must be %s like the others",
+                        dtype_name(dtype), dtype_name(values));
 }
 
 /* The values are of out's dtype, or where there is no out, of the first tensor's. */
@@ -82,23 +89,26 @@ MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
     return HEALCL_OK;
 }
 
-enum healcl_status want_rank(const char *name, const struct tensor *tensor, uint32_t rank,
-                             struct healcl_error *error)
+enum healcl_status want_rank(const struct call *call, const char *name, const struct tensor *tensor,
+                             uint32_t rank, struct healcl_error *error)
 {
     if (tensor->layout.rank != rank)
-        REFUSE_ARGUMENT(name, "rank %" PRIu32 ", but must be %" PRIu32, tensor->layout.rank, rank);
+        REFUSE_ARGUMENT_FOR(SHAPE, name, "rank %" PRIu32 ", but must be %" PRIu32,
+                            tensor->layout.rank, rank);
     return HEALCL_OK;
 }
 
-enum healcl_status want_shape(const char *name, const struct layout *layout, uint32_t rank,
-                              const int64_t *shape, struct healcl_error *error)
+enum healcl_status want_shape(const struct call *call, const char *name,
+                              const struct layout *layout, uint32_t rank, const int64_t *shape,
+                              struct healcl_error *error)
 {
     struct layout wanted = {.rank = rank};
     memcpy(wanted.shape, shape, rank * sizeof *shape);
     if (!layout_same_shape(layout, &wanted)) {
         char text[SHAPE_TEXT_SIZE], text_wanted[SHAPE_TEXT_SIZE];
-        REFUSE_ARGUMENT(name, "shape %s, but must be %s", layout_shape_text(layout, text),
-                        layout_shape_text(&wanted, text_wanted));
+        REFUSE_ARGUMENT_FOR(SHAPE, name, "shape %s, but must be %s",
+                            layout_shape_text(layout, text),
+                            layout_shape_text(&wanted, text_wanted));
     }
     return HEALCL_OK;
 }
@@ -107,7 +117,7 @@ enum healcl_status want_index(const struct call *call, const char *name, struct 
 {
     const struct tensor *tensor = tensor_of(call, name);
     if (tensor->storage->dtype == DTYPE_INT8)
-        REFUSE_ARGUMENT(name, "is int8, but indices are int32 or int64");
+        REFUSE_ARGUMENT_FOR(DTYPE, name, "is int8, but indices are int32 or int64");
     return HEALCL_OK;
 }
 

@@ -116,6 +116,7 @@ MUST_CHECK static enum healcl_status plan_call(struct live_plan *live, struct ca
     enum healcl_status status = plan(call, error);
     if (status != HEALCL_OK) {
         error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
+        error_place(error, (int64_t)entry->index, operation_number(live->plan.table, entry->name));
         live->storages.free_count = free_count; /* the ids that it took still stand there */
         live->plan.step_count = steps;
         planner->bytes_live = bytes_live;

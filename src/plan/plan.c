@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "plan/planner.h"
+#include "plan/infer.h"
 #include "transcript/entry.h"
 
 const struct step_traits step_traits[STEP_KINDS] = {
@@ -33,8 +33,8 @@ MUST_CHECK static enum healcl_status count_work(struct planner *planner, const s
     uint64_t visits = step_visits(step);
     visits = visits > UINT64_MAX - planner->visits ? UINT64_MAX : visits + planner->visits;
     if (visits > planner->work_limit)
-        REFUSE(error, "%s%" PRIu64 " elements to visit, above the limit of %" PRIu64,
-               visits == UINT64_MAX ? "at least " : "", visits, planner->work_limit);
+        REFUSE_FOR(error, LIMIT, "%s%" PRIu64 " elements to visit, above the limit of %" PRIu64,
+                   visits == UINT64_MAX ? "at least " : "", visits, planner->work_limit);
     planner->visits = visits;
     return HEALCL_OK;
 }
@@ -45,11 +45,11 @@ MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, cons
     struct plan *plan = planner->plan;
     uint64_t scratch = step_scratch_bytes(step);
     if (scratch > planner->memory_limit - planner->bytes_live)
-        REFUSE(error,
-               "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
-               " in use, above the limit of %" PRIu64,
-               scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
-               planner->memory_limit);
+        REFUSE_FOR(error, LIMIT,
+                   "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
+                   " in use, above the limit of %" PRIu64,
+                   scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
+                   planner->memory_limit);
     if (planner->bytes_live + scratch > plan->bytes_peak)
         plan->bytes_peak = planner->bytes_live + scratch;
     return HEALCL_OK;
@@ -70,9 +70,14 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
 {
     struct plan *plan = planner->plan;
     if (step->kind != STEP_RELEASE) {
-        const char *name = step_input_name(step, 0);
-        TRY_PREFIX(count_work(planner, step, error), "argument '%s': ", name);
-        TRY_PREFIX(count_scratch(planner, step, error), "argument '%s': ", name);
+        enum healcl_status status = count_work(planner, step, error);
+        if (status == HEALCL_OK)
+            status = count_scratch(planner, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix(error, "argument '%s': ", step_input_name(step, 0));
+            error_argument(error, step->arguments[0].parameter);
+            return status;
+        }
     }
     struct step *steps =
         array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
@@ -106,7 +111,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
     if (planner->live) {
         struct storage *storage = live_storage(planner->live);
         if (!storage)
-            REFUSE(error, "too many tensors are in use");
+            REFUSE_FOR(error, LIMIT, "too many tensors are in use");
         *storage = (struct storage){.id = storage->id,
                                     .dtype = dtype,
                                     .elements = elements,
@@ -142,13 +147,14 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
     uint64_t bytes = (uint64_t)layout_elements(&layout) * dtype_size(dtype);
     char text[SHAPE_TEXT_SIZE];
     if (bytes > planner->memory_limit)
-        REFUSE(error, "shape %s takes %" PRIu64 " bytes, above the limit of %" PRIu64,
-               layout_shape_text(&layout, text), bytes, planner->memory_limit);
+        REFUSE_FOR(error, LIMIT, "shape %s takes %" PRIu64 " bytes, above the limit of %" PRIu64,
+                   layout_shape_text(&layout, text), bytes, planner->memory_limit);
     if (bytes > planner->memory_limit - planner->bytes_live)
-        REFUSE(error,
-               "shape %s takes %" PRIu64 " bytes beside %" PRIu64
-               " in use, above the limit of %" PRIu64,
-               layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
+        REFUSE_FOR(error, LIMIT,
+                   "shape %s takes %" PRIu64 " bytes beside %" PRIu64
+                   " in use, above the limit of %" PRIu64,
+                   layout_shape_text(&layout, text), bytes, planner->bytes_live,
+                   planner->memory_limit);
     struct storage *storage = NULL;
     TRY(add_storage(planner, dtype, layout_elements(&layout), &storage, error));
     planner->bytes_live += bytes;
@@ -176,7 +182,7 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
     if (*tensor)
         return HEALCL_OK;
     if (planner->live && plan->constants.count == planner->constant_capacity)
-        REFUSE(error, "more than %zu different integers", planner->constant_capacity);
+        REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
     int64_t *values = array_with_room(plan->constants.values, plan->constants.count,
                                       &planner->constant_capacity, sizeof *values);
     if (!values)
@@ -263,8 +269,8 @@ MUST_CHECK static enum healcl_status check_named_dtype(const struct argument *ar
                                                        struct healcl_error *error)
 {
     if (argument->tensor.has_dtype && argument->tensor.dtype != tensor->storage->dtype)
-        REFUSE(error, "the pointer says %s, but the tensor is %s",
-               dtype_name(argument->tensor.dtype), dtype_name(tensor->storage->dtype));
+        REFUSE_FOR(error, DTYPE, "the pointer says %s, but the tensor is %s",
+                   dtype_name(argument->tensor.dtype), dtype_name(tensor->storage->dtype));
     return HEALCL_OK;
 }
 
@@ -364,8 +370,7 @@ MUST_CHECK static enum healcl_status resolve_arguments(struct call *call,
     TRY(origin_name(planner, call, &name, error));
     TRY(set_origins(planner, call->entry, name, call->form, error));
     for (uint32_t i = 0; i < call->form->parameter_count; i++)
-        TRY_PREFIX(resolve_argument(call, i, error),
-                   "argument '%s': ", call->form->parameters[i].name);
+        TRY_ARGUMENT(call->form->parameters[i].name, resolve_argument(call, i, error));
     if (!planner->outer) {
         planner->segment->counts[call->form->operation->number]++;
         planner->segment->operations++;
@@ -452,6 +457,10 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
                 error_prefix(error, "entry %zu (FREE_DEVICE_TENSOR): ", entry->index);
             else
                 error_prefix(error, "entry %zu: ", entry->index);
+            error_place(error, (int64_t)entry->index,
+                        entry->kind == ENTRY_OPERATION
+                            ? operation_number(planner->plan->table, entry->name)
+                            : -1);
             return status;
         }
     }

@@ -169,6 +169,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     else
         (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is %s", name, value, at, index,
                     what);
+    error_because(error, HEALCL_CAUSE_DATA);
     error_prefix_step(error, check->step, check->input);
     self->has_refused = true;
     return HEALCL_REFUSED;

@@ -53,7 +53,8 @@ enum healcl_status device_executor_lend_memory(struct executor *executor,
     const struct buffer *buffer;
     TRY(launcher_buffer(launcher, storage, &buffer, error));
     if (buffer->chunk_count > 1)
-        REFUSE(error, "the tensor lies in %u buffers of the device", (unsigned)buffer->chunk_count);
+        REFUSE_FOR(error, LIMIT, "the tensor lies in %u buffers of the device",
+                   (unsigned)buffer->chunk_count);
     *memory = buffer->chunks[0];
     return device_await_uploads(launcher->device, error);
 }

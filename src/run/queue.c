@@ -225,7 +225,7 @@ enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument 
     if (tensor->handles != queue->handles)
         FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
     if (storage->is_mapped)
-        FAIL(error, HEALCL_USAGE, "the tensor is mapped");
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is mapped");
     if (storage->is_lent) /* and may have been written to */
         queue_note_written(queue, storage);
     argument->kind = ARGUMENT_DEVICE_TENSOR;
@@ -243,7 +243,7 @@ MUST_CHECK static enum healcl_status set_shape(struct argument *argument, uint32
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
     if (count > INDEX_ITEMS_MAX)
-        FAIL(error, HEALCL_REFUSED, "a shape of more than %d items", INDEX_ITEMS_MAX);
+        FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "a shape of more than %d items", INDEX_ITEMS_MAX);
     NEED(sizes || count == 0, error);
     for (uint32_t i = 0; i < count; i++)
         argument->shape.items[i] = (struct index_item){.kind = INDEX_INT, .value = sizes[i]};
@@ -298,7 +298,7 @@ MUST_CHECK static enum healcl_status set_argument(struct healcl_queue *queue,
         return set_index(argument, given->as.index.count, given->as.index.items, error);
     case HEALCL_ARGUMENT_DTYPE:
         if (!is_dtype(given->as.dtype))
-            FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)given->as.dtype);
+            FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)given->as.dtype);
         argument->kind = ARGUMENT_TENSOR_TYPE;
         argument->dtype = (enum dtype)given->as.dtype;
         return HEALCL_OK;
@@ -322,13 +322,23 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     NEED(operation, error);
     NEED(arguments || count == 0, error);
     if (is_function(operation))
-        FAIL(error, HEALCL_USAGE, "%s is a function of its own, not a call", operation);
+        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "%s is a function of its own, not a call",
+                 operation);
     if (count > ENTRY_ARGUMENTS_MAX)
         FAIL(error, HEALCL_REFUSED, "%zu arguments are more than any operation takes", count);
     TRY(queue_begin_entry(queue, operation, (uint32_t)count, error));
-    for (size_t i = 0; i < count; i++)
-        TRY_PREFIX(set_argument(queue, &queue->entry.arguments[i], &arguments[i], error),
-                   "call %zu (%.80s): argument %zu: ", queue->live.calls, operation, i + 1);
+    for (size_t i = 0; i < count; i++) {
+        enum healcl_status status =
+            set_argument(queue, &queue->entry.arguments[i], &arguments[i], error);
+        if (status == HEALCL_OK)
+            continue;
+        error_prefix(error, "call %zu (%.80s): argument %zu: ", queue->live.calls, operation,
+                     i + 1);
+        error_place(error, (int64_t)queue->live.calls,
+                    operation_number(queue->live.plan.table, operation));
+        error_argument(error, (int)i);
+        return status;
+    }
     return queue_run_entry(queue, NULL, result, error);
 }
 
@@ -339,7 +349,7 @@ enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
     NEED(queue, error);
     const struct operation_table *table = queue->live.plan.table;
     if (number >= operation_count(table))
-        FAIL(error, HEALCL_USAGE, "there is no operation %zu", number);
+        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "there is no operation %zu", number);
     return healcl_call(queue, operation_at(table, number)->name, count, arguments, result, error);
 }
 

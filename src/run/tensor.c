@@ -5,11 +5,11 @@
 #include "run/queue.h"
 
 /* For a tensor, which is not NULL, nor its queue closed. */
-#define NEED_OPEN(tensor, error)                                       \
-    do {                                                               \
-        NEED(tensor, error);                                           \
-        if (atomic_load(&(tensor)->handles->is_closed))                \
-            FAIL(error, HEALCL_USAGE, "the tensor's queue is closed"); \
+#define NEED_OPEN(tensor, error)                                                  \
+    do {                                                                          \
+        NEED(tensor, error);                                                      \
+        if (atomic_load(&(tensor)->handles->is_closed))                           \
+            FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor's queue is closed"); \
     } while (0)
 
 static int64_t bytes_of(const struct healcl_tensor *tensor)
@@ -156,7 +156,7 @@ MUST_CHECK static enum healcl_status check_new(const struct healcl_queue *queue,
     NEED(shape || rank == 0, error);
     *tensor = NULL;
     if (!is_dtype(dtype))
-        FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)dtype);
+        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
     return HEALCL_OK;
 }
 
@@ -298,7 +298,7 @@ enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct heal
     NEED_OPEN(tensor, error);
     struct healcl_queue *queue = tensor->queue;
     if (!tensor->mapped)
-        FAIL(error, HEALCL_USAGE, "the tensor is not mapped");
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is not mapped");
     void *mapped = tensor->mapped;
     enum healcl_status status = HEALCL_OK;
     tensor->mapped = NULL;

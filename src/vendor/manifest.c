@@ -1,4 +1,5 @@
 /* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -364,8 +365,8 @@ enum healcl_status vendor_read_file(const char *path, size_t most, char **text, 
         NO_MEMORY(error);
     if (got < 0 || used > most) {
         free(memory);
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT "%s", path,
-             got < 0 ? " cannot be read" : " is too large");
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT "%s", path,
+                 got < 0 ? " cannot be read" : " is too large");
     }
     memory[used] = 0;
     *text = memory;

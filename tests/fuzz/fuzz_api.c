@@ -25,8 +25,11 @@ static enum healcl_status agree(const char *what)
 {
     const enum healcl_status status = answers[REFERENCE];
     const char *messages[] = {errors[REFERENCE].message, errors[DEVICE].message};
-    if (answers[DEVICE] != status ||
-        (status != HEALCL_OK && strcmp(messages[REFERENCE], messages[DEVICE]) != 0)) {
+    const struct healcl_error *a = &errors[REFERENCE], *b = &errors[DEVICE];
+    const bool same = strcmp(messages[REFERENCE], messages[DEVICE]) == 0 && a->cause == b->cause &&
+                      a->entry == b->entry && a->operation == b->operation &&
+                      a->argument == b->argument;
+    if (answers[DEVICE] != status || (status != HEALCL_OK && !same)) {
         fprintf(stderr, "%s: reference %s '%s', device %s '%s'\n", what, healcl_status_name(status),
                 messages[REFERENCE], healcl_status_name(answers[DEVICE]), messages[DEVICE]);
         abort();

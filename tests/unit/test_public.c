@@ -53,6 +53,7 @@ static void errors_and_names(void **state)
     healcl_error_clear(NULL);
     assert_non_null(healcl_status_name((enum healcl_status)99));
     assert_string_equal(healcl_status_name(HEALCL_CANCELLED), "cancelled");
+    assert_string_equal(healcl_cause_name(HEALCL_CAUSE_DATA), "data");
     assert_string_equal(healcl_version(), HEALCL_VERSION);
     assert_null(healcl_operation_name(SIZE_MAX));
 }

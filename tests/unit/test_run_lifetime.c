@@ -132,9 +132,9 @@ static void calls_wait_on(struct healcl_device *on)
     struct healcl_queue *queue = open_queue(on, true);
     struct healcl_tensor *a = create(queue, 1), *idx = create(queue, 1), *out = create(queue, 0);
     struct healcl_tensor *result = NULL;
-    assert_int_equal(CALL(queue, "take_along_axis", &result, TENSOR(a), TENSOR(idx), INT(0),
-                          TENSOR(out)),
-                     HEALCL_REFUSED);
+    assert_int_equal(
+        CALL(queue, "take_along_axis", &result, TENSOR(a), TENSOR(idx), INT(0), TENSOR(out)),
+        HEALCL_REFUSED);
     assert_string_equal(error.message, "call 3 (take_along_axis): argument 'idx': 64 at [63] is "
                                        "outside of axis 0 of size 64");
     assert_null(result);
