@@ -20,6 +20,8 @@ static const char preface[] =
     "  `out` repeats its name; another name becomes one more name of it. Other operations make a\n"
     "  new tensor under that name.\n"
     "- Broadcasting is NumPy's: aligned at the last axis, sizes equal or 1.\n"
+    "- Moduli broadcast as all operands do. HEAL's SDK refuses a `p` whose last axis is not as\n"
+    "  long as the others'; here one of size 1 stands for all, and so does a `p` of rank 0.\n"
     "- Axes may be negative.\n"
     "- Values are exact integers of unlimited width until the final store. \"C remainder\" has "
     "the\n"
@@ -130,7 +132,7 @@ static bool has_same_parameters(const struct form *a, const struct form *b)
 static void print_parameters(FILE *stream, const struct form *form)
 {
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const struct parameter *parameter = &form->parameters[i];
+        const struct healcl_parameter_info *parameter = &form->parameters[i];
         const char *kind = parameter_traits[parameter->kind].name;
         fprintf(stream, "%s%s", i > 0 ? ", " : "", parameter->name);
         if (strcmp(kind, "tensor") != 0 && strcmp(kind, parameter->name) != 0)
