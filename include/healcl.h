@@ -166,6 +166,7 @@ struct healcl_device;
  * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
  * before CPU).
  * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.
+ * The first device that is opened or listed in a process has OpenCL loaded: docs/EMBEDDING.md.
  * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE, also where the
  * self-test fails.
  */
@@ -229,8 +230,8 @@ struct healcl_device_info {
 };
 
 /* Lists all devices of all platforms, usable or not. *list is freed with healcl_device_list_free.
- * No device at all is no error. Errors: HEALCL_DEVICE where no platform can list its own,
- * HEALCL_NO_MEMORY. */
+ * No device at all is no error. Errors: HEALCL_DEVICE where OpenCL cannot be loaded, or no platform
+ * can list its own devices; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_list(struct healcl_device_info **list,
                                                         size_t *count, struct healcl_error *error);
 void healcl_device_list_free(struct healcl_device_info *list);
