@@ -88,6 +88,14 @@ void healcl_operations_free(struct healcl_operations *handle);
 
 struct healcl_transcript;
 
+/* How the integers behind the tensor of `expand` are read: docs/HEAL-SDK.md. */
+enum healcl_expand {
+    /* As the one of both that is valid; where both are, as the specification, and runs warn. */
+    HEALCL_EXPAND_VALID,
+    HEALCL_EXPAND_SPECIFICATION, /* axis, repeats */
+    HEALCL_EXPAND_SDK,           /* repeats, axis: by the runtime of HEAL's SDK */
+};
+
 struct healcl_limits {
     /* No tensor, and no set of live tensors, may be larger, with what an operation needs beside
      * them in proportion to views: the packed copy of a download that is not contiguous, the tables
@@ -98,6 +106,7 @@ struct healcl_limits {
     uint64_t work;
     /* Not a limit: what may be named beside the built-in operations, or NULL. */
     const struct healcl_operations *operations;
+    enum healcl_expand expand; /* nor this one */
     /* Of a transcript: passes that make its segments faster and change no result, by their names
      * (`healcl inspect --help`) and with commas between them, or "none". NULL: all of them */
     const char *passes;
