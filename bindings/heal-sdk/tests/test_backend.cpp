@@ -77,6 +77,7 @@ template <typename T> static void views()
     CHECK_THROWS(std::invalid_argument, squeeze<T>(a, 0));
     CHECK_THROWS(std::invalid_argument, unsqueeze<T>(a, 4));
     CHECK_THROWS(std::invalid_argument, expand<T>(a, 0, 2));
+    CHECK_THROWS(std::invalid_argument, expand<T>(upload<T>({1, 2}, {1, 2}), 2, 0));
     CHECK_THROWS(std::invalid_argument, a->reshape({5}));
     CHECK_THROWS(std::invalid_argument, squeeze<T>(nullptr, 0));
     CHECK_THROWS(std::invalid_argument, device_to_host<T>(nullptr));
