@@ -47,7 +47,10 @@ int main(int argc, char **argv)
             printf("%lld%s", (long long)sums[j], j + 1 < COLUMNS ? " " : "\n");
     else
         fprintf(stderr, "%s\n", error.message);
-    healcl_queue_close(queue); /* with its tensors */
+    struct healcl_tensor *all[] = {a, b, q, product, sum};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        healcl_tensor_release(all[i]);
+    healcl_queue_close(queue);
     healcl_device_close(device);
     healcl_error_clear(&error);
     return status == HEALCL_OK ? 0 : 1;

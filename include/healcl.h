@@ -42,10 +42,30 @@ enum healcl_status {
     HEALCL_CANCELLED, /* somebody has asked for that */
 };
 
+/* What was wrong, for programs; the message is for people. Several causes share a status. */
+enum healcl_cause {
+    HEALCL_CAUSE_NONE,     /* none of these, as of HEALCL_DIFFERENT and HEALCL_CANCELLED */
+    HEALCL_CAUSE_ARGUMENT, /* a value, an axis, a count or a kind of argument that is not taken */
+    HEALCL_CAUSE_SHAPE,
+    HEALCL_CAUSE_DTYPE,
+    HEALCL_CAUSE_DATA,      /* only the elements reveal it: an index out of range, a modulus of 0 */
+    HEALCL_CAUSE_OPERATION, /* there is no such operation */
+    HEALCL_CAUSE_LIMIT,     /* a limit of memory or work, or what a device can hold */
+    HEALCL_CAUSE_FORMAT,    /* a transcript, manifest or package that is not what it should be */
+    HEALCL_CAUSE_FILE,      /* a file that cannot be read or written */
+    HEALCL_CAUSE_STATE,     /* a function at the wrong time: nothing runs, no result is there */
+    HEALCL_CAUSE_DEVICE,
+    HEALCL_CAUSE_MEMORY, /* the host ran out of it */
+};
+
 struct healcl_error {
     enum healcl_status status;
-    int opencl_code;  /* the cl_int behind HEALCL_DEVICE, else 0 */
-    const char *file; /* the place in healcl's source that noticed */
+    enum healcl_cause cause;
+    int64_t entry;     /* of the transcript, or the call of the queue, counted from 0; -1: none */
+    int64_t operation; /* its number, see healcl_operation_describe; -1: none */
+    int32_t argument;  /* its number in the form that was called, counted from 0; -1: none */
+    int opencl_code;   /* the cl_int behind HEALCL_DEVICE, else 0 */
+    const char *file;  /* the place in healcl's source that noticed */
     int line;
     char message[640]; /* one line, no full stop: "entry 17 (_modmul_ttt): argument 'b': ..." */
     char *detail;      /* several lines, or NULL: the log of a failed kernel build; owned here */
@@ -56,6 +76,9 @@ void healcl_error_clear(struct healcl_error *error);
 
 /* A word for a status, e.g. "refused". */
 const char *healcl_status_name(enum healcl_status status);
+
+/* A word for a cause, e.g. "shape". */
+const char *healcl_cause_name(enum healcl_cause cause);
 
 /* "0.1.0" */
 const char *healcl_version(void);
@@ -68,8 +91,9 @@ struct healcl_operations;
 /*
  * Reads all manifests, *.json, of a folder: *handle becomes a new handle, or where it is not NULL
  * those are added to it. Shared libraries that they name are loaded: native code of whoever
- * has written the folder. A handle to which nothing is added any more may be shared by threads; it
- * lives longer than all transcripts and queues that were opened with it, and devices that ran them.
+ * has written the folder. A handle to which nothing is added any more may be shared by threads.
+ * Transcripts and queues that were opened with it keep it; devices that ran them are closed before
+ * the last of these is.
  * Errors: HEALCL_REFUSED for a wrong manifest, with file, line and field; HEALCL_USAGE for what
  * cannot be read; HEALCL_NO_MEMORY. A handle that was there is not to be used after an error, but
  * freed. A manifest is code all the same: its kernels run on the device, and on a CPU in this
@@ -83,6 +107,62 @@ HEALCL_MUST_CHECK enum healcl_status healcl_operations_load(const char *folder,
 HEALCL_MUST_CHECK enum healcl_status healcl_operations_load_trusted(
     const char *folder, struct healcl_operations **handle, struct healcl_error *error);
 void healcl_operations_free(struct healcl_operations *handle);
+
+/* ---------------------------------------------------------------- operations at run time */
+
+/* What a parameter of an operation takes; docs/OPS.md has the same words. */
+enum healcl_parameter_kind {
+    HEALCL_PARAMETER_TENSOR,  /* a tensor that is read */
+    HEALCL_PARAMETER_INDICES, /* a tensor of indices, int32 or int64 */
+    HEALCL_PARAMETER_OUT,     /* a tensor that is written */
+    HEALCL_PARAMETER_SCALAR,  /* an integer that is used as a value */
+    HEALCL_PARAMETER_MODULUS, /* an integer in [1, 2^63) */
+    HEALCL_PARAMETER_INT,     /* an integer: an axis, a count */
+    HEALCL_PARAMETER_FLAG,    /* 0 or 1 */
+    HEALCL_PARAMETER_PERM,    /* a tensor of indices, or nothing where it is not used */
+    HEALCL_PARAMETER_HINT,    /* a tensor, an integer or nothing; it is not read */
+    HEALCL_PARAMETER_SHAPE,
+    HEALCL_PARAMETER_INDEX,
+    HEALCL_PARAMETER_DTYPE,
+    HEALCL_PARAMETER_HOST, /* a tensor in a transcript's file: no call takes one */
+    HEALCL_PARAMETER_NOTHING,
+};
+
+struct healcl_parameter_info {
+    const char *name;
+    enum healcl_parameter_kind kind;
+    bool optional; /* nothing, healcl_no_argument, may stand for it */
+};
+
+/* A name of an operation and a list of arguments. A name may have several lists, which differ in
+ * the number or the kinds of arguments. */
+struct healcl_form_info {
+    const char *name; /* may be called with an underscore in front, too */
+    uint32_t parameter_count;
+    const struct healcl_parameter_info *parameters;
+};
+
+struct healcl_operation_info {
+    const char *name, *family, *meaning; /* as in docs/OPS.md; no forms of two share a name */
+    uint32_t dtypes;                     /* bit i: tensors of values may be of healcl_dtype i */
+    const char *other;                   /* the one parameter that need not be of their dtype: */
+    uint32_t other_dtypes;               /* bit i: it may also be of healcl_dtype i; or NULL */
+    uint32_t form_count;
+    const struct healcl_form_info *forms;
+    const char *manifest; /* the file that tells of it, without its folder; NULL: built in */
+};
+
+/*
+ * Tells of an operation by its number: built-in ones first, then those of manifests. operations:
+ * those, or NULL for the built-in ones alone, whose numbers are always the same in one version.
+ * Returns false beyond the last. What info points to lives as long as operations. Which dtypes
+ * parameters of an operation of a manifest may have each, only a call tells.
+ */
+bool healcl_operation_describe(const struct healcl_operations *operations, size_t number,
+                               struct healcl_operation_info *info);
+
+/* The names of the built-in operations, by number; NULL beyond the last. */
+const char *healcl_operation_name(size_t number);
 
 /* ---------------------------------------------------------------- transcripts */
 
@@ -268,6 +348,8 @@ struct healcl_observer {
     /* Called before each segment, and within long ones. */
     void (*progress)(void *context, size_t segment, size_t segment_count, const char *name,
                      size_t step, size_t step_count);
+    /* Asked before each operation: whether the run ends there, with HEALCL_CANCELLED. */
+    bool (*cancelled)(void *context);
 };
 
 /* The caller's elements in the place of an input's of the file: see healcl_session_bind. */
@@ -386,8 +468,8 @@ struct healcl_report {
  * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
  * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor) and
  * for tensors larger than the device can hold or steps larger than device_memory_bytes,
- * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written. options may be
- * NULL.
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written, HEALCL_CANCELLED.
+ * options may be NULL.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -431,11 +513,10 @@ struct healcl_session_options {
 
 /*
  * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
- * this returns, device belong to the caller; the transcript is closed after the session, the device
- * may be before. options may be NULL.
- * Errors: HEALCL_USAGE for an audit of the reference, or a share that is none; HEALCL_REFUSED for
- * tensors larger than the device can hold, HEALCL_DEVICE,
- * HEALCL_NO_MEMORY.
+ * this returns, device belong to the caller; both may be closed before the session, which keeps
+ * what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an audit of the reference,
+ * or a share that is none; HEALCL_REFUSED for tensors larger than the device can hold,
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
@@ -598,7 +679,8 @@ struct healcl_audit_facts healcl_session_audit(const struct healcl_session *sess
  * names the call: "call 17 (take_along_axis): argument 'idx': ...". Calls of a queue are counted
  * from 0.
  *
- * Threads: one at a time for a queue and its tensors; several queues as several sessions.
+ * Threads: one at a time for a queue and its tensors, but any may release a tensor or cancel;
+ * several queues as several sessions.
  */
 struct healcl_queue;
 struct healcl_tensor;
@@ -609,13 +691,36 @@ HEALCL_MUST_CHECK enum healcl_status healcl_queue_open(struct healcl_device *dev
                                                        const struct healcl_limits *limits,
                                                        struct healcl_queue **queue,
                                                        struct healcl_error *error);
-/* Waits, and frees what tensors are left: their handles must not be used any more. */
+struct healcl_queue_options {
+    const struct healcl_limits *limits; /* or NULL */
+    /* Each call is waited for: what only data reveal is an error of the call itself, and not of the
+     * next function that waits. */
+    bool synchronous;
+};
+
+/* The same with options, which may be NULL. */
+HEALCL_MUST_CHECK enum healcl_status healcl_queue_open_with(
+    struct healcl_device *device, const struct healcl_queue_options *options,
+    struct healcl_queue **queue, struct healcl_error *error);
+
+/* Frees all that its tensors have on the device. Handles of tensors that are left are to be
+ * released all the same, then or later: until then they hold only their own memory, and can be
+ * described. */
 void healcl_queue_close(struct healcl_queue *queue);
 
-/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE. After an error
- * the contents of tensors that the call and later ones write are undefined. */
+/* Waits for all calls. Errors: HEALCL_REFUSED for what data reveal; HEALCL_DEVICE;
+ * HEALCL_CANCELLED, after which calls go on, and nothing is lost. After another error the contents
+ * of tensors that the call and later ones write are undefined. */
 HEALCL_MUST_CHECK enum healcl_status healcl_queue_wait(struct healcl_queue *queue,
                                                        struct healcl_error *error);
+
+/* Whether healcl_queue_wait would return at once: all calls have ended, or the queue is NULL. */
+bool healcl_queue_poll(struct healcl_queue *queue);
+
+/* Ends the healcl_queue_wait, or the call, that goes on, with HEALCL_CANCELLED; from any thread. A
+ * wait leaves what was enqueued to go on, and to be waited for later. Of a call the operations that
+ * have begun end. What reads waits to its end. Does nothing where nothing goes on. */
+void healcl_queue_cancel(struct healcl_queue *queue);
 
 /* Steps so far that the device could not run, and that the host did; 0 for a queue that is NULL. */
 uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue);
@@ -629,8 +734,9 @@ HEALCL_MUST_CHECK enum healcl_status healcl_tensor_create(struct healcl_queue *q
                                                           struct healcl_tensor **tensor,
                                                           struct healcl_error *error);
 
-/* Gives up a handle, which NULL may be. Memory that no handle views is used again; calls that were
- * enqueued have it still. */
+/* Gives up a handle, which NULL may be: from any thread, also while another one is in a call of the
+ * queue, and after the queue was closed. Memory that no handle views is used again from the queue's
+ * next call on; calls that were enqueued have it still. */
 void healcl_tensor_release(struct healcl_tensor *tensor);
 
 /* entry, segment and has_data are 0, name is ""; shape lives as long as the handle. */
@@ -639,6 +745,69 @@ struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *ten
 /* Waits, and copies the elements, packed and in C order; bytes: exactly those. */
 HEALCL_MUST_CHECK enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory,
                                                         size_t bytes, struct healcl_error *error);
+
+/* How a tensor lies in its storage: element [i, j, ...] is element offset + i * strides[0] +
+ * j * strides[1] + ... of that. */
+struct healcl_tensor_layout {
+    uint32_t rank;
+    const int64_t *shape, *strides; /* rank of each, in elements; they live as long as the handle */
+    int64_t offset;                 /* in elements */
+    int64_t storage_elements;
+    bool contiguous; /* its elements lie one behind the other, in C order */
+};
+
+/* Of a tensor that is NULL rank is 0, and the rest too. */
+struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor);
+
+/* Whether both view the same storage: what is written to one may be read from the other. */
+bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b);
+
+/* Copies data, packed and in C order, into the elements of a tensor, which may be any view, in the
+ * order of the calls; bytes: exactly those. data may go afterwards. Waits for the calls before
+ * where a contiguous tensor has more than 64 KiB. Errors: HEALCL_USAGE for another number of bytes,
+ * or while the tensor is mapped; HEALCL_REFUSED where elements of it are one in memory (expand). */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor,
+                                                         const void *data, size_t bytes,
+                                                         struct healcl_error *error);
+
+/* Copies elements to a tensor of the same queue, shape and dtype, without waiting. Both may view
+ * one storage, and overlap: the result is as if all had been read first. It counts as a call,
+ * "copy". Errors: as healcl_call. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from,
+                                                        struct healcl_tensor *to,
+                                                        struct healcl_error *error);
+
+/* Waits for all calls, and gives the elements of a contiguous tensor for reading and writing.
+ * Until they are given back by healcl_tensor_unmap, or the handle is released, nothing else takes
+ * a tensor of the same storage: HEALCL_USAGE. Errors: HEALCL_REFUSED where the tensor is not
+ * contiguous, or lies in several buffers of the device; as healcl_queue_wait. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
+                                                       struct healcl_error *error);
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor,
+                                                         struct healcl_error *error);
+
+/*
+ * The cl_mem that a tensor's storage lies in, and where in it element 0 of the storage is. It is
+ * the library's, and the tensor's as long as a handle views the storage; it may be a sub-buffer.
+ * Commands of the caller's on the queue that he has brought along (struct healcl_device_options)
+ * are in order with calls; on another one they come after healcl_queue_wait, and are waited for
+ * before the next call. Errors: HEALCL_REFUSED where the tensor lies in several buffers,
+ * HEALCL_USAGE on the host reference.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor,
+                                                          void **memory, size_t *offset_bytes,
+                                                          struct healcl_error *error);
+
+/* A contiguous tensor over the beginning of a cl_mem of the caller's, which is retained until no
+ * handle views it. The same of its own commands holds as above. The memory of two storages must
+ * not overlap. Errors: HEALCL_REFUSED for memory of another context, that is too small, or for
+ * reading or writing alone, and for a tensor that the device would have in several buffers;
+ * HEALCL_USAGE on the host reference; as healcl_tensor_create. */
+HEALCL_MUST_CHECK enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue,
+                                                         enum healcl_dtype dtype, uint32_t rank,
+                                                         const int64_t *shape, void *memory,
+                                                         struct healcl_tensor **tensor,
+                                                         struct healcl_error *error);
 
 enum healcl_index_kind {
     HEALCL_INDEX_INT,
@@ -739,10 +908,8 @@ HEALCL_MUST_CHECK enum healcl_status healcl_call(struct healcl_queue *queue, con
                                                  struct healcl_tensor **result,
                                                  struct healcl_error *error);
 
-/* The operations that there are: their names, by number; NULL beyond the last. */
-const char *healcl_operation_name(size_t number);
-
-/* healcl_call by an operation's number. */
+/* healcl_call by an operation's number, as healcl_operation_describe has it for the operations of
+ * the queue's limits. HEALCL_USAGE where there is none. */
 HEALCL_MUST_CHECK enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number,
                                                         size_t count,
                                                         const struct healcl_argument *arguments,

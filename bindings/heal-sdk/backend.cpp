@@ -23,18 +23,11 @@ namespace
 
 /* ---------------------------------------------------------------- errors */
 
-/* Whether an executor has refused what tensors hold; else a call was refused before it ran. */
-bool is_about_data(const healcl_error &error)
-{
-    return error.status == HEALCL_REFUSED && error.file &&
-           (std::strstr(error.file, "src/reference/") || std::strstr(error.file, "executor.c"));
-}
-
 /* Throws what an error of libhealcl is in C++. */
 [[noreturn]] void fail(healcl_error &error)
 {
     const healcl_status status = error.status;
-    const bool about_data = is_about_data(error);
+    const bool about_data = error.cause == HEALCL_CAUSE_DATA;
     std::string message = error.message;
     if (error.detail)
         message += std::string("\n") + error.detail;
@@ -51,7 +44,7 @@ bool is_about_data(const healcl_error &error)
 /* ---------------------------------------------------------------- the queue */
 
 struct Session {
-    std::mutex lock; /* around every call of libhealcl */
+    std::mutex lock; /* around every function of libhealcl but releases */
     healcl_queue *queue = nullptr;
 
     Session()
@@ -79,10 +72,10 @@ struct Session {
     Session &operator=(const Session &) = delete;
 };
 
-/* Opened by the first call. Lives as long as the last tensor. */
-const std::shared_ptr<Session> &session()
+/* Opened by the first call, closed when the process ends; tensors may be released after that. */
+Session &session()
 {
-    static const std::shared_ptr<Session> opened = std::make_shared<Session>();
+    static Session opened;
     return opened;
 }
 
@@ -92,17 +85,15 @@ template <typename T> using Pointer = std::shared_ptr<DeviceTensor<T>>;
 
 /* What the SDK's DeviceTensor, which has no members, is here. A view takes the handle's place. */
 template <typename T> struct Tensor : DeviceTensor<T> {
-    explicit Tensor(healcl_tensor *made) : owner(session()), handle(made)
+    explicit Tensor(healcl_tensor *made) : handle(made)
     {
     }
 
     ~Tensor()
     {
-        const std::lock_guard<std::mutex> guard(owner->lock);
-        healcl_tensor_release(handle);
+        healcl_tensor_release(handle); /* any thread may */
     }
 
-    std::shared_ptr<Session> owner;
     healcl_tensor *handle;
 };
 
@@ -119,7 +110,7 @@ template <typename T> healcl_tensor *handle_of(const DeviceTensor<T> &tensor)
 
 template <typename T> Pointer<T> create(const std::vector<int64_t> &dims, const void *data)
 {
-    Session &on = *session();
+    Session &on = session();
     healcl_tensor *handle = nullptr;
     healcl_error error{};
     healcl_status status;
@@ -162,7 +153,7 @@ template <typename... Arguments>
 void call_into(const char *operation, healcl_tensor **result, const Arguments &...arguments)
 {
     const healcl_argument list[] = {argument(arguments)...};
-    Session &on = *session();
+    Session &on = session();
     healcl_error error{};
     healcl_status status;
     {
@@ -186,7 +177,6 @@ void become(DeviceTensor<T> &tensor, const char *operation, const Arguments &...
     healcl_tensor *result = nullptr;
     call_into(operation, &result, healcl_tensor_argument(handle_of(tensor)), arguments...);
     Tensor<T> &self = static_cast<Tensor<T> &>(tensor);
-    const std::lock_guard<std::mutex> guard(self.owner->lock);
     healcl_tensor_release(self.handle);
     self.handle = result;
 }
@@ -203,7 +193,7 @@ Pointer<T> view(const Pointer<T> &tensor, const char *operation, const Arguments
 /* What only data reveal is an error of the call that it is about. */
 void wait()
 {
-    Session &on = *session();
+    Session &on = session();
     healcl_error error{};
     healcl_status status;
     {
@@ -222,14 +212,13 @@ std::vector<int64_t> shape_of(const healcl_tensor *handle)
 
 template <typename T> torch::Tensor read(const DeviceTensor<T> &tensor)
 {
-    const Tensor<T> &self = static_cast<const Tensor<T> &>(tensor);
-    torch::Tensor values =
-        torch::empty(shape_of(self.handle), torch::CppTypeToScalarType<T>::value);
+    healcl_tensor *const handle = handle_of(tensor);
+    torch::Tensor values = torch::empty(shape_of(handle), torch::CppTypeToScalarType<T>::value);
     healcl_error error{};
     healcl_status status;
     {
-        const std::lock_guard<std::mutex> guard(self.owner->lock);
-        status = healcl_tensor_read(self.handle, values.data_ptr(),
+        const std::lock_guard<std::mutex> guard(session().lock);
+        status = healcl_tensor_read(handle, values.data_ptr(),
                                     static_cast<size_t>(values.numel()) * sizeof(T), &error);
     }
     if (status != HEALCL_OK)

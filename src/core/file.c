@@ -11,11 +11,11 @@ MUST_CHECK static enum healcl_status check_regular(int file, const char *path,
 {
     struct stat about;
     if (fstat(file, &about) != 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EISDIR));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(EISDIR));
     if (!S_ISREG(about.st_mode))
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": not a regular file", path);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": not a regular file", path);
     return HEALCL_OK;
 }
 
@@ -23,7 +23,7 @@ enum healcl_status file_open_regular(const char *path, int *file, struct healcl_
 {
     *file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (*file < 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
     enum healcl_status status = check_regular(*file, path, error);
     if (status != HEALCL_OK) {
         close(*file);

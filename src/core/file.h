@@ -10,11 +10,11 @@
 #define PATH_FORMAT "'%.480s'"
 
 /* For a call on a file that failed with errno: memory that ran out is no fault of the file's. */
-#define FAIL_FILE(error, ...)                   \
-    do {                                        \
-        if (errno == ENOMEM)                    \
-            NO_MEMORY(error);                   \
-        FAIL(error, HEALCL_USAGE, __VA_ARGS__); \
+#define FAIL_FILE(error, ...)                             \
+    do {                                                  \
+        if (errno == ENOMEM)                              \
+            NO_MEMORY(error);                             \
+        FAIL_FOR(error, HEALCL_USAGE, FILE, __VA_ARGS__); \
     } while (0)
 
 /*

@@ -1,3 +1,4 @@
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include "core/json_tree.h"
 
 #include <errno.h>

@@ -31,13 +31,14 @@ enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64
                                uint64_t item_size, struct healcl_error *error)
 {
     if (rank > MAX_RANK)
-        REFUSE(error, "rank %" PRIu32 " is above %d", rank, MAX_RANK);
+        REFUSE_FOR(error, SHAPE, "rank %" PRIu32 " is above %d", rank, MAX_RANK);
     memset(layout, 0, sizeof *layout);
     layout->rank = rank;
     bool empty = false;
     for (uint32_t axis = 0; axis < rank; axis++) {
         if (shape[axis] < 0)
-            REFUSE(error, "size %" PRId64 " of axis %" PRIu32 " is negative", shape[axis], axis);
+            REFUSE_FOR(error, SHAPE, "size %" PRId64 " of axis %" PRIu32 " is negative",
+                       shape[axis], axis);
         layout->shape[axis] = shape[axis];
         empty = empty || shape[axis] == 0;
     }
@@ -45,7 +46,8 @@ enum healcl_status layout_init(struct layout *layout, uint32_t rank, const int64
     for (uint32_t axis = 0; axis < rank && !empty; axis++)
         if (__builtin_mul_overflow(bytes, shape[axis], &bytes)) {
             char text[SHAPE_TEXT_SIZE];
-            REFUSE(error, "shape %s is larger than 2^63-1 bytes", layout_shape_text(layout, text));
+            REFUSE_FOR(error, SHAPE, "shape %s is larger than 2^63-1 bytes",
+                       layout_shape_text(layout, text));
         }
     set_packed_strides(layout);
     return HEALCL_OK;
@@ -174,8 +176,8 @@ enum healcl_status layout_broadcast_shape(const struct layout *a, const struct l
             *size = shorter->shape[axis];
         else if (shorter->shape[axis] != 1 && shorter->shape[axis] != *size) {
             char text_a[SHAPE_TEXT_SIZE], text_b[SHAPE_TEXT_SIZE];
-            REFUSE(error, "shapes %s and %s do not broadcast", layout_shape_text(a, text_a),
-                   layout_shape_text(b, text_b));
+            REFUSE_FOR(error, SHAPE, "shapes %s and %s do not broadcast",
+                       layout_shape_text(a, text_a), layout_shape_text(b, text_b));
         }
     }
     /* Two operands that fit memory may broadcast to a shape that does not. */
@@ -203,8 +205,8 @@ enum healcl_status layout_broadcast(const struct layout *layout, const struct la
     }
     if (!fits) {
         char text[SHAPE_TEXT_SIZE], text_target[SHAPE_TEXT_SIZE];
-        REFUSE(error, "shape %s does not broadcast to %s", layout_shape_text(layout, text),
-               layout_shape_text(target, text_target));
+        REFUSE_FOR(error, SHAPE, "shape %s does not broadcast to %s",
+                   layout_shape_text(layout, text), layout_shape_text(target, text_target));
     }
     *result = view;
     return HEALCL_OK;
@@ -229,10 +231,11 @@ enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t element
     for (uint32_t axis = 0; axis < rank; axis++) {
         if (shape[axis] == -1) {
             if (unknown)
-                REFUSE(error, "more than one size is -1");
+                REFUSE_FOR(error, SHAPE, "more than one size is -1");
             unknown = &shape[axis];
         } else if (shape[axis] < 0) {
-            REFUSE(error, "size %" PRId64 " of axis %" PRIu32 " is negative", shape[axis], axis);
+            REFUSE_FOR(error, SHAPE, "size %" PRId64 " of axis %" PRIu32 " is negative",
+                       shape[axis], axis);
         } else if (shape[axis] == 0) {
             empty = true;
         } else {
@@ -241,16 +244,17 @@ enum healcl_status shape_complete(uint32_t rank, int64_t *shape, int64_t element
     }
     if (unknown) {
         if (empty)
-            REFUSE(error, "the size -1 is not determined beside a size 0");
+            REFUSE_FOR(error, SHAPE, "the size -1 is not determined beside a size 0");
         if (overflow || elements % known != 0)
-            REFUSE(error, "%" PRId64 " elements do not divide into the given sizes", elements);
+            REFUSE_FOR(error, SHAPE, "%" PRId64 " elements do not divide into the given sizes",
+                       elements);
         *unknown = elements / known;
     } else if ((!empty && overflow) || (empty ? 0 : known) != elements) {
         struct layout wanted = {.rank = rank};
         char text[SHAPE_TEXT_SIZE];
         memcpy(wanted.shape, shape, rank * sizeof *shape);
-        REFUSE(error, "%" PRId64 " elements cannot take the shape %s", elements,
-               layout_shape_text(&wanted, text));
+        REFUSE_FOR(error, SHAPE, "%" PRId64 " elements cannot take the shape %s", elements,
+                   layout_shape_text(&wanted, text));
     }
     return HEALCL_OK;
 }

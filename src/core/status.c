@@ -28,6 +28,39 @@ const char *healcl_status_name(enum healcl_status status)
     return "unknown";
 }
 
+const char *healcl_cause_name(enum healcl_cause cause)
+{
+    switch (cause) {
+    case HEALCL_CAUSE_NONE: return "none";
+    case HEALCL_CAUSE_ARGUMENT: return "argument";
+    case HEALCL_CAUSE_SHAPE: return "shape";
+    case HEALCL_CAUSE_DTYPE: return "dtype";
+    case HEALCL_CAUSE_DATA: return "data";
+    case HEALCL_CAUSE_OPERATION: return "operation";
+    case HEALCL_CAUSE_LIMIT: return "limit";
+    case HEALCL_CAUSE_FORMAT: return "format";
+    case HEALCL_CAUSE_FILE: return "file";
+    case HEALCL_CAUSE_STATE: return "state";
+    case HEALCL_CAUSE_DEVICE: return "device";
+    case HEALCL_CAUSE_MEMORY: return "memory";
+    }
+    return "unknown";
+}
+
+static enum healcl_cause cause_of(enum healcl_status status, enum healcl_cause refused)
+{
+    switch (status) {
+    case HEALCL_REFUSED: return refused;
+    case HEALCL_USAGE: return HEALCL_CAUSE_ARGUMENT;
+    case HEALCL_DEVICE: return HEALCL_CAUSE_DEVICE;
+    case HEALCL_NO_MEMORY: return HEALCL_CAUSE_MEMORY;
+    case HEALCL_OK:
+    case HEALCL_DIFFERENT:
+    case HEALCL_CANCELLED: break;
+    }
+    return HEALCL_CAUSE_NONE;
+}
+
 void healcl_error_clear(struct healcl_error *error)
 {
     if (!error)
@@ -45,12 +78,15 @@ static void make_one_line(char *text)
 }
 
 enum healcl_status error_set(struct healcl_error *error, enum healcl_status status,
-                             const char *file, int line, const char *format, ...)
+                             enum healcl_cause cause, const char *file, int line,
+                             const char *format, ...)
 {
     if (!error)
         return status;
     healcl_error_clear(error);
     error->status = status;
+    error->cause = cause_of(status, cause);
+    error->entry = error->operation = error->argument = -1;
     error->file = file;
     error->line = line;
     va_list arguments;

@@ -108,6 +108,46 @@ void device_turn_end(struct healcl_device *device)
         pthread_mutex_unlock(&device->shared->turn);
 }
 
+/* ---------------------------------------------------------------- polling */
+
+static void set_marker(struct healcl_device *device)
+{
+    const struct opencl *cl = device->cl;
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
+    device->marker = NULL;
+    if (device_await_uploads(device, NULL) != HEALCL_OK ||
+        cl->clEnqueueMarkerWithWaitList(device->compute, 0, NULL, &device->marker) != CL_SUCCESS)
+        device->marker = NULL;
+    (void)cl->clFlush(device->compute);
+}
+
+static bool marker_has_ended(const struct healcl_device *device)
+{
+    cl_int state = CL_COMPLETE;
+    return !device->marker ||
+           device->cl->clGetEventInfo(device->marker, CL_EVENT_COMMAND_EXECUTION_STATUS,
+                                      sizeof state, &state, NULL) != CL_SUCCESS ||
+           state <= CL_COMPLETE; /* an error is negative */
+}
+
+bool device_poll(struct healcl_device *device, bool is_new)
+{
+    struct device_context *shared = device->shared;
+    const bool turns = takes_turns(device);
+    if (turns && pthread_mutex_trylock(&shared->turn) != 0)
+        return false;
+    bool has_ended = turns && shared->latest != device; /* who had it then has waited for this */
+    if (!has_ended) {
+        if (is_new || !device->marker)
+            set_marker(device);
+        has_ended = marker_has_ended(device);
+    }
+    if (turns)
+        pthread_mutex_unlock(&shared->turn);
+    return has_ended;
+}
+
 /* ---------------------------------------------------------------- opening */
 
 static enum healcl_status add_sources(struct healcl_device *device,

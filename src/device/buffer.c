@@ -409,9 +409,10 @@ enum healcl_status device_buffer_acquire(struct healcl_device *device, uint64_t 
 {
     memset(buffer, 0, sizeof *buffer);
     if (bytes > device_buffer_limit(device))
-        REFUSE(error, "%llu bytes are more than the %llu that device %s can hold in one tensor",
-               (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
-               device->info.name);
+        REFUSE_FOR(error, LIMIT,
+                   "%llu bytes are more than the %llu that device %s can hold in one tensor",
+                   (unsigned long long)bytes, (unsigned long long)device_buffer_limit(device),
+                   device->info.name);
     struct buffer acquired = {.bytes = bytes};
     do {
         uint32_t chunk = acquired.chunk_count;
@@ -476,8 +477,56 @@ enum healcl_status device_buffer_of(struct healcl_device *device, uint64_t bytes
     return HEALCL_OK;
 }
 
+/* A fact of a cl_mem that is size bytes large. */
+static cl_int memory_fact(const struct healcl_device *device, cl_mem memory, cl_mem_info name,
+                          size_t size, void *value)
+{
+    return device->cl->clGetMemObjectInfo(memory, name, size, value, NULL);
+}
+
+enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes, cl_mem memory,
+                                       struct buffer *buffer, struct healcl_error *error)
+{
+    cl_mem_object_type type = 0;
+    cl_context context = NULL;
+    size_t size = 0;
+    cl_mem_flags flags = 0;
+    cl_int code = memory_fact(device, memory, CL_MEM_TYPE, sizeof type, &type);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_CONTEXT, sizeof context, &context);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_SIZE, sizeof size, &size);
+    if (code == CL_SUCCESS)
+        code = memory_fact(device, memory, CL_MEM_FLAGS, sizeof flags, &flags);
+    TRY_CL(error, "clGetMemObjectInfo", code);
+    if (type != CL_MEM_OBJECT_BUFFER)
+        REFUSE(error, "the memory is an image, not a buffer");
+    if (context != device->context)
+        REFUSE(error, "the memory is of another context than the device's");
+    if (size < bytes)
+        REFUSE(error, "the memory has %zu bytes, fewer than the %llu of the tensor", size,
+               (unsigned long long)bytes);
+    if (flags & (CL_MEM_READ_ONLY | CL_MEM_WRITE_ONLY))
+        REFUSE(error, "the memory is for reading or writing alone");
+    if (bytes > device->chunk_bytes)
+        REFUSE_FOR(error, LIMIT,
+                   "a tensor of more than %llu bytes takes several buffers on this device",
+                   (unsigned long long)device->chunk_bytes);
+    TRY_CL(error, "clRetainMemObject", device->cl->clRetainMemObject(memory));
+    *buffer = (struct buffer){.bytes = bytes,
+                              .chunk_count = 1,
+                              .last_bytes = size,
+                              .chunks = {memory},
+                              .is_adopted = true};
+    return HEALCL_OK;
+}
+
 void device_buffer_release(struct healcl_device *device, struct buffer *buffer)
 {
+    if (buffer->is_adopted) {
+        (void)device->cl->clReleaseMemObject(buffer->chunks[0]);
+        buffer->chunk_count = 0;
+    }
     for (uint32_t i = 0; i < buffer->chunk_count; i++)
         release_chunk(device,
                       &(struct pooled){.memory = buffer->chunks[i],

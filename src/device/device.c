@@ -281,6 +281,8 @@ void healcl_device_close(struct healcl_device *device)
     free(device->transfers.commands);
     if (device->upload)
         (void)cl->clReleaseEvent(device->upload);
+    if (device->marker)
+        (void)cl->clReleaseEvent(device->marker);
     staging_release(device);
     device_pool_empty(device);
     free(device->pool);

@@ -139,6 +139,7 @@ struct buffer {
     cl_mem slab;          /* that the one chunk is a part of, or NULL */
     uint64_t slab_offset; /* of the chunk, in bytes */
     uint64_t place;       /* the number of a struct buffer_place, or 0 */
+    bool is_adopted;      /* the chunk is a caller's, who has a reference of his own */
 };
 
 /* A chunk that is used again and again for the same purpose, and for nothing else meanwhile. */
@@ -238,6 +239,7 @@ struct healcl_device {
     cl_mem slab;        /* the one that parts are taken of, or NULL */
     uint64_t slab_used; /* bytes of it */
     uint64_t epoch;     /* how often the compute queue has been waited for */
+    cl_event marker;    /* of device_poll, or NULL */
     struct memory_bound {
         uint64_t bytes; /* 0: there is none */
         enum healcl_status (*make_room)(void *context, uint64_t bytes, struct healcl_error *error);
@@ -292,6 +294,10 @@ MUST_CHECK enum healcl_status device_open_beside(struct healcl_device *first,
                                                  struct healcl_error *error);
 void device_turn_begin(struct healcl_device *device);
 void device_turn_end(struct healcl_device *device);
+
+/* Whether all that is enqueued has ended, and no other handle has a turn. is_new: something was
+ * enqueued since this was last asked. Where the device does not answer, too: waiting tells why. */
+bool device_poll(struct healcl_device *device, bool is_new);
 
 /* Makes the compute queue take times from now on, or not. Waits for the queue if that changes. A
  * driver that takes none (rusticl's do not advance) is waited for before and after each command
@@ -363,6 +369,13 @@ MUST_CHECK enum healcl_status device_buffer_acquire_at(struct healcl_device *dev
 /* The whole slab that a buffer is a part of, as a buffer that nobody releases: it lives as long as
  * its parts do. */
 struct buffer device_buffer_slab(const struct buffer *part);
+
+/* A buffer of a caller's cl_mem, which is retained until the buffer is released. Errors:
+ * HEALCL_REFUSED where it is of another context, too small, for reading or writing alone, or where
+ * the device would have a buffer of so many bytes in several chunks; HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_buffer_adopt(struct healcl_device *device, uint64_t bytes,
+                                                  cl_mem memory, struct buffer *buffer,
+                                                  struct healcl_error *error);
 
 /* Gives a buffer back to the pool; work that is enqueued may still use it. Empties *buffer; an
  * empty one is ignored. The pool lets go of what was released first, so that what is allocated
@@ -445,6 +458,26 @@ MUST_CHECK enum healcl_status device_write(struct healcl_device *device,
                                            const struct buffer *buffer, uint64_t offset,
                                            uint64_t bytes, const void *data,
                                            struct healcl_error *error);
+
+/* The same of any number of bytes: where they are many, what is enqueued is waited for. */
+MUST_CHECK enum healcl_status device_write_any(struct healcl_device *device,
+                                               const struct buffer *buffer, uint64_t offset,
+                                               uint64_t bytes, const void *data,
+                                               struct healcl_error *error);
+
+/* Waits for the compute queue, and maps bytes, at least 1, for reading and writing. Errors:
+ * HEALCL_REFUSED where they lie in several chunks, HEALCL_DEVICE. */
+MUST_CHECK enum healcl_status device_buffer_map(struct healcl_device *device,
+                                                const struct buffer *buffer, uint64_t offset,
+                                                uint64_t bytes, void **address,
+                                                struct healcl_error *error);
+MUST_CHECK enum healcl_status device_buffer_unmap(struct healcl_device *device,
+                                                  const struct buffer *buffer, uint64_t offset,
+                                                  void *address, struct healcl_error *error);
+
+/* What is enqueued from here on comes after the uploads so far. */
+MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
+                                                   struct healcl_error *error);
 
 /* Waits for the compute queue and hands out bytes [offset, offset + bytes) of a buffer piece by
  * piece. Shared memory is handed out where it is, other memory in pinned memory,

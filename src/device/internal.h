@@ -100,10 +100,6 @@ bool device_recovers(struct healcl_device *device, cl_int code);
 
 /* ---------------------------------------------------------------- transfer.c */
 
-/* Makes later work on the compute queue wait for the uploads so far. */
-MUST_CHECK enum healcl_status device_await_uploads(struct healcl_device *device,
-                                                   struct healcl_error *error);
-
 /* Maps bytes of memory on the queue of a track, and waits for that. Where there is no room, as
  * device_buffer_acquire. */
 MUST_CHECK enum healcl_status device_map(struct healcl_device *device, enum trace_track track,

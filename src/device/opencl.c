@@ -147,7 +147,7 @@ const char *opencl_error_name(cl_int code)
 enum healcl_status opencl_error(struct healcl_error *error, cl_int code, const char *function,
                                 const char *file, int line)
 {
-    error_set(error, HEALCL_DEVICE, file, line, "%s failed: %s (%d)", function,
+    error_set(error, HEALCL_DEVICE, HEALCL_CAUSE_DEVICE, file, line, "%s failed: %s (%d)", function,
               opencl_error_name(code), code);
     if (error)
         error->opencl_code = code;

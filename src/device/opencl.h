@@ -35,7 +35,9 @@
     X(clSetKernelArg)               \
     X(clCreateBuffer)               \
     X(clCreateSubBuffer)            \
+    X(clRetainMemObject)            \
     X(clReleaseMemObject)           \
+    X(clGetMemObjectInfo)           \
     X(clEnqueueNDRangeKernel)       \
     X(clEnqueueReadBuffer)          \
     X(clEnqueueWriteBuffer)         \
@@ -43,6 +45,7 @@
     X(clEnqueueMapBuffer)           \
     X(clEnqueueUnmapMemObject)      \
     X(clEnqueueBarrierWithWaitList) \
+    X(clEnqueueMarkerWithWaitList)  \
     X(clFlush)                      \
     X(clFinish)                     \
     X(clWaitForEvents)              \

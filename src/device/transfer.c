@@ -410,6 +410,66 @@ static enum healcl_status read_piece(struct healcl_device *device, const struct 
     return HEALCL_OK;
 }
 
+/* Writes bytes behind all that is enqueued, and waits for that. */
+static enum healcl_status write_piece(struct healcl_device *device, const struct piece *piece,
+                                      const void *data, struct healcl_error *error)
+{
+    cl_int code = CL_SUCCESS;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        struct awaited_events awaited;
+        struct traced_command traced;
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "write", piece->bytes, error));
+        overlap_begin(device, &(struct command_use){0}, &awaited);
+        code = device->cl->clEnqueueWriteBuffer(device->compute, piece->memory, CL_TRUE,
+                                                (size_t)piece->inside, (size_t)piece->bytes, data,
+                                                AWAITED(awaited), traced.event);
+        if (code == CL_SUCCESS) {
+            device_note_idle(device);
+            return traced_command_log(&traced, device, error);
+        }
+        if (!device_recovers(device, code))
+            break;
+    }
+    TRY_CL(error, "clEnqueueWriteBuffer", code);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_write_any(struct healcl_device *device, const struct buffer *buffer,
+                                    uint64_t offset, uint64_t bytes, const void *data,
+                                    struct healcl_error *error)
+{
+    if (bytes <= SMALL_UPLOAD_BYTES)
+        return device_write(device, buffer, offset, bytes, data, error);
+    TRY(device_await_uploads(device, error));
+    for (uint64_t done = 0; done < bytes;) {
+        const struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
+        TRY(write_piece(device, &piece, (const char *)data + done, error));
+        done += piece.bytes;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_map(struct healcl_device *device, const struct buffer *buffer,
+                                     uint64_t offset, uint64_t bytes, void **address,
+                                     struct healcl_error *error)
+{
+    const uint64_t chunk = offset / device->chunk_bytes, inside = offset % device->chunk_bytes;
+    if (bytes > device->chunk_bytes - inside)
+        REFUSE_FOR(error, LIMIT, "the tensor lies in several buffers of the device");
+    TRY(device_await_uploads(device, error));
+    TRY(device_map(device, TRACE_COMPUTE, buffer->chunks[chunk], CL_MAP_READ | CL_MAP_WRITE, inside,
+                   bytes, address, error));
+    device_note_idle(device);
+    return HEALCL_OK;
+}
+
+enum healcl_status device_buffer_unmap(struct healcl_device *device, const struct buffer *buffer,
+                                       uint64_t offset, void *address, struct healcl_error *error)
+{
+    const struct piece piece = {.memory = buffer->chunks[offset / device->chunk_bytes]};
+    return end_download(device, buffer, &piece, address, error);
+}
+
 static enum healcl_status read_pieces(struct healcl_device *device, const struct buffer *buffer,
                                       uint64_t offset, uint64_t bytes, void *memory,
                                       struct healcl_error *error)

@@ -375,8 +375,8 @@ enum healcl_status derive_permutation(struct launcher *self, const struct step *
         return HEALCL_OK;
     int64_t n = layout->shape[0];
     if (n > INT32_MAX)
-        REFUSE(error, "argument '%s': %lld entries are more than 2^31-1",
-               launcher_refuse(self, step, i), (long long)n);
+        REFUSE_FOR(error, LIMIT, "argument '%s': %lld entries are more than 2^31-1",
+                   launcher_refuse(self, step, i), (long long)n);
     void *made = host_permutation(self, step, i, false);
     if (made)
         return derived_add_made(self, step->in[i], &key, n + 1, sizeof(uint32_t), made, table,

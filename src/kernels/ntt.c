@@ -151,7 +151,8 @@ enum healcl_status transform_init(struct launcher *self, const struct step *step
                                     .k = out->shape[2],
                                     .inverse = step->kind == STEP_INTT};
     if (transform->k > INT32_MAX)
-        REFUSE(error, "argument 'q': %lld moduli are more than 2^31-1", (long long)transform->k);
+        REFUSE_FOR(error, LIMIT, "argument 'q': %lld moduli are more than 2^31-1",
+                   (long long)transform->k);
     TRY(derive_modulus_vector(self, step, 1, &transform->q, error));
     TRY(derive_twiddles(self, step, 2, 1, &transform->twiddles, error));
     /* Some buffer must stand for one that is not used. */

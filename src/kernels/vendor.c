@@ -216,7 +216,8 @@ MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
     (void)variant;
     const struct pick picked = pick_for(step, self->device);
     if (!picked.kernel)
-        REFUSE(error, "it has no kernel for %s, and no body", self->device->info.name);
+        REFUSE_FOR(error, OPERATION, "it has no kernel for %s, and no body",
+                   self->device->info.name);
     TRY(launch_picked(self, step, &picked, error));
     if (step->vendor->ran)
         *step->vendor->ran = picked.choice + 1;

@@ -44,8 +44,8 @@ const struct operation *example_operation_find(const struct operation_table *tab
 
 static bool is_tensor(const struct vendor_operation *operation, uint32_t parameter)
 {
-    const enum parameter_kind kind = operation->form.parameters[parameter].kind;
-    return kind == PARAMETER_TENSOR || kind == PARAMETER_OUT;
+    const enum healcl_parameter_kind kind = operation->form.parameters[parameter].kind;
+    return kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT;
 }
 
 /* ---------------------------------------------------------------- transcripts */

@@ -13,9 +13,9 @@ int problem_also(const struct form *form)
     return also ? form_parameter(form, also) : -1;
 }
 
-static bool is_index_parameter(const struct parameter *parameter)
+static bool is_index_parameter(const struct healcl_parameter_info *parameter)
 {
-    return parameter->kind == PARAMETER_PERM || parameter->kind == PARAMETER_INDICES;
+    return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
 }
 
 bool problem_has_index(const struct form *form)
@@ -220,25 +220,25 @@ static void make_elementwise(struct maker *maker)
     int64_t a_how = 1, b_how = choose(maker, 3), p_how = choose(maker, 5);
     int a = parameter_of(maker, "a"), b = parameter_of(maker, "b"), p = parameter_of(maker, "p");
     bool is_mod = p < 0; /* b holds the moduli */
-    const struct parameter *parameters = maker->problem->form->parameters;
+    const struct healcl_parameter_info *parameters = maker->problem->form->parameters;
     /* One operand has the full shape. */
-    if (parameters[a].kind != PARAMETER_TENSOR)
+    if (parameters[a].kind != HEALCL_PARAMETER_TENSOR)
         p_how = b_how = 1;
-    else if (choose(maker, 2) && b >= 0 && parameters[b].kind == PARAMETER_TENSOR)
+    else if (choose(maker, 2) && b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
         a_how = b_how, b_how = 1;
     set_tensor(maker, "out", rank, full);
-    if (parameters[a].kind == PARAMETER_TENSOR)
+    if (parameters[a].kind == HEALCL_PARAMETER_TENSOR)
         set_tensor(maker, "a", broadcast_shape(maker, a_how, rank, full, shape), shape);
     else
         set_integer(maker, "a", random_value(maker->random, DTYPE_INT64));
-    if (b >= 0 && parameters[b].kind == PARAMETER_TENSOR)
+    if (b >= 0 && parameters[b].kind == HEALCL_PARAMETER_TENSOR)
         set_contents(maker, "b", broadcast_shape(maker, b_how, rank, full, shape), shape,
                      is_mod ? CONTENTS_MODULI : CONTENTS_VALUES);
     else if (b >= 0)
         set_integer(maker, "b",
                     is_mod ? random_modulus(maker->random, DTYPE_INT64)
                            : random_value(maker->random, DTYPE_INT64));
-    if (p >= 0 && parameters[p].kind == PARAMETER_TENSOR)
+    if (p >= 0 && parameters[p].kind == HEALCL_PARAMETER_TENSOR)
         set_contents(maker, "p", broadcast_shape(maker, p_how, rank, full, shape), shape,
                      CONTENTS_MODULI);
     else if (p >= 0)
@@ -248,9 +248,10 @@ static void make_elementwise(struct maker *maker)
     if (!choose(maker, 2))
         return;
     int64_t base = tame(maker);
-    if (p >= 0 && parameters[p].kind != PARAMETER_TENSOR)
+    if (p >= 0 && parameters[p].kind != HEALCL_PARAMETER_TENSOR)
         set_integer(maker, "p", random_between(maker->random, base, base + (base - 1)));
-    if (b >= 0 && parameters[b].kind != PARAMETER_TENSOR && !random_once_in(maker->random, 4))
+    if (b >= 0 && parameters[b].kind != HEALCL_PARAMETER_TENSOR &&
+        !random_once_in(maker->random, 4))
         set_integer(maker, "b",
                     is_mod ? random_between(maker->random, base, base + (base - 1))
                            : random_between(maker->random, 0, base - 1));
@@ -295,7 +296,7 @@ static void set_hints(struct maker *maker)
 {
     const struct form *form = maker->problem->form;
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        if (form->parameters[i].kind != PARAMETER_HINT)
+        if (form->parameters[i].kind != HEALCL_PARAMETER_HINT)
             continue;
         if (random_once_in(maker->random, 2))
             set_text(maker, form->parameters[i].name, "none");
@@ -683,7 +684,7 @@ static void make_problem(struct maker maker, const struct form *form)
     *problem = (struct problem){.form = form, .out = -1};
     problem->is_new = result == RESULT_NEW || result == RESULT_HOST || result == RESULT_NONE;
     for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (form->parameters[i].kind == PARAMETER_OUT)
+        if (form->parameters[i].kind == HEALCL_PARAMETER_OUT)
             problem->out = (int)i;
     traits[form_id(form)].make(&maker);
 }

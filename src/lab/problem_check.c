@@ -513,16 +513,35 @@ struct manifest_kernel problem_kernel(const struct healcl_device *device,
     return kernel;
 }
 
-bool problem_is_refused(const struct problem *problem, struct random *random,
-                        struct healcl_error *error)
+/* Plans a problem with contiguous tensors. */
+static enum healcl_status plan_contiguous(struct planned *planned, const struct problem *problem,
+                                          struct random *random, struct healcl_error *error)
 {
     struct placement placement;
-    struct planned planned;
     struct problem_data data;
     placement_make(&placement, problem, ARRANGEMENT_CONTIGUOUS, 0, random);
     problem_data_init(&data, problem, random);
-    enum healcl_status status = plan_problem(&planned, problem, &placement, data.payload, error);
-    planned_release(&planned);
+    enum healcl_status status = plan_problem(planned, problem, &placement, data.payload, error);
     problem_data_release(&data);
+    return status;
+}
+
+bool problem_look(const struct problem *problem, struct random *random,
+                  void (*look)(void *context, const struct plan *plan), void *context)
+{
+    struct planned planned;
+    bool has_plan = plan_contiguous(&planned, problem, random, NULL) == HEALCL_OK;
+    if (has_plan)
+        look(context, planned.plan);
+    planned_release(&planned);
+    return has_plan;
+}
+
+bool problem_is_refused(const struct problem *problem, struct random *random,
+                        struct healcl_error *error)
+{
+    struct planned planned;
+    enum healcl_status status = plan_contiguous(&planned, problem, random, error);
+    planned_release(&planned);
     return status == HEALCL_REFUSED;
 }

@@ -52,6 +52,10 @@ struct manifest_kernel problem_kernel(const struct healcl_device *device,
                                       const struct placement *placement,
                                       const struct problem_data *data);
 
+/* Hands look the plan of a problem with contiguous tensors; false where there is none. */
+bool problem_look(const struct problem *problem, struct random *random,
+                  void (*look)(void *context, const struct plan *plan), void *context);
+
 /* Whether planning refuses the problem, with its tensors contiguous. */
 bool problem_is_refused(const struct problem *problem, struct random *random,
                         struct healcl_error *error);

@@ -6,8 +6,8 @@
 /* Parameters that hold moduli, in all forms of ops.def. */
 static bool is_modulus(const struct form *form, uint32_t i)
 {
-    const struct parameter *parameter = &form->parameters[i];
-    return parameter->kind == PARAMETER_MODULUS || strcmp(parameter->name, "p") == 0 ||
+    const struct healcl_parameter_info *parameter = &form->parameters[i];
+    return parameter->kind == HEALCL_PARAMETER_MODULUS || strcmp(parameter->name, "p") == 0 ||
            strcmp(parameter->name, "q") == 0;
 }
 

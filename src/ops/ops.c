@@ -23,39 +23,51 @@
         INT32 | INT64, #also, dtypes, false \
     }
 #define FORM(...)
-#define OPERATION(id, name, family, infer, dtypes, result, meaning) \
-    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL, NULL},
+#define OPERATION(id, name, family, infer, dtypes, result, meaning)                           \
+    [OPERATION_##id] = {OPERATION_##id, name, family, dtypes, RESULT_##result, meaning, NULL, \
+                        NULL,           NULL, NULL,   0},
 const struct operation operations[OPERATION_COUNT] = {
 #include "ops/ops.def"
 };
 #undef OPERATION
 #undef FORM
 
-#define PARAMETER(kind, name)   \
-    {                           \
-        PARAMETER_##kind, #name \
+#define PARAMETER(what, parameter, may_be_nothing)                                      \
+    {                                                                                   \
+        .name = #parameter, .kind = HEALCL_PARAMETER_##what, .optional = may_be_nothing \
     }
-#define TENSOR(name) PARAMETER(TENSOR, name)
-#define INDICES(name) PARAMETER(INDICES, name)
-#define OUT(name) PARAMETER(OUT, name)
-#define SCALAR(name) PARAMETER(SCALAR, name)
-#define MODULUS(name) PARAMETER(MODULUS, name)
-#define INT(name) PARAMETER(INT, name)
-#define FLAG(name) PARAMETER(FLAG, name)
-#define PERM(name) PARAMETER(PERM, name)
-#define HINT(name) PARAMETER(HINT, name)
-#define SHAPE(name) PARAMETER(SHAPE, name)
-#define INDEX(name) PARAMETER(INDEX, name)
-#define DTYPE(name) PARAMETER(DTYPE, name)
-#define HOST(name) PARAMETER(HOST, name)
-#define NOTHING(name) PARAMETER(NOTHING, name)
+#define TENSOR(name) PARAMETER(TENSOR, name, false)
+#define INDICES(name) PARAMETER(INDICES, name, false)
+#define OUT(name) PARAMETER(OUT, name, false)
+#define SCALAR(name) PARAMETER(SCALAR, name, false)
+#define MODULUS(name) PARAMETER(MODULUS, name, false)
+#define INT(name) PARAMETER(INT, name, false)
+#define FLAG(name) PARAMETER(FLAG, name, false)
+#define PERM(name) PARAMETER(PERM, name, true)
+#define HINT(name) PARAMETER(HINT, name, true)
+#define SHAPE(name) PARAMETER(SHAPE, name, false)
+#define INDEX(name) PARAMETER(INDEX, name, false)
+#define DTYPE(name) PARAMETER(DTYPE, name, false)
+#define HOST(name) PARAMETER(HOST, name, false)
+#define NOTHING(name) PARAMETER(NOTHING, name, true)
 
 #define OPERATION(...)
-#define FORM(id, name, ...)                                                      \
-    {&operations[OPERATION_##id], name, "_" name,                                \
-     sizeof((const struct parameter[]){__VA_ARGS__}) / sizeof(struct parameter), \
-     (const struct parameter[]){__VA_ARGS__}},
+#define PARAMETERS(...)                                           \
+    sizeof((const struct healcl_parameter_info[]){__VA_ARGS__}) / \
+        sizeof(struct healcl_parameter_info),                     \
+        (const struct healcl_parameter_info[])                    \
+    {                                                             \
+        __VA_ARGS__                                               \
+    }
+#define FORM(id, name, ...) {&operations[OPERATION_##id], name, "_" name, PARAMETERS(__VA_ARGS__)},
 const struct form forms[] = {
+#include "ops/ops.def"
+};
+#undef FORM
+
+/* The same for the library's callers. */
+#define FORM(id, name, ...) {name, PARAMETERS(__VA_ARGS__)},
+static const struct healcl_form_info form_infos[] = {
 #include "ops/ops.def"
 };
 #undef OPERATION
@@ -83,6 +95,14 @@ struct operation_table {
 const struct operation_table *operations_of_limits(const struct healcl_limits *limits)
 {
     return limits && limits->operations ? limits->operations->table : NULL;
+}
+
+struct healcl_operations *operations_retain(const struct healcl_operations *handle)
+{
+    if (!handle)
+        return NULL;
+    atomic_fetch_add(&handle->self->owners, 1);
+    return handle->self;
 }
 
 enum healcl_status operation_table_create(struct operation_table **table,
@@ -134,6 +154,15 @@ const struct form *form_at(const struct operation_table *table, size_t i)
     if (i < form_count)
         return &forms[i];
     return table && i - form_count < table->form_count ? table->forms[i - form_count] : NULL;
+}
+
+int64_t operation_number(const struct operation_table *table, const char *name)
+{
+    const struct form *form;
+    for (size_t i = 0; (form = form_at(table, i)); i++)
+        if (strcmp(form->name, name + (name[0] == '_')) == 0)
+            return form->operation->number;
+    return -1;
 }
 
 /* Refuses a name that cannot be a new operation's or form's. */
@@ -197,6 +226,14 @@ enum healcl_status operation_table_add(struct operation_table *table,
         NO_MEMORY(error);
     *copy = *operation;
     copy->number = (uint32_t)operation_count(table);
+    struct healcl_form_info *infos = arena_alloc(table->arena, count * sizeof *infos);
+    if (!infos)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < count; i++)
+        infos[i] =
+            (struct healcl_form_info){added[i].name, added[i].parameter_count, added[i].parameters};
+    copy->forms = infos;
+    copy->form_count = (uint32_t)count;
     size_t forms_before = table->form_count;
     for (size_t i = 0; i < count; i++) {
         enum healcl_status status = add_form(table, &added[i], copy, error);
@@ -209,25 +246,66 @@ enum healcl_status operation_table_add(struct operation_table *table,
     return HEALCL_OK;
 }
 
+/* ---------------------------------------------------------------- for the library's callers */
+
+const char *healcl_operation_name(size_t number)
+{
+    return number < OPERATION_COUNT ? operations[number].name : NULL;
+}
+
+/* Those of a built-in operation lie together. */
+static void describe_forms(const struct operation *operation, struct healcl_operation_info *info)
+{
+    size_t first = 0;
+    while (forms[first].operation != operation)
+        first++;
+    info->forms = &form_infos[first];
+    while (first + info->form_count < form_count &&
+           forms[first + info->form_count].operation == operation)
+        info->form_count++;
+}
+
+bool healcl_operation_describe(const struct healcl_operations *handle, size_t number,
+                               struct healcl_operation_info *info)
+{
+    const struct operation_table *table = handle ? handle->table : NULL;
+    if (!info || number >= operation_count(table))
+        return false;
+    const struct operation *operation = operation_at(table, number);
+    *info = (struct healcl_operation_info){.name = operation->name,
+                                           .family = operation->family,
+                                           .meaning = operation->meaning,
+                                           .dtypes = operation->dtypes.values,
+                                           .other = operation->dtypes.also,
+                                           .other_dtypes = operation->dtypes.also_dtypes,
+                                           .form_count = operation->form_count,
+                                           .forms = operation->forms,
+                                           .manifest = operation->manifest};
+    if (!info->forms)
+        describe_forms(operation, info);
+    return true;
+}
+
 /* ---------------------------------------------------------------- parameters */
 
 #define ACCEPTS(kind) (1u << ARGUMENT_##kind)
 const struct parameter_traits parameter_traits[] = {
-    [PARAMETER_TENSOR] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
-    [PARAMETER_INDICES] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
-    [PARAMETER_OUT] = {"out", "a tensor to write", ACCEPTS(DEVICE_TENSOR)},
-    [PARAMETER_SCALAR] = {"scalar", "an integer", ACCEPTS(INT)},
-    [PARAMETER_MODULUS] = {"modulus", "a modulus", ACCEPTS(INT)},
-    [PARAMETER_INT] = {"int", "an integer", ACCEPTS(INT)},
-    [PARAMETER_FLAG] = {"flag", "a flag", ACCEPTS(INT)},
-    [PARAMETER_PERM] = {"perm", "a tensor or nothing", ACCEPTS(DEVICE_TENSOR) | ACCEPTS(NONE)},
-    [PARAMETER_HINT] = {"hint", "a tensor, an integer or nothing",
-                        ACCEPTS(DEVICE_TENSOR) | ACCEPTS(INT) | ACCEPTS(NONE)},
-    [PARAMETER_SHAPE] = {"shape", "a shape", ACCEPTS(SHAPE)},
-    [PARAMETER_INDEX] = {"index", "an index", ACCEPTS(SHAPE)},
-    [PARAMETER_DTYPE] = {"dtype", "a dtype", ACCEPTS(TENSOR_TYPE)},
-    [PARAMETER_HOST] = {"host", "a host tensor", ACCEPTS(HOST_TENSOR)},
-    [PARAMETER_NOTHING] = {"none", "nothing", ACCEPTS(NONE)},
+    [HEALCL_PARAMETER_TENSOR] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [HEALCL_PARAMETER_INDICES] = {"tensor", "a tensor", ACCEPTS(DEVICE_TENSOR)},
+    [HEALCL_PARAMETER_OUT] = {"out", "a tensor to write", ACCEPTS(DEVICE_TENSOR)},
+    [HEALCL_PARAMETER_SCALAR] = {"scalar", "an integer", ACCEPTS(INT)},
+    [HEALCL_PARAMETER_MODULUS] = {"modulus", "a modulus", ACCEPTS(INT)},
+    [HEALCL_PARAMETER_INT] = {"int", "an integer", ACCEPTS(INT)},
+    [HEALCL_PARAMETER_FLAG] = {"flag", "a flag", ACCEPTS(INT)},
+    [HEALCL_PARAMETER_PERM] = {"perm", "a tensor or nothing",
+                               ACCEPTS(DEVICE_TENSOR) | ACCEPTS(NONE)},
+    [HEALCL_PARAMETER_HINT] = {"hint", "a tensor, an integer or nothing",
+                               ACCEPTS(DEVICE_TENSOR) | ACCEPTS(INT) | ACCEPTS(NONE)},
+    [HEALCL_PARAMETER_SHAPE] = {"shape", "a shape", ACCEPTS(SHAPE)},
+    [HEALCL_PARAMETER_INDEX] = {"index", "an index", ACCEPTS(SHAPE)},
+    [HEALCL_PARAMETER_DTYPE] = {"dtype", "a dtype", ACCEPTS(TENSOR_TYPE)},
+    [HEALCL_PARAMETER_HOST] = {"host", "a host tensor", ACCEPTS(HOST_TENSOR)},
+    [HEALCL_PARAMETER_NOTHING] = {"none", "nothing", ACCEPTS(NONE)},
 };
 
 /* ---------------------------------------------------------------- dtypes */
@@ -324,14 +402,18 @@ enum healcl_status form_of_entry(const struct operation_table *table, const stru
         }
     }
     if (!named)
-        REFUSE(error, "unknown operation");
+        REFUSE_FOR(error, OPERATION, "unknown operation");
     if (!closest) {
         char counts[64];
         describe_counts(table, name, counts, sizeof counts);
         REFUSE(error, "takes %s argument%s, not %u", counts, strcmp(counts, "1") == 0 ? "" : "s",
                entry->argument_count);
     }
-    REFUSE(error, "argument '%s': must be %s, not %s", closest->parameters[closest_argument].name,
-           parameter_traits[closest->parameters[closest_argument].kind].wanted,
-           argument_kind_name(entry->arguments[closest_argument].kind));
+    enum healcl_status status =
+        ERROR(error, HEALCL_REFUSED, "argument '%s': must be %s, not %s",
+              closest->parameters[closest_argument].name,
+              parameter_traits[closest->parameters[closest_argument].kind].wanted,
+              argument_kind_name(entry->arguments[closest_argument].kind));
+    error_argument(error, closest_argument);
+    return status;
 }

@@ -2,6 +2,8 @@
 #ifndef HEALCL_OPS_OPS_H
 #define HEALCL_OPS_OPS_H
 
+#include <stdatomic.h>
+
 #include "core/status.h"
 #include "transcript/entry.h"
 
@@ -14,34 +16,12 @@ enum operation_id {
     OPERATION_COUNT
 };
 
-enum parameter_kind {
-    PARAMETER_TENSOR,
-    PARAMETER_INDICES,
-    PARAMETER_OUT,
-    PARAMETER_SCALAR,
-    PARAMETER_MODULUS,
-    PARAMETER_INT,
-    PARAMETER_FLAG,
-    PARAMETER_PERM,
-    PARAMETER_HINT,
-    PARAMETER_SHAPE,
-    PARAMETER_INDEX,
-    PARAMETER_DTYPE,
-    PARAMETER_HOST,
-    PARAMETER_NOTHING,
-};
-
 /* What an operation's own `out` is. */
 enum operation_result {
     RESULT_NEW,   /* a name for the tensor that it makes */
     RESULT_ALIAS, /* one more name, usually the same, of its OUT parameter; may be NONE */
     RESULT_HOST,  /* a host tensor with the expected values, or without any */
     RESULT_NONE,  /* not looked at */
-};
-
-struct parameter {
-    enum parameter_kind kind;
-    const char *name;
 };
 
 /* The tensors of an operation that hold values, TENSOR and OUT parameters, are all of one dtype;
@@ -68,6 +48,9 @@ struct operation {
     const char *meaning;
     infer_function *infer; /* NULL for a built-in one: the planner has its own */
     const void *context;   /* for infer */
+    const char *manifest;  /* the file that tells of it, without its folder; or NULL */
+    const struct healcl_form_info *forms; /* form_count of them; NULL and 0 for a built-in one */
+    uint32_t form_count;
 };
 
 struct form {
@@ -75,7 +58,7 @@ struct form {
     const char *name;            /* without the leading underscore that may stand before it */
     const char *underscore_name; /* with it */
     uint32_t parameter_count;
-    const struct parameter *parameters;
+    const struct healcl_parameter_info *parameters;
 };
 
 enum { PARAMETERS_MAX = 11 };
@@ -98,6 +81,8 @@ struct operation_table;
 /* The library's handle of a table begins with this; see vendor/vendor.h. */
 struct healcl_operations {
     struct operation_table *table;
+    struct healcl_operations *self; /* for those who may only read it, and retain it */
+    atomic_size_t owners;           /* whoever has loaded it, transcripts and queues */
     /* What was read, in its order: for commands that somebody may repeat. */
     struct operation_folder {
         const char *path;
@@ -105,6 +90,9 @@ struct healcl_operations {
         struct operation_folder *next;
     } * folders;
 };
+
+/* One owner more: healcl_operations_free is for it, too. handle may be NULL; returns it. */
+struct healcl_operations *operations_retain(const struct healcl_operations *handle);
 
 /* The table of limits, which may be NULL, or lack one. */
 const struct operation_table *operations_of_limits(const struct healcl_limits *limits);
@@ -116,7 +104,8 @@ void operation_table_free(struct operation_table *table);
 
 /*
  * Adds an operation with an infer function, in one form or more. Both are copied, what they point
- * to is not; the table sets the operation's number, and of the forms operation and underscore_name.
+ * to is not; the table sets the operation's number and forms, and of the forms operation and
+ * underscore_name.
  * HEALCL_REFUSED where another operation or form has one of the names already, or one begins with
  * an underscore, or a form has more than PARAMETERS_MAX parameters; HEALCL_NO_MEMORY.
  */
@@ -136,6 +125,10 @@ const void *operation_table_owner(const struct operation_table *table);
 
 /* number: below operation_count. */
 const struct operation *operation_at(const struct operation_table *table, size_t number);
+
+/* The number of the operation that a form of that name is of, with or without an underscore; -1:
+ * there is none. */
+int64_t operation_number(const struct operation_table *table, const char *name);
 
 /* By kind of parameter: its name in docs/OPS.md, what it wants for messages, and which kinds of
  * argument may stand for it, kind k as bit k. */

@@ -41,7 +41,7 @@ MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path,
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
-        FAIL(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot read " PATH_FORMAT, path);
     if ((uint64_t)about.st_size > most)
         REFUSE(error, PATH_FORMAT " has %lld bytes, more than %llu", path, (long long)about.st_size,
                (unsigned long long)most);
@@ -52,7 +52,7 @@ MUST_CHECK static enum healcl_status read_descriptor(int file, const char *path,
     for (*bytes = 0; *bytes < size;) {
         ssize_t got = read(file, *data + *bytes, size - *bytes);
         if (got <= 0)
-            FAIL(error, HEALCL_USAGE, "cannot read " PATH_FORMAT, path);
+            FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot read " PATH_FORMAT, path);
         *bytes += (size_t)got;
     }
     (*data)[size] = 0;
@@ -237,7 +237,7 @@ MUST_CHECK static enum healcl_status read_in_folder(const char *folder, const ch
     char path[4096];
     *data = NULL;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
-        FAIL(error, HEALCL_USAGE, "the path of " PATH_FORMAT " is too long", folder);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of " PATH_FORMAT " is too long", folder);
     return read_file(path, most, data, bytes, error);
 }
 

@@ -101,6 +101,6 @@ enum healcl_status package_write(const struct package *package, FILE *stream,
     bool written = fwrite(data, 1, bytes, stream) == bytes;
     free(data);
     if (!written)
-        FAIL(error, HEALCL_USAGE, "a package of %zu bytes cannot be written", bytes);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "a package of %zu bytes cannot be written", bytes);
     return HEALCL_OK;
 }

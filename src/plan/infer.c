@@ -17,6 +17,12 @@ const struct tensor *tensor_of(const struct call *call, const char *name)
     return i < 0 ? NULL : call->tensors[i];
 }
 
+void name_argument(const struct call *call, const char *name, struct healcl_error *error)
+{
+    error_prefix(error, "argument '%s': ", name);
+    error_argument(error, index_of(call, name));
+}
+
 int64_t integer_of(const struct call *call, const char *name, int64_t absent)
 {
     int i = index_of(call, name);
@@ -35,26 +41,27 @@ enum healcl_status axis_of(const struct call *call, const char *name, uint32_t r
 /* Whether a parameter stands for values, of the dtype that all others have. */
 static bool holds_values(const struct form *form, uint32_t i)
 {
-    enum parameter_kind kind = form->parameters[i].kind;
+    enum healcl_parameter_kind kind = form->parameters[i].kind;
     const char *also = form->operation->dtypes.also;
-    return (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT) &&
+    return (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT) &&
            !(also && strcmp(also, form->parameters[i].name) == 0);
 }
 
 MUST_CHECK static enum healcl_status check_dtype(const struct call *call, uint32_t i,
                                                  enum dtype values, struct healcl_error *error)
 {
-    const struct parameter *parameter = &call->form->parameters[i];
+    const struct healcl_parameter_info *parameter = &call->form->parameters[i];
     const struct dtype_rule *rule = &call->form->operation->dtypes;
     enum dtype dtype = call->tensors[i]->storage->dtype;
     char text[DTYPES_TEXT_SIZE];
     if (dtype_rule_allows(rule, parameter->name, values, dtype))
         return HEALCL_OK;
     if (!(rule->values >> dtype & 1))
-        REFUSE_ARGUMENT(parameter->name, "%s is not among the dtypes of this operation (%s)",
-                        dtype_name(dtype), dtype_rule_text(rule, text));
-    REFUSE_ARGUMENT(parameter->name, "is %s, but must be %s like the others", dtype_name(dtype),
-                    dtype_name(values));
+        REFUSE_ARGUMENT_FOR(DTYPE, parameter->name,
+                            "%s is not among the dtypes of this operation (%s)", dtype_name(dtype),
+                            dtype_rule_text(rule, text));
+    REFUSE_ARGUMENT_FOR(DTYPE, parameter->name, "is %s, but must be %s like the others",
+                        dtype_name(dtype), dtype_name(values));
 }
 
 /* The values are of out's dtype, or where there is no out, of the first tensor's. */
@@ -73,32 +80,35 @@ MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
     enum dtype values = call->tensors[first]->storage->dtype;
     TRY(check_dtype(call, (uint32_t)first, values, error));
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        enum parameter_kind kind = form->parameters[i].kind;
-        if (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT)
+        enum healcl_parameter_kind kind = form->parameters[i].kind;
+        if (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT)
             TRY(check_dtype(call, i, values, error));
-        else if (kind == PARAMETER_INDICES)
+        else if (kind == HEALCL_PARAMETER_INDICES)
             TRY(want_index(call, form->parameters[i].name, error));
     }
     return HEALCL_OK;
 }
 
-enum healcl_status want_rank(const char *name, const struct tensor *tensor, uint32_t rank,
-                             struct healcl_error *error)
+enum healcl_status want_rank(const struct call *call, const char *name, const struct tensor *tensor,
+                             uint32_t rank, struct healcl_error *error)
 {
     if (tensor->layout.rank != rank)
-        REFUSE_ARGUMENT(name, "rank %" PRIu32 ", but must be %" PRIu32, tensor->layout.rank, rank);
+        REFUSE_ARGUMENT_FOR(SHAPE, name, "rank %" PRIu32 ", but must be %" PRIu32,
+                            tensor->layout.rank, rank);
     return HEALCL_OK;
 }
 
-enum healcl_status want_shape(const char *name, const struct layout *layout, uint32_t rank,
-                              const int64_t *shape, struct healcl_error *error)
+enum healcl_status want_shape(const struct call *call, const char *name,
+                              const struct layout *layout, uint32_t rank, const int64_t *shape,
+                              struct healcl_error *error)
 {
     struct layout wanted = {.rank = rank};
     memcpy(wanted.shape, shape, rank * sizeof *shape);
     if (!layout_same_shape(layout, &wanted)) {
         char text[SHAPE_TEXT_SIZE], text_wanted[SHAPE_TEXT_SIZE];
-        REFUSE_ARGUMENT(name, "shape %s, but must be %s", layout_shape_text(layout, text),
-                        layout_shape_text(&wanted, text_wanted));
+        REFUSE_ARGUMENT_FOR(SHAPE, name, "shape %s, but must be %s",
+                            layout_shape_text(layout, text),
+                            layout_shape_text(&wanted, text_wanted));
     }
     return HEALCL_OK;
 }
@@ -107,7 +117,7 @@ enum healcl_status want_index(const struct call *call, const char *name, struct 
 {
     const struct tensor *tensor = tensor_of(call, name);
     if (tensor->storage->dtype == DTYPE_INT8)
-        REFUSE_ARGUMENT(name, "is int8, but indices are int32 or int64");
+        REFUSE_ARGUMENT_FOR(DTYPE, name, "is int8, but indices are int32 or int64");
     return HEALCL_OK;
 }
 

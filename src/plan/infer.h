@@ -9,16 +9,28 @@
 
 #include "plan/planner.h"
 
-/* Refuses with the argument named. */
-#define REFUSE_ARGUMENT(name, ...)                       \
+/* Refuses with the call's argument named, and a cause. */
+#define REFUSE_ARGUMENT_FOR(cause, name, ...)            \
     do {                                                 \
         (void)ERROR(error, HEALCL_REFUSED, __VA_ARGS__); \
-        error_prefix(error, "argument '%s': ", name);    \
+        error_because(error, HEALCL_CAUSE_##cause);      \
+        name_argument(call, name, error);                \
         return HEALCL_REFUSED;                           \
     } while (0)
+#define REFUSE_ARGUMENT(name, ...) REFUSE_ARGUMENT_FOR(ARGUMENT, name, __VA_ARGS__)
 
-/* Forwards an error with the argument named. */
-#define TRY_ARGUMENT(name, expression) TRY_PREFIX(expression, "argument '%s': ", name)
+/* Forwards an error with the call's argument named. */
+#define TRY_ARGUMENT(name, expression)                 \
+    do {                                               \
+        enum healcl_status try_status_ = (expression); \
+        if (try_status_ != HEALCL_OK) {                \
+            name_argument(call, name, error);          \
+            return try_status_;                        \
+        }                                              \
+    } while (0)
+
+/* Puts "argument 'a': " in front of an error, with its number. */
+void name_argument(const struct call *call, const char *name, struct healcl_error *error);
 
 /* ---------------------------------------------------------------- arguments by name */
 
@@ -37,12 +49,13 @@ MUST_CHECK enum healcl_status axis_of(const struct call *call, const char *name,
 
 /* ---------------------------------------------------------------- checks */
 
-MUST_CHECK enum healcl_status want_rank(const char *name, const struct tensor *tensor,
-                                        uint32_t rank, struct healcl_error *error);
+MUST_CHECK enum healcl_status want_rank(const struct call *call, const char *name,
+                                        const struct tensor *tensor, uint32_t rank,
+                                        struct healcl_error *error);
 
-MUST_CHECK enum healcl_status want_shape(const char *name, const struct layout *layout,
-                                         uint32_t rank, const int64_t *shape,
-                                         struct healcl_error *error);
+MUST_CHECK enum healcl_status want_shape(const struct call *call, const char *name,
+                                         const struct layout *layout, uint32_t rank,
+                                         const int64_t *shape, struct healcl_error *error);
 
 /* An index or permutation tensor. */
 MUST_CHECK enum healcl_status want_index(const struct call *call, const char *name,

@@ -12,18 +12,19 @@ MUST_CHECK static enum healcl_status digit_arguments(const struct call *call, in
     if (*base_bits < 1)
         REFUSE_ARGUMENT("base_bits", "%" PRId64 " is below 1", *base_bits);
     if (g_exp != kept)
-        REFUSE_ARGUMENT("g_exp", "%" PRId64 " digits, but out has room for %" PRId64, g_exp, kept);
+        REFUSE_ARGUMENT_FOR(SHAPE, "g_exp", "%" PRId64 " digits, but out has room for %" PRId64,
+                            g_exp, kept);
     return HEALCL_OK;
 }
 
 enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
-    TRY(want_rank("out", out, a->layout.rank + 1, error));
+    TRY(want_rank(call, "out", out, a->layout.rank + 1, error));
     int64_t shape[LAYOUT_RANK], base_bits, kept = out->layout.shape[a->layout.rank];
     memcpy(shape, a->layout.shape, a->layout.rank * sizeof *shape);
     shape[a->layout.rank] = kept;
-    TRY(want_shape("out", &out->layout, a->layout.rank + 1, shape, error));
+    TRY(want_shape(call, "out", &out->layout, a->layout.rank + 1, shape, error));
     TRY(digit_arguments(call, kept, &base_bits, error));
 
     struct step step = planner_step(call->planner, STEP_DIGITS, out);
@@ -35,11 +36,11 @@ enum healcl_status infer_digits(struct call *call, struct healcl_error *error)
 enum healcl_status infer_digits_full_q(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
-    TRY(want_rank("a", a, 3, error));
-    TRY(want_rank("out", out, 3, error));
-    TRY(want_shape("q", &tensor_of(call, "q")->layout, 1, &a->layout.shape[1], error));
+    TRY(want_rank(call, "a", a, 3, error));
+    TRY(want_rank(call, "out", out, 3, error));
+    TRY(want_shape(call, "q", &tensor_of(call, "q")->layout, 1, &a->layout.shape[1], error));
     int64_t base_bits, kept = out->layout.shape[1];
-    TRY(want_shape("out", &out->layout, 3,
+    TRY(want_shape(call, "out", &out->layout, 3,
                    (int64_t[]){a->layout.shape[0], kept, a->layout.shape[2]}, error));
     TRY(digit_arguments(call, kept, &base_bits, error));
     if (a->layout.shape[1] == 0) /* the only residue of an empty product is 0 */

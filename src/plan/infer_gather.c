@@ -8,11 +8,11 @@ enum healcl_status infer_take_along_axis(struct call *call, struct healcl_error 
 {
     const struct tensor *a = tensor_of(call, "a"), *idx = tensor_of(call, "idx");
     const struct tensor *out = tensor_of(call, "out");
-    TRY(want_rank("idx", idx, a->layout.rank, error));
+    TRY(want_rank(call, "idx", idx, a->layout.rank, error));
     uint32_t axis;
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     /* Off the axis, both broadcast to out's shape; along it, idx does. */
-    TRY(want_rank("out", out, a->layout.rank, error));
+    TRY(want_rank(call, "out", out, a->layout.rank, error));
     struct layout a_view = a->layout, idx_view;
     a_view.shape[axis] = 1;
     TRY_ARGUMENT("a", layout_broadcast(&a_view, &out->layout, &a_view, error));
@@ -36,9 +36,9 @@ enum healcl_status infer_permute(struct call *call, struct healcl_error *error)
     TRY(axis_of(call, "perm_axis", a->layout.rank, &perm_axis, error));
     if (row_axis == perm_axis)
         REFUSE_ARGUMENT("perm_axis", "is the elementwise axis too");
-    TRY(want_shape("perms", &perms->layout, 2,
+    TRY(want_shape(call, "perms", &perms->layout, 2,
                    (int64_t[]){a->layout.shape[row_axis], a->layout.shape[perm_axis]}, error));
-    TRY(want_shape("out", &out->layout, a->layout.rank, a->layout.shape, error));
+    TRY(want_shape(call, "out", &out->layout, a->layout.rank, a->layout.shape, error));
 
     struct layout perms_view = out->layout;
     memset(perms_view.stride, 0, sizeof perms_view.stride);
@@ -60,7 +60,7 @@ MUST_CHECK static enum healcl_status want_grown_axis(const struct call *call, ui
     int64_t shape[LAYOUT_RANK];
     memcpy(shape, a->shape, sizeof shape);
     shape[axis] = size;
-    return want_shape("out", &tensor_of(call, "out")->layout, a->rank, shape, error);
+    return want_shape(call, "out", &tensor_of(call, "out")->layout, a->rank, shape, error);
 }
 
 /* Adds the copy of one view to another. */
@@ -72,6 +72,16 @@ MUST_CHECK static enum healcl_status add_copy(struct call *call, const struct la
     TRY(set_output(call, &step, out_view, error));
     TRY(set_input(call, &step, 0, "a", a_view, error));
     return add_compute(call, &step, error);
+}
+
+enum healcl_status infer_copy(struct call *call, struct healcl_error *error)
+{
+    const struct tensor *a = tensor_of(call, "a"), *out = tensor_of(call, "out");
+    if (a->storage->dtype != out->storage->dtype)
+        REFUSE_ARGUMENT_FOR(DTYPE, "a", "is %s, but must be %s like out",
+                            dtype_name(a->storage->dtype), dtype_name(out->storage->dtype));
+    TRY(want_shape(call, "a", &a->layout, out->layout.rank, out->layout.shape, error));
+    return add_copy(call, &out->layout, &a->layout, error);
 }
 
 enum healcl_status infer_pad_single_axis(struct call *call, struct healcl_error *error)

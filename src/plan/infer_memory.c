@@ -69,7 +69,7 @@ MUST_CHECK static enum healcl_status shape_of(const struct call *call, const cha
     const struct argument *argument = &call->entry->arguments[index_of(call, name)];
     *rank = argument->shape.count;
     if (*rank > MAX_RANK)
-        REFUSE_ARGUMENT(name, "rank %" PRIu32 " is above %d", *rank, MAX_RANK);
+        REFUSE_ARGUMENT_FOR(SHAPE, name, "rank %" PRIu32 " is above %d", *rank, MAX_RANK);
     for (uint32_t i = 0; i < *rank; i++) {
         if (argument->shape.items[i].kind != INDEX_INT)
             REFUSE_ARGUMENT(name, "item %" PRIu32 " of a shape must be an INT", i);
@@ -179,8 +179,8 @@ enum healcl_status infer_squeeze(struct call *call, struct healcl_error *error)
     uint32_t axis;
     TRY(axis_of(call, "axis", a->rank, &axis, error));
     if (a->shape[axis] != 1)
-        REFUSE_ARGUMENT("axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
-                        a->shape[axis]);
+        REFUSE_ARGUMENT_FOR(SHAPE, "axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
+                            a->shape[axis]);
     struct layout view = layout_drop_axis(a, axis);
     return result_view(call, &view, error);
 }
@@ -191,7 +191,7 @@ enum healcl_status infer_unsqueeze(struct call *call, struct healcl_error *error
     uint32_t axis;
     TRY(axis_of(call, "axis", a->rank + 1, &axis, error));
     if (a->rank == MAX_RANK)
-        REFUSE_ARGUMENT("a", "rank %d cannot grow", MAX_RANK);
+        REFUSE_ARGUMENT_FOR(SHAPE, "a", "rank %d cannot grow", MAX_RANK);
     int64_t stride = axis < a->rank ? a->stride[axis] * a->shape[axis] : 1;
     struct layout view = layout_insert_axis(a, axis, 1, stride);
     return result_view(call, &view, error);
@@ -237,8 +237,8 @@ enum healcl_status infer_expand(struct call *call, struct healcl_error *error)
     read_expand(call, &number, &repeats);
     TRY_ARGUMENT("axis", axis_normalize(number, a->layout.rank, &axis, error));
     if (a->layout.shape[axis] != 1)
-        REFUSE_ARGUMENT("axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
-                        a->layout.shape[axis]);
+        REFUSE_ARGUMENT_FOR(SHAPE, "axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
+                            a->layout.shape[axis]);
     if (repeats < 1)
         REFUSE_ARGUMENT("repeats", "%" PRId64 " is below 1", repeats);
     struct layout view = a->layout, checked;

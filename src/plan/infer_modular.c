@@ -26,7 +26,7 @@ enum healcl_status infer_elementwise(struct call *call, struct healcl_error *err
         if (tensor_of(call, *name))
             TRY_ARGUMENT(*name, layout_broadcast_shape(&shape, &tensor_of(call, *name)->layout,
                                                        &shape, error));
-    TRY(want_shape("out", &out->layout, shape.rank, shape.shape, error));
+    TRY(want_shape(call, "out", &out->layout, shape.rank, shape.shape, error));
 
     struct step step = planner_step(call->planner, kind_of(call), out);
     const int b_place = index_of(call, "p") < 0 ? 2 : 1; /* without p, b has the moduli */
@@ -58,9 +58,9 @@ enum healcl_status infer_axis_modsum(struct call *call, struct healcl_error *err
     TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
     if (axis == a->layout.rank - 1)
         REFUSE_ARGUMENT("axis", "the last axis cannot be summed");
-    TRY(want_shape("q", &q->layout, 1, &a->layout.shape[a->layout.rank - 1], error));
+    TRY(want_shape(call, "q", &q->layout, 1, &a->layout.shape[a->layout.rank - 1], error));
     struct layout summed = layout_drop_axis(&a->layout, axis);
-    TRY(want_shape("out", &out->layout, summed.rank, summed.shape, error));
+    TRY(want_shape(call, "out", &out->layout, summed.rank, summed.shape, error));
 
     struct step step = planner_step(call->planner, STEP_AXIS_MODSUM, out);
     step.value[0] = axis;
@@ -89,16 +89,16 @@ MUST_CHECK static enum healcl_status want_permutation(const struct call *call, i
     if (!perm)
         REFUSE_ARGUMENT("perm", "must be a tensor here, not NONE");
     TRY(want_index(call, "perm", error));
-    return want_shape("perm", &perm->layout, 1, &n, error);
+    return want_shape(call, "perm", &perm->layout, 1, &n, error);
 }
 
 enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a"), *b = tensor_of(call, "b");
     const struct tensor *q = tensor_of(call, "q"), *out = tensor_of(call, "out");
-    TRY(want_rank("a", a, 4, error));
-    TRY(want_rank("b", b, 3, error));
-    TRY(want_rank("out", out, 3, error));
+    TRY(want_rank(call, "a", a, 4, error));
+    TRY(want_rank(call, "b", b, 3, error));
+    TRY(want_rank(call, "out", out, 3, error));
     bool is_last;
     TRY(transform_axis(call, -1, &is_last, error));
 
@@ -111,9 +111,9 @@ enum healcl_status infer_modmul_axis_sum(struct call *call, struct healcl_error 
     memcpy(b_shape, is_last ? a_view.shape + 1 : a->layout.shape + 1, sizeof b_shape);
     memcpy(out_shape, is_last ? (int64_t[]){reps, k, n} : (int64_t[]){reps, n, k},
            sizeof out_shape);
-    TRY(want_shape("b", &b->layout, 3, b_shape, error));
-    TRY(want_shape("out", &out->layout, 3, out_shape, error));
-    TRY(want_shape("q", &q->layout, 1, &k, error));
+    TRY(want_shape(call, "b", &b->layout, 3, b_shape, error));
+    TRY(want_shape(call, "out", &out->layout, 3, out_shape, error));
+    TRY(want_shape(call, "q", &q->layout, 1, &k, error));
 
     struct step step = planner_step(call->planner, STEP_MODMUL_AXIS_SUM, NULL);
     TRY(set_output(call, &step, &out_view, error));
@@ -135,9 +135,9 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     const char *twiddle_name = inverse ? "ipsi" : "psi";
     const struct tensor *a = tensor_of(call, "a"), *q = tensor_of(call, "q");
     const struct tensor *twiddles = tensor_of(call, twiddle_name), *out = tensor_of(call, "out");
-    TRY(want_rank("a", a, 4, error));
-    TRY(want_rank("out", out, 4, error));
-    TRY(want_rank("q", q, 1, error));
+    TRY(want_rank(call, "a", a, 4, error));
+    TRY(want_rank(call, "out", out, 4, error));
+    TRY(want_rank(call, "q", q, 1, error));
     bool is_last;
     TRY(transform_axis(call, -3, &is_last, error));
 
@@ -146,11 +146,12 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     struct layout out_view = is_last ? out->layout : layout_move_axis(&out->layout, 1, 3);
     int64_t k = q->layout.shape[0], n = a_view.shape[3];
     if (n < 1 || (n & (n - 1)) != 0)
-        REFUSE_ARGUMENT("a", "transform length %" PRId64 " is not a power of two", n);
+        REFUSE_ARGUMENT_FOR(SHAPE, "a", "transform length %" PRId64 " is not a power of two", n);
     bool tile = integer_of(call, "tile", 0) != 0;
     if (a_view.shape[2] != (tile ? 1 : k))
-        REFUSE_ARGUMENT("a", "size %" PRId64 " on the modulus axis, but must be %" PRId64 "%s",
-                        a_view.shape[2], tile ? 1 : k, tile ? " with tile" : "");
+        REFUSE_ARGUMENT_FOR(SHAPE, "a",
+                            "size %" PRId64 " on the modulus axis, but must be %" PRId64 "%s",
+                            a_view.shape[2], tile ? 1 : k, tile ? " with tile" : "");
     if (tile && k > 1)
         a_view.stride[2] = 0;
     a_view.shape[2] = k;
@@ -159,8 +160,8 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
     for (uint32_t axis = 0; axis < 4; axis++)
         out_shape[axis] = a->layout.shape[axis];
     out_shape[is_last ? 2 : 3] = k;
-    TRY(want_shape("out", &out->layout, 4, out_shape, error));
-    TRY(want_shape(twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
+    TRY(want_shape(call, "out", &out->layout, 4, out_shape, error));
+    TRY(want_shape(call, twiddle_name, &twiddles->layout, 2, (int64_t[]){k, n}, error));
 
     struct step step = planner_step(call->planner, inverse ? STEP_INTT : STEP_NTT, NULL);
     TRY(set_output(call, &step, &out_view, error));
@@ -172,7 +173,7 @@ MUST_CHECK static enum healcl_status infer_transform(struct call *call, bool inv
         TRY(set_input(call, &step, 3, "perm", NULL, error));
     }
     if (inverse) {
-        TRY(want_shape("n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
+        TRY(want_shape(call, "n_inv", &tensor_of(call, "n_inv")->layout, 1, &k, error));
         TRY(set_input(call, &step, 4, "n_inv", NULL, error));
     }
     return add_compute(call, &step, error);

@@ -104,16 +104,20 @@ bool live_plan_is_full(const struct live_plan *live)
            live->plan.constants.count + CALL_CONSTANTS_MAX > LIVE_CONSTANTS_MAX;
 }
 
-enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
-                                  struct tensor **result, struct healcl_error *error)
+/* Plans a call by a function. */
+MUST_CHECK static enum healcl_status plan_call(struct live_plan *live, struct call *call,
+                                               infer_function *plan, size_t *first,
+                                               struct healcl_error *error)
 {
     struct planner *planner = &live->planner;
+    const struct entry *entry = call->entry;
     const size_t free_count = live->storages.free_count, steps = live->plan.step_count;
     const uint64_t bytes_live = planner->bytes_live;
-    struct call call = {.planner = planner, .entry = entry};
-    enum healcl_status status = planner_operation(&call, error);
+    call->planner = planner;
+    enum healcl_status status = plan(call, error);
     if (status != HEALCL_OK) {
         error_prefix(error, "call %zu (%s): ", entry->index, entry->name);
+        error_place(error, (int64_t)entry->index, operation_number(live->plan.table, entry->name));
         live->storages.free_count = free_count; /* the ids that it took still stand there */
         live->plan.step_count = steps;
         planner->bytes_live = bytes_live;
@@ -122,11 +126,32 @@ enum healcl_status live_plan_call(struct live_plan *live, const struct entry *en
     }
     live->calls++;
     *first = steps;
+    return HEALCL_OK;
+}
+
+enum healcl_status live_plan_call(struct live_plan *live, const struct entry *entry, size_t *first,
+                                  struct tensor **result, struct healcl_error *error)
+{
+    struct call call = {.entry = entry};
+    TRY(plan_call(live, &call, planner_operation, first, error));
     *result =
         call.form->operation->result == RESULT_NEW || call.form->operation->result == RESULT_ALIAS
             ? call.result
             : NULL;
     return HEALCL_OK;
+}
+
+enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry, size_t *first,
+                                  struct healcl_error *error)
+{
+    struct call call = {.entry = entry};
+    return plan_call(live, &call, planner_copy, first, error);
+}
+
+void live_plan_written(struct live_plan *live, struct storage *storage)
+{
+    values_forget(&live->planner.values, storage);
+    storage->writes++;
 }
 
 void live_plan_hold(struct tensor *tensor)

@@ -55,6 +55,13 @@ MUST_CHECK enum healcl_status live_plan_call(struct live_plan *live, const struc
                                              size_t *first, struct tensor **result,
                                              struct healcl_error *error);
 
+/* The same for a copy of the entry's first tensor to its second one. */
+MUST_CHECK enum healcl_status live_plan_copy(struct live_plan *live, const struct entry *entry,
+                                             size_t *first, struct healcl_error *error);
+
+/* A storage was written to by no step. */
+void live_plan_written(struct live_plan *live, struct storage *storage);
+
 /* One handle more views the tensor's storage, or one less; with the last one a step that releases
  * it is added. */
 void live_plan_hold(struct tensor *tensor);

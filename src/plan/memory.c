@@ -294,10 +294,10 @@ enum healcl_status memory_init(struct memory *memory, const struct plan *plan, u
     uint64_t least = memory_least(plan, &largest);
     if (least > memory->limit) {
         const struct origin *origin = step_origin(largest, NO_INPUT);
-        REFUSE(error,
-               "entry %zu (%s): needs at least %" PRIu64
-               " bytes of device memory, above the limit of %" PRIu64,
-               origin->entry, origin->name, least, limit);
+        REFUSE_FOR(error, LIMIT,
+                   "entry %zu (%s): needs at least %" PRIu64
+                   " bytes of device memory, above the limit of %" PRIu64,
+                   origin->entry, origin->name, least, limit);
     }
     memory->states = calloc(plan->storage_count + 1, sizeof *memory->states);
     if (!memory->states)

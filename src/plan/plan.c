@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "plan/planner.h"
+#include "plan/infer.h"
 #include "transcript/entry.h"
 
 const struct step_traits step_traits[STEP_KINDS] = {
@@ -33,8 +33,8 @@ MUST_CHECK static enum healcl_status count_work(struct planner *planner, const s
     uint64_t visits = step_visits(step);
     visits = visits > UINT64_MAX - planner->visits ? UINT64_MAX : visits + planner->visits;
     if (visits > planner->work_limit)
-        REFUSE(error, "%s%" PRIu64 " elements to visit, above the limit of %" PRIu64,
-               visits == UINT64_MAX ? "at least " : "", visits, planner->work_limit);
+        REFUSE_FOR(error, LIMIT, "%s%" PRIu64 " elements to visit, above the limit of %" PRIu64,
+                   visits == UINT64_MAX ? "at least " : "", visits, planner->work_limit);
     planner->visits = visits;
     return HEALCL_OK;
 }
@@ -45,11 +45,11 @@ MUST_CHECK static enum healcl_status count_scratch(struct planner *planner, cons
     struct plan *plan = planner->plan;
     uint64_t scratch = step_scratch_bytes(step);
     if (scratch > planner->memory_limit - planner->bytes_live)
-        REFUSE(error,
-               "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
-               " in use, above the limit of %" PRIu64,
-               scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
-               planner->memory_limit);
+        REFUSE_FOR(error, LIMIT,
+                   "working on it takes %s%" PRIu64 " bytes beside %" PRIu64
+                   " in use, above the limit of %" PRIu64,
+                   scratch == UINT64_MAX ? "at least " : "", scratch, planner->bytes_live,
+                   planner->memory_limit);
     if (planner->bytes_live + scratch > plan->bytes_peak)
         plan->bytes_peak = planner->bytes_live + scratch;
     return HEALCL_OK;
@@ -70,9 +70,14 @@ enum healcl_status planner_add_step(struct planner *planner, const struct step *
 {
     struct plan *plan = planner->plan;
     if (step->kind != STEP_RELEASE) {
-        const char *name = step_input_name(step, 0);
-        TRY_PREFIX(count_work(planner, step, error), "argument '%s': ", name);
-        TRY_PREFIX(count_scratch(planner, step, error), "argument '%s': ", name);
+        enum healcl_status status = count_work(planner, step, error);
+        if (status == HEALCL_OK)
+            status = count_scratch(planner, step, error);
+        if (status != HEALCL_OK) {
+            error_prefix(error, "argument '%s': ", step_input_name(step, 0));
+            error_argument(error, step->arguments[0].parameter);
+            return status;
+        }
     }
     struct step *steps =
         array_with_room(plan->steps, plan->step_count, &planner->step_capacity, sizeof *steps);
@@ -106,7 +111,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
     if (planner->live) {
         struct storage *storage = live_storage(planner->live);
         if (!storage)
-            REFUSE(error, "too many tensors are in use");
+            REFUSE_FOR(error, LIMIT, "too many tensors are in use");
         *storage = (struct storage){.id = storage->id,
                                     .dtype = dtype,
                                     .elements = elements,
@@ -142,13 +147,14 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
     uint64_t bytes = (uint64_t)layout_elements(&layout) * dtype_size(dtype);
     char text[SHAPE_TEXT_SIZE];
     if (bytes > planner->memory_limit)
-        REFUSE(error, "shape %s takes %" PRIu64 " bytes, above the limit of %" PRIu64,
-               layout_shape_text(&layout, text), bytes, planner->memory_limit);
+        REFUSE_FOR(error, LIMIT, "shape %s takes %" PRIu64 " bytes, above the limit of %" PRIu64,
+                   layout_shape_text(&layout, text), bytes, planner->memory_limit);
     if (bytes > planner->memory_limit - planner->bytes_live)
-        REFUSE(error,
-               "shape %s takes %" PRIu64 " bytes beside %" PRIu64
-               " in use, above the limit of %" PRIu64,
-               layout_shape_text(&layout, text), bytes, planner->bytes_live, planner->memory_limit);
+        REFUSE_FOR(error, LIMIT,
+                   "shape %s takes %" PRIu64 " bytes beside %" PRIu64
+                   " in use, above the limit of %" PRIu64,
+                   layout_shape_text(&layout, text), bytes, planner->bytes_live,
+                   planner->memory_limit);
     struct storage *storage = NULL;
     TRY(add_storage(planner, dtype, layout_elements(&layout), &storage, error));
     planner->bytes_live += bytes;
@@ -176,7 +182,7 @@ enum healcl_status planner_constant(struct planner *planner, int64_t value, stru
     if (*tensor)
         return HEALCL_OK;
     if (planner->live && plan->constants.count == planner->constant_capacity)
-        REFUSE(error, "more than %zu different integers", planner->constant_capacity);
+        REFUSE_FOR(error, LIMIT, "more than %zu different integers", planner->constant_capacity);
     int64_t *values = array_with_room(plan->constants.values, plan->constants.count,
                                       &planner->constant_capacity, sizeof *values);
     if (!values)
@@ -263,8 +269,8 @@ MUST_CHECK static enum healcl_status check_named_dtype(const struct argument *ar
                                                        struct healcl_error *error)
 {
     if (argument->tensor.has_dtype && argument->tensor.dtype != tensor->storage->dtype)
-        REFUSE(error, "the pointer says %s, but the tensor is %s",
-               dtype_name(argument->tensor.dtype), dtype_name(tensor->storage->dtype));
+        REFUSE_FOR(error, DTYPE, "the pointer says %s, but the tensor is %s",
+                   dtype_name(argument->tensor.dtype), dtype_name(tensor->storage->dtype));
     return HEALCL_OK;
 }
 
@@ -273,7 +279,7 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
                                                       struct healcl_error *error)
 {
     const struct argument *argument = &call->entry->arguments[i];
-    enum parameter_kind kind = call->form->parameters[i].kind;
+    enum healcl_parameter_kind kind = call->form->parameters[i].kind;
     if (argument->kind == ARGUMENT_DEVICE_TENSOR) {
         struct tensor *tensor = argument->tensor.bound;
         if (!tensor)
@@ -282,14 +288,14 @@ MUST_CHECK static enum healcl_status resolve_argument(struct call *call, uint32_
             REFUSE(error, "no tensor is bound to the name %s", argument->tensor.name);
         TRY(check_named_dtype(argument, tensor, error));
         call->tensors[i] = tensor;
-        if (kind == PARAMETER_OUT)
+        if (kind == HEALCL_PARAMETER_OUT)
             call->result = tensor;
     }
-    if (kind == PARAMETER_MODULUS && argument->integer < 1)
+    if (kind == HEALCL_PARAMETER_MODULUS && argument->integer < 1)
         REFUSE(error, "modulus %" PRId64 " is not positive", argument->integer);
-    if (kind == PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
+    if (kind == HEALCL_PARAMETER_FLAG && argument->integer != 0 && argument->integer != 1)
         REFUSE(error, "flag %" PRId64 " is neither 0 nor 1", argument->integer);
-    if (kind == PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
+    if (kind == HEALCL_PARAMETER_OUT && layout_overlaps_itself(&call->tensors[i]->layout))
         REFUSE(error, "the output overlaps itself (stride 0 on an axis longer than 1)");
     return HEALCL_OK;
 }
@@ -355,20 +361,27 @@ MUST_CHECK static enum healcl_status origin_name(const struct planner *planner,
     return HEALCL_OK;
 }
 
-enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error)
+/* Whose form is given; its arguments have the kinds that it wants. */
+MUST_CHECK static enum healcl_status resolve_arguments(struct call *call,
+                                                       struct healcl_error *error)
 {
     struct planner *planner = call->planner;
     const char *name;
-    TRY(form_of_entry(planner->plan->table, call->entry, &call->form, error));
     TRY(origin_name(planner, call, &name, error));
     TRY(set_origins(planner, call->entry, name, call->form, error));
     for (uint32_t i = 0; i < call->form->parameter_count; i++)
-        TRY_PREFIX(resolve_argument(call, i, error),
-                   "argument '%s': ", call->form->parameters[i].name);
+        TRY_ARGUMENT(call->form->parameters[i].name, resolve_argument(call, i, error));
     if (!planner->outer) {
         planner->segment->counts[call->form->operation->number]++;
         planner->segment->operations++;
     }
+    return HEALCL_OK;
+}
+
+enum healcl_status planner_inner_operation(struct call *call, struct healcl_error *error)
+{
+    TRY(form_of_entry(call->planner->plan->table, call->entry, &call->form, error));
+    TRY(resolve_arguments(call, error));
     return infer(call, error);
 }
 
@@ -376,6 +389,18 @@ enum healcl_status planner_operation(struct call *call, struct healcl_error *err
 {
     call->planner->visits = 0;
     return planner_inner_operation(call, error);
+}
+
+enum healcl_status planner_copy(struct call *call, struct healcl_error *error)
+{
+    static const struct healcl_parameter_info parameters[] = {{"a", HEALCL_PARAMETER_TENSOR, false},
+                                                              {"out", HEALCL_PARAMETER_OUT, false}};
+    static const struct form form = {&operations[OPERATION_CONTIGUOUS], "copy", "_copy", 2,
+                                     parameters};
+    call->planner->visits = 0;
+    call->form = &form;
+    TRY(resolve_arguments(call, error));
+    return infer_copy(call, error);
 }
 
 MUST_CHECK static enum healcl_status plan_operation(struct planner *planner,
@@ -432,6 +457,10 @@ MUST_CHECK static enum healcl_status plan_entries(struct planner *planner,
                 error_prefix(error, "entry %zu (FREE_DEVICE_TENSOR): ", entry->index);
             else
                 error_prefix(error, "entry %zu: ", entry->index);
+            error_place(error, (int64_t)entry->index,
+                        entry->kind == ENTRY_OPERATION
+                            ? operation_number(planner->plan->table, entry->name)
+                            : -1);
             return status;
         }
     }

@@ -52,6 +52,7 @@ struct storage {
     struct known *known;         /* of its values, see values.h; only while planning */
     uint64_t writes;             /* steps that wrote it so far; only while planning */
     const int64_t *scalars;      /* the values, where it holds the plan's scalars; else NULL */
+    bool is_mapped, is_lent;     /* of operations by call: by a handle; its memory to the caller */
 };
 
 struct tensor {

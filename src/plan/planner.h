@@ -58,6 +58,9 @@ struct call {
  * adds its steps to the plan and sets call->result of a RESULT_NEW operation. */
 MUST_CHECK enum healcl_status infer(struct call *call, struct healcl_error *error);
 
+/* Of a form with the parameters a and out: copies elements of the same shape and dtype. */
+MUST_CHECK enum healcl_status infer_copy(struct call *call, struct healcl_error *error);
+
 /* A new storage of the layout's elements; it counts as live until its last name is dropped. */
 MUST_CHECK enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint32_t rank,
                                                  const int64_t *shape, struct tensor **tensor,
@@ -83,6 +86,10 @@ MUST_CHECK enum healcl_status planner_add_step(struct planner *planner, const st
 /* Plans an operation up to its result, which is not bound to a name: sets call->form and the
  * members behind it. call->planner and call->entry are given. */
 MUST_CHECK enum healcl_status planner_operation(struct call *call, struct healcl_error *error);
+
+/* Plans a copy of the entry's first tensor to its second one, both bound, in the same way. It
+ * counts as contiguous. */
+MUST_CHECK enum healcl_status planner_copy(struct call *call, struct healcl_error *error);
 
 /* What planner_operation does of an operation that is an entry of another one's body: that one has
  * been counted. */

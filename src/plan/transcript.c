@@ -62,6 +62,9 @@ MUST_CHECK static enum healcl_status open_source(struct healcl_transcript *trans
                                                  struct healcl_error *error)
 {
     uint32_t set = 0;
+    transcript->self = transcript;
+    atomic_init(&transcript->owners, 1);
+    transcript->operations = operations_retain(limits ? limits->operations : NULL);
     if (status == HEALCL_OK)
         status = passes_parse(limits ? limits->passes : NULL, &set, error);
     if (status == HEALCL_OK)
@@ -108,11 +111,18 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
 
 void healcl_transcript_close(struct healcl_transcript *transcript)
 {
-    if (!transcript)
+    if (!transcript || atomic_fetch_sub(&transcript->owners, 1) != 1)
         return;
     plan_free(transcript->plan);
     source_close(&transcript->source);
+    healcl_operations_free(transcript->operations);
     free(transcript);
+}
+
+struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript)
+{
+    atomic_fetch_add(&transcript->self->owners, 1);
+    return transcript->self;
 }
 
 const struct healcl_tensor_info *healcl_transcript_inputs(

@@ -2,6 +2,8 @@
 #ifndef HEALCL_PLAN_TRANSCRIPT_H
 #define HEALCL_PLAN_TRANSCRIPT_H
 
+#include <stdatomic.h>
+
 #include "plan/plan.h"
 
 struct healcl_transcript {
@@ -10,6 +12,12 @@ struct healcl_transcript {
     /* plan->uploads and plan->results of them, and the steps that they are of */
     struct healcl_tensor_info *inputs, *results;
     const struct step **input_steps, **result_steps;
+    struct healcl_operations *operations; /* that the plan refers to, or NULL */
+    struct healcl_transcript *self;       /* for those who may only read it, and retain it */
+    atomic_size_t owners;                 /* whoever has opened it, and sessions */
 };
+
+/* One owner more: healcl_transcript_close is for it, too. */
+struct healcl_transcript *transcript_retain(const struct healcl_transcript *transcript);
 
 #endif

@@ -153,5 +153,6 @@ enum healcl_status reference_vendor(struct reference *reference, const struct st
 {
     (void)reference;
     (void)step;
-    REFUSE(error, "a vendor's operation without a body cannot run on the host reference");
+    REFUSE_FOR(error, OPERATION,
+               "a vendor's operation without a body cannot run on the host reference");
 }

@@ -54,6 +54,14 @@ void json_string(struct json *json, cJSON *parent, const char *key, const char *
     free(clean);
 }
 
+void json_string_or_null(struct json *json, cJSON *parent, const char *key, const char *value)
+{
+    if (value)
+        json_string(json, parent, key, value);
+    else
+        json_null(json, parent, key);
+}
+
 /* A double would round what is above 2^53. */
 void json_number(struct json *json, cJSON *parent, const char *key, uint64_t value)
 {

@@ -25,6 +25,7 @@ MUST_CHECK enum healcl_status json_print(struct json *json, FILE *stream);
 cJSON *json_object(struct json *json, cJSON *parent, const char *key);
 cJSON *json_array(struct json *json, cJSON *parent, const char *key);
 void json_string(struct json *json, cJSON *parent, const char *key, const char *value);
+void json_string_or_null(struct json *json, cJSON *parent, const char *key, const char *value);
 void json_number(struct json *json, cJSON *parent, const char *key, uint64_t value);
 void json_integer(struct json *json, cJSON *parent, const char *key, int64_t value);
 void json_decimal(struct json *json, cJSON *parent, const char *key, double value); /* 8 digits */

@@ -19,6 +19,8 @@ static const char preface[] =
     "  every input had been read first. It may not overlap itself.\n"
     "- Other operations make a new tensor, under the name that their `out` gives.\n"
     "- Broadcasting is NumPy's: aligned at the last axis, sizes equal or 1.\n"
+    "- Moduli broadcast as all operands do. HEAL's SDK refuses a `p` whose last axis is not as\n"
+    "  long as the others'; here one of size 1 stands for all, and so does a `p` of rank 0.\n"
     "- Axes may be negative.\n"
     "- Values are exact integers of unlimited width until the final store. \"C remainder\" has "
     "the\n"
@@ -139,7 +141,7 @@ static void print_form(FILE *stream, const struct form *form)
 {
     fprintf(stream, "| `%s` | ", form->name);
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const struct parameter *parameter = &form->parameters[i];
+        const struct healcl_parameter_info *parameter = &form->parameters[i];
         const char *kind = parameter_traits[parameter->kind].name;
         fprintf(stream, "%s%s", i > 0 ? ", " : "", parameter->name);
         if (strcmp(kind, parameter->name) != 0)

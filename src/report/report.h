@@ -114,7 +114,9 @@ MUST_CHECK enum healcl_status report_devices_json(const struct devices_facts *fa
 /* ---- operations ---- */
 
 void report_operations(const struct operation_table *table, const struct style *style);
+/* With what runs them on a device, which may be NULL. */
 MUST_CHECK enum healcl_status report_operations_json(const struct operation_table *table,
+                                                     const struct healcl_device *device,
                                                      FILE *stream);
 
 /* docs/OPS.md */

@@ -111,14 +111,6 @@ static void add_alternative(struct json *json, cJSON *object,
     json_bool(json, object, "chosen", alternative->chosen);
 }
 
-static void add_path(struct json *json, const char *name, const char *path)
-{
-    if (path)
-        json_string(json, json->top, name, path);
-    else
-        json_null(json, json->top, name);
-}
-
 enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
 {
     struct json json;
@@ -136,8 +128,8 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
         json_bool(&json, json.top, "out_of_time", facts->report->out_of_time);
     tuning_format(&facts->report->tuning, text);
     json_string(&json, json.top, "tuning", text);
-    add_path(&json, "kept", facts->kept);
-    add_path(&json, "kept_kernels", facts->kept_kernels);
+    json_string_or_null(&json, json.top, "kept", facts->kept);
+    json_string_or_null(&json, json.top, "kept_kernels", facts->kept_kernels);
     return json_print(&json, stream);
 }
 
@@ -147,7 +139,7 @@ enum healcl_status report_tune_reset_json(const struct device_info *device, cons
     struct json json;
     json_begin(&json, healcl_version());
     report_device_members(&json, json_object(&json, json.top, "device"), device);
-    add_path(&json, "forgotten", forgotten);
-    add_path(&json, "forgotten_kernels", kernels);
+    json_string_or_null(&json, json.top, "forgotten", forgotten);
+    json_string_or_null(&json, json.top, "forgotten_kernels", kernels);
     return json_print(&json, stream);
 }

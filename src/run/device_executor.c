@@ -169,6 +169,7 @@ MUST_CHECK static enum healcl_status refuse_check(struct device_executor *self,
     else
         (void)ERROR(error, HEALCL_REFUSED, "argument '%s': %s%s%s is %s", name, value, at, index,
                     what);
+    error_because(error, HEALCL_CAUSE_DATA);
     error_prefix_step(error, check->step, check->input);
     self->has_refused = true;
     return HEALCL_REFUSED;
@@ -1012,7 +1013,8 @@ MUST_CHECK static enum healcl_status enqueue_steps(struct device_executor *self,
             TRY(leave_out(self, step, error));
             continue;
         }
-        TRY(executor_check_cancelled(&self->base, error));
+        if (step->kind != STEP_RELEASE)
+            TRY(executor_check_cancelled(&self->base, error));
         if (drains_before(self, first + i))
             TRY(drain(self, error));
         bool had_refused = self->has_refused;
@@ -1229,8 +1231,19 @@ enum healcl_status device_executor_create(struct healcl_device *device, const st
                                           bool profile, struct executor **result,
                                           struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, rewind_to,    destroy,
-                                                enqueue,     wait,  add_constants};
+    static const struct executor_class class = {.run_segment = run_segment,
+                                                .reset = reset,
+                                                .rewind = rewind_to,
+                                                .destroy = destroy,
+                                                .enqueue = enqueue,
+                                                .wait = wait,
+                                                .add_constants = add_constants,
+                                                .write = device_executor_write,
+                                                .written = device_executor_written,
+                                                .map = device_executor_map,
+                                                .unmap = device_executor_unmap,
+                                                .lend_memory = device_executor_lend_memory,
+                                                .take_memory = device_executor_take_memory};
     struct device_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

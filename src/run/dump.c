@@ -43,7 +43,7 @@ MUST_CHECK static enum healcl_status make_directory(const char *path, struct hea
     if (code == EEXIST && stat(path, &about) == 0 && !S_ISDIR(about.st_mode))
         code = ENOTDIR;
     if (code != EEXIST)
-        FAIL(error, HEALCL_USAGE, "cannot write to '%.480s': %s", path, strerror(code));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot write to '%.480s': %s", path, strerror(code));
     return HEALCL_OK;
 }
 

@@ -1,29 +1,11 @@
 /* Operations by call: each is planned, and its steps are executed at once. */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "device/device.h"
 #include "kernels/kernels.h"
-#include "plan/live.h"
-#include "run/run.h"
-
-struct healcl_tensor {
-    struct healcl_queue *queue;
-    struct healcl_tensor *next, *previous; /* of the queue's */
-    struct tensor view;
-};
-
-struct healcl_queue {
-    struct live_plan live;
-    struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
-    struct executor *executor;
-    struct upload *uploads; /* by storage */
-    struct healcl_tensor *tensors;
-    size_t constants;           /* of the plan, that the executor knows */
-    struct entry entry;         /* of the call in hand; large */
-    void *read;                 /* where a result is to be copied to; NULL: nobody waits for it */
-    struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
-};
+#include "run/queue.h"
 
 /* ---------------------------------------------------------------- executing */
 
@@ -59,13 +41,13 @@ static struct result_sink sink_of(struct healcl_queue *queue)
                                 .take_piece = take_piece};
 }
 
-static void turn_begin(struct healcl_queue *queue)
+void queue_turn_begin(struct healcl_queue *queue)
 {
     if (queue->device)
         device_turn_begin(queue->device);
 }
 
-static void turn_end(struct healcl_queue *queue)
+void queue_turn_end(struct healcl_queue *queue)
 {
     if (queue->device)
         device_turn_end(queue->device);
@@ -77,19 +59,20 @@ MUST_CHECK static enum healcl_status wait_anyhow(struct healcl_queue *queue,
 {
     struct result_sink sink = sink_of(queue);
     const struct executor_class *class = queue->executor->class;
-    turn_begin(queue);
+    queue_turn_begin(queue);
     enum healcl_status status = class->wait(queue->executor, &sink, error);
+    queue->has_enqueued = false;
     if (status != HEALCL_OK) { /* what kernels have noted is told once; all tensors stay */
         (void)!class->rewind(queue->executor, queue->live.plan.storage_count, NULL);
         live_plan_distrust(&queue->live);
     }
-    turn_end(queue);
+    queue_turn_end(queue);
     if (live_plan_forget(&queue->live))
         queue->constants = 0;
     return status;
 }
 
-MUST_CHECK static enum healcl_status wait(struct healcl_queue *queue, struct healcl_error *error)
+enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     struct healcl_error own = {.status = HEALCL_OK};
     enum healcl_status status = wait_anyhow(queue, &own);
@@ -108,6 +91,16 @@ MUST_CHECK static enum healcl_status wait(struct healcl_queue *queue, struct hea
     return status;
 }
 
+enum healcl_status queue_end_call(struct healcl_queue *queue, struct healcl_error *error)
+{
+    return queue->synchronous ? queue_wait(queue, error) : HEALCL_OK;
+}
+
+void queue_note_enqueued(struct healcl_queue *queue)
+{
+    queue->has_enqueued = queue->has_enqueued_more = true;
+}
+
 /* What failed has not come to the releases behind it, and the places of their tensors are taken
  * again. */
 static void release_anyhow(struct healcl_queue *queue, size_t first)
@@ -120,8 +113,8 @@ static void release_anyhow(struct healcl_queue *queue, size_t first)
 }
 
 /* Executes the plan's steps from first on, without waiting. */
-MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t first,
-                                             struct healcl_error *error)
+enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
+                                 struct healcl_error *error)
 {
     const struct plan *plan = &queue->live.plan;
     const struct executor_class *class = queue->executor->class;
@@ -129,7 +122,8 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
     enum healcl_status status = HEALCL_OK;
     if (first == plan->step_count)
         return HEALCL_OK;
-    turn_begin(queue);
+    queue_note_enqueued(queue);
+    queue_turn_begin(queue);
     if (queue->constants < plan->constants.count)
         status = class->add_constants(queue->executor, queue->constants, error);
     if (status == HEALCL_OK) {
@@ -138,7 +132,7 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
     }
     if (status != HEALCL_OK)
         release_anyhow(queue, first);
-    turn_end(queue);
+    queue_turn_end(queue);
     live_plan_executed(&queue->live, first);
     if (status != HEALCL_OK)
         live_plan_distrust(&queue->live);
@@ -147,20 +141,7 @@ MUST_CHECK static enum healcl_status execute(struct healcl_queue *queue, size_t 
 
 /* ---------------------------------------------------------------- tensors */
 
-/* A handle for a view, which is held already. */
-static struct healcl_tensor *add_handle(struct healcl_queue *queue, const struct tensor *view)
-{
-    struct healcl_tensor *tensor = malloc(sizeof *tensor);
-    if (!tensor)
-        return NULL;
-    *tensor = (struct healcl_tensor){.queue = queue, .next = queue->tensors, .view = *view};
-    if (queue->tensors)
-        queue->tensors->previous = tensor;
-    queue->tensors = tensor;
-    return tensor;
-}
-
-static void drop(struct healcl_queue *queue, const struct tensor *view)
+void queue_drop(struct healcl_queue *queue, const struct tensor *view)
 {
     const struct tensor copy = *view; /* which may go with the steps */
     size_t first = queue->live.plan.step_count;
@@ -172,29 +153,11 @@ static void drop(struct healcl_queue *queue, const struct tensor *view)
     }
     missed = status == HEALCL_OK ? missed : NULL;
     if (live_plan_drop(&queue->live, &copy, missed) == HEALCL_OK)
-        (void)!execute(queue, first, missed);
+        (void)!queue_execute(queue, first, missed);
 }
 
-void healcl_tensor_release(struct healcl_tensor *tensor)
-{
-    if (!tensor)
-        return;
-    struct healcl_queue *queue = tensor->queue;
-    if (tensor->next)
-        tensor->next->previous = tensor->previous;
-    if (tensor->previous)
-        tensor->previous->next = tensor->next;
-    else
-        queue->tensors = tensor->next;
-    drop(queue, &tensor->view);
-    free(tensor);
-}
-
-/* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
- * of an upload, else NULL. */
-MUST_CHECK static enum healcl_status run_entry(struct healcl_queue *queue, const void *data,
-                                               struct healcl_tensor **result,
-                                               struct healcl_error *error)
+enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
+                                   struct healcl_tensor **result, struct healcl_error *error)
 {
     size_t first = 0;
     struct tensor *made = NULL;
@@ -206,26 +169,34 @@ MUST_CHECK static enum healcl_status run_entry(struct healcl_queue *queue, const
         live_plan_hold(made);
     if (data)
         queue->uploads[made->storage->id].data = data;
-    enum healcl_status status = execute(queue, first, error);
+    enum healcl_status status = queue_execute(queue, first, error);
     if (data)
         queue->uploads[made->storage->id].data = NULL;
     if (status == HEALCL_OK && made && result) {
-        *result = add_handle(queue, made);
+        *result = queue_add_handle(queue, made);
         if (*result)
-            return HEALCL_OK;
-        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+            made = NULL; /* the handle's */
+        else
+            status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
     }
     if (made)
-        drop(queue, made);
+        queue_drop(queue, made);
+    if (status == HEALCL_OK)
+        status = queue_end_call(queue, error);
+    if (status != HEALCL_OK && result) {
+        healcl_tensor_release(*result);
+        *result = NULL;
+    }
     return status;
 }
 
-/* What the steps so far take is there again before the arguments of another call are set. */
-MUST_CHECK static enum healcl_status begin_entry(struct healcl_queue *queue, const char *operation,
-                                                 uint32_t count, struct healcl_error *error)
+enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
+                                     uint32_t count, struct healcl_error *error)
 {
+    atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
+    queue_free_released(queue);
     if (live_plan_is_full(&queue->live))
-        TRY(wait(queue, error));
+        TRY(queue_wait(queue, error));
     queue->live.calls_since++;
     queue->entry.kind = ENTRY_OPERATION;
     queue->entry.name = operation;
@@ -239,72 +210,29 @@ static bool is_dtype(enum healcl_dtype dtype)
     return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
 }
 
-enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_dtype dtype,
-                                        uint32_t rank, const int64_t *shape, const void *data,
-                                        struct healcl_tensor **tensor, struct healcl_error *error)
+void queue_note_written(struct healcl_queue *queue, struct storage *storage)
 {
-    NEED(queue, error);
-    NEED(tensor, error);
-    NEED(shape || rank == 0, error);
-    *tensor = NULL;
-    if (!is_dtype(dtype))
-        FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)dtype);
-    if (!data)
-        return healcl_call(queue, "zeros", 2,
-                           (struct healcl_argument[]){healcl_shape_argument(rank, shape),
-                                                      healcl_dtype_argument(dtype)},
-                           tensor, error);
-    TRY(begin_entry(queue, "host_to_device", 1, error));
-    struct argument *host = &queue->entry.arguments[0];
-    host->kind = ARGUMENT_HOST_TENSOR;
-    host->host.present = true;
-    TRY(payload_declare((enum dtype)dtype, rank, shape, &host->host.payload, error));
-    return run_entry(queue, data, tensor, error);
+    live_plan_written(&queue->live, storage);
+    queue_turn_begin(queue);
+    queue->executor->class->written(queue->executor, storage);
+    queue_turn_end(queue);
 }
 
-struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor)
+enum healcl_status queue_set_tensor(struct healcl_queue *queue, struct argument *argument,
+                                    const struct healcl_tensor *tensor, struct healcl_error *error)
 {
-    if (!tensor)
-        return (struct healcl_tensor_info){.name = ""};
-    const struct tensor *view = &tensor->view;
-    return (struct healcl_tensor_info){.name = "",
-                                       .dtype = (enum healcl_dtype)view->storage->dtype,
-                                       .rank = view->layout.rank,
-                                       .shape = view->layout.shape,
-                                       .bytes = (size_t)layout_elements(&view->layout) *
-                                                dtype_size(view->storage->dtype)};
-}
-
-/* Steps have a view of their own, for the handle may be gone before they are. */
-MUST_CHECK static enum healcl_status set_tensor(struct healcl_queue *queue,
-                                                struct argument *argument,
-                                                const struct healcl_tensor *tensor,
-                                                struct healcl_error *error)
-{
+    struct storage *storage = tensor->view.storage;
+    if (tensor->handles != queue->handles)
+        FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
+    if (storage->is_mapped)
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is mapped");
+    if (storage->is_lent) /* and may have been written to */
+        queue_note_written(queue, storage);
     argument->kind = ARGUMENT_DEVICE_TENSOR;
     argument->tensor.name = "";
     argument->tensor.has_dtype = false;
     return planner_view(&queue->live.planner, tensor->view.storage, &tensor->view.layout,
                         &argument->tensor.bound, error);
-}
-
-enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
-                                      struct healcl_error *error)
-{
-    NEED(tensor, error);
-    struct healcl_queue *queue = tensor->queue;
-    size_t has = healcl_tensor_describe(tensor).bytes;
-    if (bytes != has)
-        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
-    NEED(memory || bytes == 0, error);
-    TRY(begin_entry(queue, "device_to_host", 1, error));
-    TRY(set_tensor(queue, &queue->entry.arguments[0], tensor, error));
-    queue->read = memory;
-    enum healcl_status status = run_entry(queue, NULL, NULL, error);
-    if (status == HEALCL_OK)
-        status = wait(queue, error);
-    queue->read = NULL; /* the caller's memory may go; after an error a result may still come */
-    return status;
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -315,7 +243,7 @@ MUST_CHECK static enum healcl_status set_shape(struct argument *argument, uint32
     argument->kind = ARGUMENT_SHAPE;
     argument->shape.count = count;
     if (count > INDEX_ITEMS_MAX)
-        FAIL(error, HEALCL_REFUSED, "a shape of more than %d items", INDEX_ITEMS_MAX);
+        FAIL_FOR(error, HEALCL_REFUSED, SHAPE, "a shape of more than %d items", INDEX_ITEMS_MAX);
     NEED(sizes || count == 0, error);
     for (uint32_t i = 0; i < count; i++)
         argument->shape.items[i] = (struct index_item){.kind = INDEX_INT, .value = sizes[i]};
@@ -358,9 +286,7 @@ MUST_CHECK static enum healcl_status set_argument(struct healcl_queue *queue,
     switch (given->kind) {
     case HEALCL_ARGUMENT_TENSOR:
         NEED(given->as.tensor, error);
-        if (given->as.tensor->queue != queue)
-            FAIL(error, HEALCL_USAGE, "the tensor is one of another queue");
-        return set_tensor(queue, argument, given->as.tensor, error);
+        return queue_set_tensor(queue, argument, given->as.tensor, error);
     case HEALCL_ARGUMENT_INT:
         argument->kind = ARGUMENT_INT;
         argument->integer = given->as.integer;
@@ -372,7 +298,7 @@ MUST_CHECK static enum healcl_status set_argument(struct healcl_queue *queue,
         return set_index(argument, given->as.index.count, given->as.index.items, error);
     case HEALCL_ARGUMENT_DTYPE:
         if (!is_dtype(given->as.dtype))
-            FAIL(error, HEALCL_USAGE, "dtype %d is none", (int)given->as.dtype);
+            FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)given->as.dtype);
         argument->kind = ARGUMENT_TENSOR_TYPE;
         argument->dtype = (enum dtype)given->as.dtype;
         return HEALCL_OK;
@@ -396,29 +322,35 @@ enum healcl_status healcl_call(struct healcl_queue *queue, const char *operation
     NEED(operation, error);
     NEED(arguments || count == 0, error);
     if (is_function(operation))
-        FAIL(error, HEALCL_USAGE, "%s is a function of its own, not a call", operation);
+        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "%s is a function of its own, not a call",
+                 operation);
     if (count > ENTRY_ARGUMENTS_MAX)
         FAIL(error, HEALCL_REFUSED, "%zu arguments are more than any operation takes", count);
-    TRY(begin_entry(queue, operation, (uint32_t)count, error));
-    for (size_t i = 0; i < count; i++)
-        TRY_PREFIX(set_argument(queue, &queue->entry.arguments[i], &arguments[i], error),
-                   "call %zu (%.80s): argument %zu: ", queue->live.calls, operation, i + 1);
-    return run_entry(queue, NULL, result, error);
-}
-
-const char *healcl_operation_name(size_t number)
-{
-    return number < OPERATION_COUNT ? operations[number].name : NULL;
+    TRY(queue_begin_entry(queue, operation, (uint32_t)count, error));
+    for (size_t i = 0; i < count; i++) {
+        enum healcl_status status =
+            set_argument(queue, &queue->entry.arguments[i], &arguments[i], error);
+        if (status == HEALCL_OK)
+            continue;
+        error_prefix(error, "call %zu (%.80s): argument %zu: ", queue->live.calls, operation,
+                     i + 1);
+        error_place(error, (int64_t)queue->live.calls,
+                    operation_number(queue->live.plan.table, operation));
+        error_argument(error, (int)i);
+        return status;
+    }
+    return queue_run_entry(queue, NULL, result, error);
 }
 
 enum healcl_status healcl_call_number(struct healcl_queue *queue, size_t number, size_t count,
                                       const struct healcl_argument *arguments,
                                       struct healcl_tensor **result, struct healcl_error *error)
 {
-    const char *name = healcl_operation_name(number);
-    if (!name)
-        FAIL(error, HEALCL_USAGE, "there is no operation %zu", number);
-    return healcl_call(queue, name, count, arguments, result, error);
+    NEED(queue, error);
+    const struct operation_table *table = queue->live.plan.table;
+    if (number >= operation_count(table))
+        FAIL_FOR(error, HEALCL_USAGE, OPERATION, "there is no operation %zu", number);
+    return healcl_call(queue, operation_at(table, number)->name, count, arguments, result, error);
 }
 
 /* ---------------------------------------------------------------- opening and closing */
@@ -430,10 +362,10 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     if (!device)
         return reference_executor_create(&queue->live.plan, &queue->executor, error);
     TRY(device_open_beside(device, &queue->device, error));
-    turn_begin(queue);
+    queue_turn_begin(queue);
     enum healcl_status status =
         device_executor_create(queue->device, &queue->live.plan, false, &queue->executor, error);
-    turn_end(queue);
+    queue_turn_end(queue);
     if (status != HEALCL_OK)
         return status;
     executor_allow_fallback(queue->executor, queue->device);
@@ -441,11 +373,28 @@ MUST_CHECK static enum healcl_status make_executor(struct healcl_queue *queue,
     return HEALCL_OK;
 }
 
-enum healcl_status healcl_queue_open(struct healcl_device *device,
-                                     const struct healcl_limits *limits,
-                                     struct healcl_queue **result, struct healcl_error *error)
+/* Of a queue whose live plan there is. */
+MUST_CHECK static enum healcl_status open_queue(struct healcl_queue *queue,
+                                                struct healcl_device *device,
+                                                struct healcl_error *error)
+{
+    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
+    queue->handles = calloc(1, sizeof *queue->handles);
+    if (!queue->uploads || !queue->handles)
+        NO_MEMORY(error);
+    atomic_init(&queue->handles->owners, 1);
+    TRY(make_executor(queue, device, error));
+    queue->executor->uploads = queue->uploads;
+    queue->executor->is_cancelled = &queue->is_cancelled;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_queue_open_with(struct healcl_device *device,
+                                          const struct healcl_queue_options *options,
+                                          struct healcl_queue **result, struct healcl_error *error)
 {
     NEED(result, error);
+    const struct healcl_limits *limits = options ? options->limits : NULL;
     struct healcl_queue *queue = calloc(1, sizeof *queue);
     if (!queue)
         NO_MEMORY(error);
@@ -454,22 +403,69 @@ enum healcl_status healcl_queue_open(struct healcl_device *device,
         free(queue);
         return status;
     }
-    queue->uploads = calloc(LIVE_STORAGES_MAX, sizeof *queue->uploads);
-    status = queue->uploads ? make_executor(queue, device, error)
-                            : ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    queue->operations = operations_retain(limits ? limits->operations : NULL);
+    queue->synchronous = options && options->synchronous;
+    status = open_queue(queue, device, error);
     if (status != HEALCL_OK) {
         healcl_queue_close(queue);
         return status;
     }
-    queue->executor->uploads = queue->uploads;
     *result = queue;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_queue_open(struct healcl_device *device,
+                                     const struct healcl_limits *limits,
+                                     struct healcl_queue **queue, struct healcl_error *error)
+{
+    return healcl_queue_open_with(device, &(struct healcl_queue_options){.limits = limits}, queue,
+                                  error);
+}
+
+/* ---------------------------------------------------------------- waiting */
+
+bool healcl_queue_poll(struct healcl_queue *queue)
+{
+    if (!queue || !queue->device || !queue->has_enqueued)
+        return true;
+    const bool has_enqueued_more = queue->has_enqueued_more;
+    queue->has_enqueued_more = false;
+    return device_poll(queue->device, has_enqueued_more);
+}
+
+void healcl_queue_cancel(struct healcl_queue *queue)
+{
+    if (queue)
+        atomic_store(&queue->is_cancelled, true);
+}
+
+/* Nothing wakes a thread up that waits for a device: it asks again and again, at first without a
+ * pause, for most waits are short, then for a sixteenth of the time so far, a millisecond at most.
+ */
+MUST_CHECK static enum healcl_status await_or_cancel(struct healcl_queue *queue,
+                                                     struct healcl_error *error)
+{
+    enum { SPIN = 100000, PAUSE = 1000000 }; /* nanoseconds */
+    const uint64_t start = monotonic_nanoseconds();
+    while (!healcl_queue_poll(queue)) {
+        TRY(executor_check_cancelled(queue->executor, error));
+        const uint64_t spent = monotonic_nanoseconds() - start;
+        const uint64_t pause = spent / 16 < PAUSE ? spent / 16 : PAUSE;
+        if (spent < SPIN)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = (long)pause}, NULL);
+    }
     return HEALCL_OK;
 }
 
 enum healcl_status healcl_queue_wait(struct healcl_queue *queue, struct healcl_error *error)
 {
     NEED(queue, error);
-    return wait(queue, error);
+    atomic_store_explicit(&queue->is_cancelled, false, memory_order_relaxed);
+    queue_free_released(queue);
+    TRY(await_or_cancel(queue, error));
+    return queue_wait(queue, error);
 }
 
 uint64_t healcl_queue_fallbacks(const struct healcl_queue *queue)
@@ -481,17 +477,18 @@ void healcl_queue_close(struct healcl_queue *queue)
 {
     if (!queue)
         return;
-    turn_begin(queue);
+    for (struct healcl_tensor *tensor = queue->tensors; tensor; tensor = tensor->next)
+        if (tensor->mapped)
+            (void)!healcl_tensor_unmap(tensor, NULL);
+    if (queue->handles)
+        queue_leave_handles(queue);
+    queue_turn_begin(queue);
     if (queue->executor)
         queue->executor->class->destroy(queue->executor);
-    turn_end(queue);
+    queue_turn_end(queue);
     healcl_device_close(queue->device);
-    while (queue->tensors) {
-        struct healcl_tensor *tensor = queue->tensors;
-        queue->tensors = tensor->next;
-        free(tensor);
-    }
     live_plan_release(&queue->live);
+    healcl_operations_free(queue->operations);
     healcl_error_clear(&queue->missed);
     free(queue->uploads);
     free(queue);

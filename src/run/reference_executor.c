@@ -106,6 +106,8 @@ static enum healcl_status enqueue(struct executor *executor, size_t first, size_
         const struct step *step = &self->plan->steps[i];
         if (step->side == STEP_OF_KERNEL)
             continue;
+        if (step->kind != STEP_RELEASE)
+            TRY(executor_check_cancelled(&self->base, error));
         enum healcl_status status = step->kind == STEP_DOWNLOAD
                                         ? deliver(self, step, sink, &spent, error)
                                         : run_step(self, step, error);
@@ -133,6 +135,42 @@ static enum healcl_status add_constants(struct executor *executor, size_t first,
     (void)first;
     (void)error;
     return HEALCL_OK;
+}
+
+static enum healcl_status map(struct executor *executor, const struct tensor *tensor, void **data,
+                              struct healcl_error *error)
+{
+    struct reference_executor *self = (struct reference_executor *)executor;
+    void *memory;
+    TRY(reference_memory(self->reference, tensor->storage, &memory, error));
+    *data = (char *)memory + (size_t)tensor->layout.offset * dtype_size(tensor->storage->dtype);
+    return HEALCL_OK;
+}
+
+static enum healcl_status unmap(struct executor *executor, const struct tensor *tensor, void *data,
+                                struct healcl_error *error)
+{
+    (void)executor;
+    (void)tensor;
+    (void)data;
+    (void)error;
+    return HEALCL_OK;
+}
+
+static enum healcl_status write(struct executor *executor, const struct tensor *tensor,
+                                const void *data, struct healcl_error *error)
+{
+    void *memory;
+    TRY(map(executor, tensor, &memory, error));
+    memcpy(memory, data,
+           (size_t)layout_elements(&tensor->layout) * dtype_size(tensor->storage->dtype));
+    return HEALCL_OK;
+}
+
+static void written(struct executor *executor, const struct storage *storage)
+{
+    (void)executor;
+    (void)storage;
 }
 
 static enum healcl_status reset(struct executor *executor, struct healcl_error *error)
@@ -168,8 +206,17 @@ static void destroy(struct executor *executor)
 enum healcl_status reference_executor_create(const struct plan *plan, struct executor **result,
                                              struct healcl_error *error)
 {
-    static const struct executor_class class = {run_segment, reset, rewind_to,    destroy,
-                                                enqueue,     wait,  add_constants};
+    static const struct executor_class class = {.run_segment = run_segment,
+                                                .reset = reset,
+                                                .rewind = rewind_to,
+                                                .destroy = destroy,
+                                                .enqueue = enqueue,
+                                                .wait = wait,
+                                                .add_constants = add_constants,
+                                                .write = write,
+                                                .written = written,
+                                                .map = map,
+                                                .unmap = unmap};
     struct reference_executor *self = calloc(1, sizeof *self);
     if (!self)
         NO_MEMORY(error);

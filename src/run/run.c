@@ -15,8 +15,12 @@
 void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
 {
     const struct origin *origin = step_origin(step, input);
+    const bool has_argument = input != NO_INPUT && !origin->outer;
     error_prefix(error, "%s %zu (%s): ", origin->is_call ? "call" : "entry", origin->entry,
                  origin->name);
+    error_place(error, (int64_t)origin->entry,
+                origin->form ? (int64_t)origin_operation(origin)->number : -1);
+    error_argument(error, has_argument ? step->arguments[input].parameter : -1);
 }
 
 const char *trace_for_step(struct trace *trace, const struct step *step)
@@ -213,10 +217,10 @@ enum healcl_status executor_check_device(const struct plan *plan,
         const struct storage *storage = plan->storages[i];
         if (storage == plan->constants.storage || storage_bytes(storage) <= limit)
             continue;
-        REFUSE(error,
-               "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
-               " in one tensor",
-               storage->origin->entry, storage->origin->name, storage_bytes(storage), limit);
+        REFUSE_FOR(error, LIMIT,
+                   "entry %zu (%s): %" PRIu64 " bytes, but the device holds at most %" PRIu64
+                   " in one tensor",
+                   storage->origin->entry, storage->origin->name, storage_bytes(storage), limit);
     }
     return HEALCL_OK;
 }
@@ -379,6 +383,9 @@ enum healcl_status executor_check_cancelled(const struct executor *executor,
     if (executor->is_cancelled &&
         atomic_load_explicit(executor->is_cancelled, memory_order_relaxed))
         FAIL(error, HEALCL_CANCELLED, "cancelled");
+    if (executor->observer && executor->observer->cancelled &&
+        executor->observer->cancelled(executor->observer->context))
+        FAIL(error, HEALCL_CANCELLED, "cancelled");
     return HEALCL_OK;
 }
 
@@ -411,6 +418,7 @@ MUST_CHECK static enum healcl_status create_executor(struct run *run, struct hea
     }
     run->executor->trace = run->trace;
     run->executor->uploads = run->uploads;
+    run->executor->observer = &run->options->observer;
     return HEALCL_OK;
 }
 

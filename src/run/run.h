@@ -90,6 +90,23 @@ struct executor_class {
     /* Constants of the plan from number first on are new. */
     enum healcl_status (*add_constants)(struct executor *executor, size_t first,
                                         struct healcl_error *error);
+    /* Elements of a contiguous tensor from data, packed, in the order of the steps. */
+    enum healcl_status (*write)(struct executor *executor, const struct tensor *tensor,
+                                const void *data, struct healcl_error *error);
+    /* Something else than a step has written to a storage. */
+    void (*written)(struct executor *executor, const struct storage *storage);
+    /* Elements of a contiguous tensor, at least one, for reading and writing, once all steps have
+     * been waited for; and back. */
+    enum healcl_status (*map)(struct executor *executor, const struct tensor *tensor, void **data,
+                              struct healcl_error *error);
+    enum healcl_status (*unmap)(struct executor *executor, const struct tensor *tensor, void *data,
+                                struct healcl_error *error);
+    /* The cl_mem of a storage; and a storage, which has none yet, gets the caller's. On a device
+     * alone. */
+    enum healcl_status (*lend_memory)(struct executor *executor, const struct storage *storage,
+                                      void **memory, struct healcl_error *error);
+    enum healcl_status (*take_memory)(struct executor *executor, const struct storage *storage,
+                                      void *memory, struct healcl_error *error);
 };
 
 /* What the host did for an operation, for the device could not. */
@@ -109,8 +126,9 @@ struct executor {
     struct trace *trace;        /* or NULL */
     struct upload *uploads;  /* the session's, by storage; NULL: there is none, payloads are read */
     uint64_t bytes_uploaded; /* so far, with payloads */
-    const atomic_bool *is_cancelled; /* looked at before each step; or NULL */
-    struct audit *audit;             /* the session's, of a device; or NULL */
+    const atomic_bool *is_cancelled;        /* looked at before each step; or NULL */
+    const struct healcl_observer *observer; /* whose cancelled is asked there, too; or NULL */
+    struct audit *audit;                    /* the session's, of a device; or NULL */
 };
 
 /* Whether the upload of a step has been done and kept; a release of its storage then leaves it. */

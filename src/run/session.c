@@ -29,7 +29,7 @@ struct segment_effect {
 enum background { BACKGROUND_NONE, BACKGROUND_RUNS, BACKGROUND_ENDED };
 
 struct healcl_session {
-    const struct healcl_transcript *transcript;
+    struct healcl_transcript *transcript; /* retained */
     const struct plan *plan;
     struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
     struct executor *executor;
@@ -96,18 +96,18 @@ MUST_CHECK static enum healcl_status check_order(struct healcl_session *session,
 {
     const struct plan *plan = session->plan;
     if (first > session->done)
-        FAIL(error, HEALCL_USAGE, "segment %zu cannot run before segment %zu", first,
-             session->done);
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "segment %zu cannot run before segment %zu", first,
+                 session->done);
     if (session->effects_are_stale)
         find_effects(session);
     for (size_t s = first; first > 0 && s < session->done; s++) {
         const struct segment_effect *effect = &session->effects[s];
         size_t made_before = plan->segments[first].first_storage;
         if (effect->lowest_written < made_before || effect->lowest_released < made_before)
-            FAIL(error, HEALCL_USAGE,
-                 "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
-                 "earlier one",
-                 first, s, effect->lowest_written < made_before ? "written to" : "freed");
+            FAIL_FOR(error, HEALCL_USAGE, STATE,
+                     "segment %zu cannot run again on its own: segment %zu has %s a tensor of an "
+                     "earlier one",
+                     first, s, effect->lowest_written < made_before ? "written to" : "freed");
     }
     return HEALCL_OK;
 }
@@ -266,11 +266,12 @@ static bool is_busy(struct healcl_session *session)
 }
 
 /* Most functions want a session that does nothing. */
-#define NEED_IDLE(session, error)                                                         \
-    do {                                                                                  \
-        NEED(session, error);                                                             \
-        if (is_busy(session))                                                             \
-            FAIL(error, HEALCL_USAGE, "the session runs in the background: wait for it"); \
+#define NEED_IDLE(session, error)                                        \
+    do {                                                                 \
+        NEED(session, error);                                            \
+        if (is_busy(session))                                            \
+            FAIL_FOR(error, HEALCL_USAGE, STATE,                         \
+                     "the session runs in the background: wait for it"); \
     } while (0)
 
 static void *run_in_background(void *context)
@@ -301,7 +302,7 @@ enum healcl_status healcl_session_start(struct healcl_session *session, size_t f
 {
     NEED(session, error);
     if (atomic_load(&session->background) != BACKGROUND_NONE)
-        FAIL(error, HEALCL_USAGE, "what was started before has not been waited for");
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "what was started before has not been waited for");
     healcl_error_clear(&session->task.error);
     session->task.first = first;
     session->task.count = count;
@@ -325,7 +326,7 @@ enum healcl_status healcl_session_wait(struct healcl_session *session, struct he
 {
     NEED(session, error);
     if (atomic_load(&session->background) == BACKGROUND_NONE)
-        FAIL(error, HEALCL_USAGE, "nothing was started");
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "nothing was started");
     join(session);
     if (error) {
         healcl_error_clear(error);
@@ -415,7 +416,7 @@ MUST_CHECK static enum healcl_status find_result(struct healcl_session *session,
         return no_such(error, "result", number, session->plan->results);
     const struct session_result *result = &session->results[number];
     if (!result->data)
-        FAIL(error, HEALCL_USAGE, "result %zu is not there: %s", number, result->lack);
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "result %zu is not there: %s", number, result->lack);
     *data = result->data;
     return HEALCL_OK;
 }
@@ -571,7 +572,7 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
     struct healcl_session *session = calloc(1, sizeof *session);
     if (!session)
         NO_MEMORY(error);
-    session->transcript = transcript;
+    session->transcript = transcript_retain(transcript);
     session->plan = transcript->plan;
     enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
     if (status == HEALCL_OK)
@@ -608,5 +609,6 @@ void healcl_session_close(struct healcl_session *session)
     free(session->effects);
     free(session->is_written);
     free(session->uploads);
+    healcl_transcript_close(session->transcript);
     free(session);
 }

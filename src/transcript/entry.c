@@ -476,5 +476,7 @@ enum healcl_status entry_reader_next(struct entry_reader *reader, const struct e
                      reader->operation);
     else if (reader->scanner.in_entry)
         error_prefix(error, "entry %zu: ", reader->scanner.entry_count - 1);
+    if (reader->scanner.in_entry)
+        error_place(error, (int64_t)reader->scanner.entry_count - 1, -1);
     return status;
 }

@@ -17,7 +17,7 @@ MUST_CHECK static enum healcl_status read_all(int file, const char *path, unsign
 {
     struct stat about;
     if (fstat(file, &about) != 0 || about.st_size < 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
     *length = (size_t)about.st_size;
     *bytes = malloc(*length + 1);
     if (!*bytes)
@@ -27,7 +27,7 @@ MUST_CHECK static enum healcl_status read_all(int file, const char *path, unsign
         if (count <= 0) {
             int code = count < 0 ? errno : EIO;
             free(*bytes);
-            FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(code));
+            FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(code));
         }
         done += (size_t)count;
     }

@@ -225,9 +225,9 @@ static enum healcl_status refuse_value(const struct target *target, int64_t valu
                                        struct healcl_error *error)
 {
     char index[SHAPE_TEXT_SIZE];
-    REFUSE(error, "value %" PRId64 " at %s does not fit %s", value,
-           layout_index_text(&target->payload->layout, target->first + position, index),
-           dtype_name(target->dtype));
+    REFUSE_FOR(error, DATA, "value %" PRId64 " at %s does not fit %s", value,
+               layout_index_text(&target->payload->layout, target->first + position, index),
+               dtype_name(target->dtype));
 }
 
 /* Stores values at the array's positions position, position + stride, ... */
@@ -263,7 +263,8 @@ static enum healcl_status store(const struct target *target, const int64_t *valu
 enum healcl_status payload_check_data(const struct payload *payload, struct healcl_error *error)
 {
     if (!payload->base64)
-        REFUSE(error, "it has a dtype and a shape, but no data: they are to be given to the run");
+        REFUSE_FOR(error, STATE,
+                   "it has a dtype and a shape, but no data: they are to be given to the run");
     return HEALCL_OK;
 }
 

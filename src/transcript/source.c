@@ -17,11 +17,11 @@ static enum healcl_status map_file(struct source *source, int file, const char *
 {
     struct stat about;
     if (fstat(file, &about) != 0)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
     if (about.st_size == 0)
         return HEALCL_OK;
     if ((uintmax_t)about.st_size > SIZE_MAX)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(EFBIG));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(EFBIG));
 
     size_t length = (size_t)about.st_size;
     void *text = mmap(NULL, length, PROT_READ, MAP_PRIVATE, file, 0);
@@ -29,7 +29,7 @@ static enum healcl_status map_file(struct source *source, int file, const char *
         FAIL(error, HEALCL_NO_MEMORY, "its %zu bytes cannot be mapped: %s", length,
              strerror(errno));
     if (text == MAP_FAILED)
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT ": %s", path, strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT ": %s", path, strerror(errno));
     /* Only advice: a system that does not take it reads the file all the same. */
     (void)madvise(text, length, MADV_SEQUENTIAL);
     mapping_note(text, length, path);
@@ -73,14 +73,15 @@ enum healcl_status source_open_memory(struct source *source, const void *data, s
     *source = (struct source){.text = NULL};
     FILE *packed = tmpfile();
     if (!packed)
-        FAIL(error, HEALCL_USAGE, "no temporary file: %s", strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "no temporary file: %s", strerror(errno));
     int file = -1;
     if (fwrite(data, 1, length, packed) == length && fflush(packed) == 0)
         file = dup(fileno(packed));
     int code = errno;
     fclose(packed);
     if (file < 0)
-        FAIL(error, HEALCL_USAGE, "a temporary file of %zu bytes: %s", length, strerror(code));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "a temporary file of %zu bytes: %s", length,
+                 strerror(code));
     return open_file(source, file, "(memory)", error);
 }
 

@@ -62,7 +62,7 @@ MUST_CHECK static enum healcl_status output_open(struct output *output, int pack
     int length =
         snprintf(path, sizeof path, "%s/healcl-XXXXXX", folder && *folder ? folder : "/tmp");
     if (length < 0 || (size_t)length >= sizeof path)
-        FAIL(error, HEALCL_USAGE, "TMPDIR is too long");
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "TMPDIR is too long");
     *output = (struct output){.file = nameless_create(path, 0600),
                               .most = most_bytes(packed),
                               .unpacker = packing == PACKING_GZIP ? "gzip -d" : "zstd -d"};
@@ -70,8 +70,8 @@ MUST_CHECK static enum healcl_status output_open(struct output *output, int pack
         return HEALCL_OK;
     output->file = temporary_create_unique(path);
     if (output->file < 0)
-        FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file '%.480s': %s", path,
-             strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file '%.480s': %s", path,
+                 strerror(errno));
     (void)unlink(path);
     temporary_forget(path);
     return HEALCL_OK;
@@ -126,7 +126,8 @@ MUST_CHECK static enum healcl_status output_write(struct output *output, const c
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0)
-            FAIL(error, HEALCL_USAGE, "cannot unpack to a temporary file: %s", strerror(errno));
+            FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack to a temporary file: %s",
+                     strerror(errno));
         data += written;
         size -= (size_t)written;
     }
@@ -161,7 +162,7 @@ MUST_CHECK static enum healcl_status gzip(int file, struct output *output, char 
 {
     int copy = dup(file); /* gzclose closes what it was given */
     if (copy < 0)
-        FAIL(error, HEALCL_USAGE, "cannot unpack: %s", strerror(errno));
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "cannot unpack: %s", strerror(errno));
     gzFile input = gzdopen(copy, "rb");
     if (!input) {
         close(copy);
@@ -186,7 +187,7 @@ MUST_CHECK static enum healcl_status unpack_zstd(ZSTD_DStream *stream, int file,
         if (count < 0 && errno == EINTR)
             continue;
         if (count < 0)
-            FAIL(error, HEALCL_USAGE, "%s", strerror(errno));
+            FAIL_FOR(error, HEALCL_USAGE, FILE, "%s", strerror(errno));
         if (count == 0 && expected != 0)
             REFUSE(error, "zstd: the file ends too early");
         if (count == 0)

@@ -184,9 +184,9 @@ MUST_CHECK static enum healcl_status check_dtypes(const struct call *call,
         const uint32_t dtypes = operation->parameters[i].dtypes;
         char text[DTYPES_TEXT_SIZE];
         if (tensor && !(dtypes >> tensor->storage->dtype & 1))
-            REFUSE_ARGUMENT(call->form->parameters[i].name, "is %s, but must be %s",
-                            dtype_name(tensor->storage->dtype),
-                            dtype_rule_text(&(struct dtype_rule){.values = dtypes}, text));
+            REFUSE_ARGUMENT_FOR(DTYPE, call->form->parameters[i].name, "is %s, but must be %s",
+                                dtype_name(tensor->storage->dtype),
+                                dtype_rule_text(&(struct dtype_rule){.values = dtypes}, text));
     }
     return HEALCL_OK;
 }
@@ -457,9 +457,15 @@ MUST_CHECK static enum healcl_status add_body(struct call *call, const struct st
                              error));
     tensors.of[VENDOR_OUT] = call->result;
     planner->outer = call->form->operation;
-    for (uint32_t i = 0; i < operation->body_count; i++)
-        TRY_PREFIX(add_entry(call, &operation->body[i], values, &tensors, &entry, error),
-                   "its body: %s: ", operation->body[i].name);
+    for (uint32_t i = 0; i < operation->body_count; i++) {
+        enum healcl_status status =
+            add_entry(call, &operation->body[i], values, &tensors, &entry, error);
+        if (status == HEALCL_OK)
+            continue;
+        error_prefix(error, "its body: %s: ", operation->body[i].name);
+        error_argument(error, -1); /* it is the body's */
+        return status;
+    }
     planner->outer = NULL;
     planner->origins = origins;
     return release_made(call, step, &tensors, error);

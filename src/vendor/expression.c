@@ -1,3 +1,4 @@
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include "vendor/expression.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
 /* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
+#define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <cjson/cJSON.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -173,6 +174,13 @@ MUST_CHECK static enum healcl_status keep(const struct reader *reader, const cha
     if (!*kept)
         NO_MEMORY(reader->error);
     return HEALCL_OK;
+}
+
+/* The manifest's name, without its folder. */
+MUST_CHECK static enum healcl_status keep_file_name(const struct reader *reader, const char **name)
+{
+    const char *slash = strrchr(reader->file, '/');
+    return keep(reader, slash ? slash + 1 : reader->file, name);
 }
 
 /* A text of printable ASCII; *text stays NULL where it is absent and may be. */
@@ -357,8 +365,8 @@ enum healcl_status vendor_read_file(const char *path, size_t most, char **text, 
         NO_MEMORY(error);
     if (got < 0 || used > most) {
         free(memory);
-        FAIL(error, HEALCL_USAGE, PATH_FORMAT "%s", path,
-             got < 0 ? " cannot be read" : " is too large");
+        FAIL_FOR(error, HEALCL_USAGE, FILE, PATH_FORMAT "%s", path,
+                 got < 0 ? " cannot be read" : " is too large");
     }
     memory[used] = 0;
     *text = memory;
@@ -663,8 +671,7 @@ MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJ
     for (uint32_t i = 0; i < names->count; i++)
         with_strides.of[i].is_known = true;
     const bool is_native = member_of(object, "library") != NULL;
-    const char *slash = strrchr(reader->file, '/');
-    TRY(keep(reader, slash ? slash + 1 : reader->file, &kernel->manifest));
+    TRY(keep_file_name(reader, &kernel->manifest));
     TRY(check_members(reader, object, is_native ? native_members : kernel_members));
     if (!is_native)
         TRY(read_word(reader, object, "kernel", true, &kernel->kernel));
@@ -694,15 +701,16 @@ MUST_CHECK static enum healcl_status read_kernel(struct reader *reader, const cJ
 
 static const struct {
     const char *name;
-    enum parameter_kind kind;
+    enum healcl_parameter_kind kind;
 } parameter_kinds[] = {
-    {"tensor", PARAMETER_TENSOR},   {"out", PARAMETER_OUT},      {"scalar", PARAMETER_SCALAR},
-    {"modulus", PARAMETER_MODULUS}, {"int", PARAMETER_INT},      {"flag", PARAMETER_FLAG},
-    {"hint", PARAMETER_HINT},       {"none", PARAMETER_NOTHING},
+    {"tensor", HEALCL_PARAMETER_TENSOR}, {"out", HEALCL_PARAMETER_OUT},
+    {"scalar", HEALCL_PARAMETER_SCALAR}, {"modulus", HEALCL_PARAMETER_MODULUS},
+    {"int", HEALCL_PARAMETER_INT},       {"flag", HEALCL_PARAMETER_FLAG},
+    {"hint", HEALCL_PARAMETER_HINT},     {"none", HEALCL_PARAMETER_NOTHING},
 };
 
 MUST_CHECK static enum healcl_status read_kind(const struct reader *reader, const cJSON *object,
-                                               enum parameter_kind *kind)
+                                               enum healcl_parameter_kind *kind)
 {
     const char *text;
     TRY(read_text(reader, object, "kind", true, TEXT_MAX, &text));
@@ -722,7 +730,7 @@ struct numbering {
 MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, const cJSON *object,
                                                    struct vendor_operation *operation,
                                                    struct numbering *numbering,
-                                                   struct parameter *parameter)
+                                                   struct healcl_parameter_info *parameter)
 {
     static const char *const members[] = {"name", "kind", "dtype", "layout", "reads", NULL};
     static const char *const layouts[] = {"contiguous", "any", NULL};
@@ -731,11 +739,12 @@ MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, 
     TRY(check_members(reader, object, members));
     TRY(read_word(reader, object, "name", true, &parameter->name));
     TRY(read_kind(reader, object, &parameter->kind));
+    parameter->optional = parameter_traits[parameter->kind].accepted >> ARGUMENT_NONE & 1;
     for (uint32_t i = 0; i < operation->form.parameter_count; i++)
         if (strcmp(operation->form.parameters[i].name, parameter->name) == 0)
             REFUSE_AT(reader, object, "name", "another parameter is named '%s'", parameter->name);
-    const bool is_out = parameter->kind == PARAMETER_OUT;
-    const bool is_tensor = is_out || parameter->kind == PARAMETER_TENSOR;
+    const bool is_out = parameter->kind == HEALCL_PARAMETER_OUT;
+    const bool is_tensor = is_out || parameter->kind == HEALCL_PARAMETER_TENSOR;
     if (is_out != (strcmp(parameter->name, "out") == 0))
         REFUSE_AT(reader, object, "name", "the parameter of kind out, and no other, is named out");
     for (size_t i = 2; members[i] && !is_tensor; i++)
@@ -744,7 +753,7 @@ MUST_CHECK static enum healcl_status add_parameter(const struct reader *reader, 
     if (member_of(object, "reads") && !is_out)
         REFUSE_AT(reader, object, "reads", "is for out");
     own->number = NO_INPUT;
-    if (parameter->kind == PARAMETER_HINT || parameter->kind == PARAMETER_NOTHING)
+    if (parameter->kind == HEALCL_PARAMETER_HINT || parameter->kind == HEALCL_PARAMETER_NOTHING)
         return HEALCL_OK;
     if (is_tensor)
         TRY(read_dtypes(reader, object, &own->dtypes));
@@ -774,7 +783,8 @@ MUST_CHECK static enum healcl_status read_parameters(const struct reader *reader
 {
     const cJSON *list;
     struct numbering numbering = {0};
-    struct parameter *parameters = arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
+    struct healcl_parameter_info *parameters =
+        arena_alloc(reader->arena, PARAMETERS_MAX * sizeof *parameters);
     if (!parameters)
         NO_MEMORY(reader->error);
     operation->form.parameters = parameters;
@@ -783,7 +793,7 @@ MUST_CHECK static enum healcl_status read_parameters(const struct reader *reader
         operation->parameter_of[i] = NO_INPUT;
     TRY(read_list(reader, object, "parameters", true, PARAMETERS_MAX, &list));
     for (const cJSON *item = list->child; item; item = item->next) {
-        struct parameter *parameter = &parameters[operation->form.parameter_count];
+        struct healcl_parameter_info *parameter = &parameters[operation->form.parameter_count];
         TRY(add_parameter(reader, item, operation, &numbering, parameter));
         operation->form.parameter_count++;
     }
@@ -980,8 +990,8 @@ MUST_CHECK static enum healcl_status read_body(const struct reader *reader, cons
 
 static bool holds_tensor(const struct vendor_operation *operation, uint32_t parameter)
 {
-    const enum parameter_kind kind = operation->form.parameters[parameter].kind;
-    return kind == PARAMETER_TENSOR || kind == PARAMETER_OUT;
+    const enum healcl_parameter_kind kind = operation->form.parameters[parameter].kind;
+    return kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT;
 }
 
 MUST_CHECK static enum healcl_status read_shape(const struct reader *reader, const cJSON *object,
@@ -1045,7 +1055,7 @@ MUST_CHECK static enum healcl_status read_example_tensor(const struct reader *re
         return read_values(reader, object, dtype, layout_elements(shape),
                            &example->arguments[parameter].values);
     }
-    if (!below && operation->form.parameters[parameter].kind != PARAMETER_OUT)
+    if (!below && operation->form.parameters[parameter].kind != HEALCL_PARAMETER_OUT)
         REFUSE_AT(reader, object, "below", "is missing, as values are");
     if (!below)
         return HEALCL_OK;
@@ -1059,12 +1069,13 @@ MUST_CHECK static enum healcl_status read_example_tensor(const struct reader *re
 
 MUST_CHECK static enum healcl_status read_example_integer(const struct reader *reader,
                                                           const cJSON *node,
-                                                          enum parameter_kind kind, int64_t *value)
+                                                          enum healcl_parameter_kind kind,
+                                                          int64_t *value)
 {
     TRY(read_integer(reader, node, value));
-    if (kind == PARAMETER_MODULUS && *value < 1)
+    if (kind == HEALCL_PARAMETER_MODULUS && *value < 1)
         REFUSE_AT(reader, node, NULL, "must be at least 1");
-    if (kind == PARAMETER_FLAG && *value != 0 && *value != 1)
+    if (kind == HEALCL_PARAMETER_FLAG && *value != 0 && *value != 1)
         REFUSE_AT(reader, node, NULL, "must be 0 or 1");
     return HEALCL_OK;
 }
@@ -1108,7 +1119,7 @@ MUST_CHECK static enum healcl_status read_example(const struct reader *reader, c
             names[count++] = operation->form.parameters[i].name;
     TRY(check_members(reader, object, names));
     for (uint32_t i = 0; i < operation->form.parameter_count; i++) {
-        const struct parameter *parameter = &operation->form.parameters[i];
+        const struct healcl_parameter_info *parameter = &operation->form.parameters[i];
         const cJSON *node = member_of(object, parameter->name);
         if (operation->parameters[i].number == NO_INPUT)
             continue;
@@ -1173,6 +1184,7 @@ MUST_CHECK static enum healcl_status register_operation(const struct reader *rea
     for (uint32_t i = 0; i < operation->form.parameter_count; i++)
         added.dtypes.values |= operation->parameters[i].dtypes;
     operation->form.name = operation->name;
+    TRY(keep_file_name(reader, &added.manifest));
     TRY_AT(reader, object, "name",
            operation_table_add(reader->operations->base.table, &added, &operation->form, 1,
                                reader->error));

@@ -36,6 +36,8 @@ enum healcl_status vendor_operations_create(struct vendor_operations **handle,
         release(made);
         NO_MEMORY(error);
     }
+    made->base.self = &made->base;
+    atomic_init(&made->base.owners, 1);
     operation_table_set_owner(made->base.table, made);
     *handle = made;
     return HEALCL_OK;
@@ -55,7 +57,7 @@ MUST_CHECK static enum healcl_status read_one(struct vendor_operations *handle, 
     char path[PATH_SIZE], *text;
     size_t length;
     if (snprintf(path, sizeof path, "%s/%s", folder, name) >= PATH_SIZE)
-        FAIL(error, HEALCL_USAGE, "the path of '%.200s' is too long", name);
+        FAIL_FOR(error, HEALCL_USAGE, FILE, "the path of '%.200s' is too long", name);
     TRY(vendor_read_file(path, MANIFEST_MAX, &text, &length, error));
     enum healcl_status status =
         manifest_read(handle, folder, path, text, length, is_trusted, error);
@@ -77,6 +79,8 @@ MUST_CHECK static enum healcl_status read_folder(struct vendor_operations *handl
     else if (count > MANIFESTS_MAX)
         status = ERROR(error, HEALCL_USAGE, "the folder '%.480s' has more than %d manifests",
                        folder, MANIFESTS_MAX);
+    if (status != HEALCL_OK)
+        error_because(error, HEALCL_CAUSE_FILE);
     for (int i = 0; i < count && status == HEALCL_OK; i++)
         status = read_one(handle, folder, names[i]->d_name, is_trusted, error);
     for (int i = 0; i < count; i++)
@@ -134,6 +138,6 @@ enum healcl_status healcl_operations_load_trusted(const char *folder,
 
 void healcl_operations_free(struct healcl_operations *handle)
 {
-    if (handle)
+    if (handle && atomic_fetch_sub(&handle->owners, 1) == 1)
         release((struct vendor_operations *)handle);
 }

@@ -25,8 +25,11 @@ static enum healcl_status agree(const char *what)
 {
     const enum healcl_status status = answers[REFERENCE];
     const char *messages[] = {errors[REFERENCE].message, errors[DEVICE].message};
-    if (answers[DEVICE] != status ||
-        (status != HEALCL_OK && strcmp(messages[REFERENCE], messages[DEVICE]) != 0)) {
+    const struct healcl_error *a = &errors[REFERENCE], *b = &errors[DEVICE];
+    const bool same = strcmp(messages[REFERENCE], messages[DEVICE]) == 0 && a->cause == b->cause &&
+                      a->entry == b->entry && a->operation == b->operation &&
+                      a->argument == b->argument;
+    if (answers[DEVICE] != status || (status != HEALCL_OK && !same)) {
         fprintf(stderr, "%s: reference %s '%s', device %s '%s'\n", what, healcl_status_name(status),
                 messages[REFERENCE], healcl_status_name(answers[DEVICE]), messages[DEVICE]);
         abort();
@@ -322,11 +325,12 @@ static void close_queues(bool with_tensors)
 {
     while (!with_tensors && tensor_count > 0)
         release(0);
-    tensor_count = 0;
     for (side = 0; side < SIDES; side++) {
         healcl_queue_close(queues[side]);
         queues[side] = NULL;
     }
+    while (tensor_count > 0)
+        release(0);
 }
 
 static void add_tensor(const struct both *both)
@@ -407,26 +411,26 @@ static struct healcl_index any_index(struct bytes *bytes)
 }
 
 static struct healcl_argument any_argument(struct bytes *bytes, struct call_arguments *arguments,
-                                           uint32_t i, enum parameter_kind kind)
+                                           uint32_t i, enum healcl_parameter_kind kind)
 {
     static const int64_t values[] = {0, 1, 2, 3, -1, -2, 97, 65537, INT64_MAX, INT64_MIN};
     const uint8_t what = take(bytes);
     uint32_t count = 0;
     switch (kind) {
-    case PARAMETER_SHAPE:
+    case HEALCL_PARAMETER_SHAPE:
         for (; count < what % 4; count++)
             arguments->sizes[i][count] = what == 255 ? -1 : (int64_t)take_below(bytes, 6);
         return healcl_shape_argument(count, arguments->sizes[i]);
-    case PARAMETER_INDEX:
+    case HEALCL_PARAMETER_INDEX:
         for (; count < what % 4; count++)
             arguments->items[i][count] = any_index(bytes);
         return healcl_index_argument(count, arguments->items[i]);
-    case PARAMETER_DTYPE: return healcl_dtype_argument((enum healcl_dtype)(what % 3));
-    case PARAMETER_PERM:
-    case PARAMETER_HINT:
-    case PARAMETER_NOTHING: return healcl_no_argument();
-    case PARAMETER_MODULUS: return healcl_int_argument(values[what % 16 ? 5 + what % 4 : 0]);
-    default: return healcl_int_argument(values[what % (kind == PARAMETER_FLAG ? 2 : 10)]);
+    case HEALCL_PARAMETER_DTYPE: return healcl_dtype_argument((enum healcl_dtype)(what % 3));
+    case HEALCL_PARAMETER_PERM:
+    case HEALCL_PARAMETER_HINT:
+    case HEALCL_PARAMETER_NOTHING: return healcl_no_argument();
+    case HEALCL_PARAMETER_MODULUS: return healcl_int_argument(values[what % 16 ? 5 + what % 4 : 0]);
+    default: return healcl_int_argument(values[what % (kind == HEALCL_PARAMETER_FLAG ? 2 : 10)]);
     }
 }
 
@@ -462,8 +466,9 @@ static void call(struct bytes *bytes)
     if (!form || tensor_count == 0)
         return;
     for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const enum parameter_kind kind = form->parameters[i].kind;
-        if (kind == PARAMETER_TENSOR || kind == PARAMETER_OUT || kind == PARAMETER_INDICES) {
+        const enum healcl_parameter_kind kind = form->parameters[i].kind;
+        if (kind == HEALCL_PARAMETER_TENSOR || kind == HEALCL_PARAMETER_OUT ||
+            kind == HEALCL_PARAMETER_INDICES) {
             const struct both *both = any_tensor(bytes, arguments.first);
             if (!arguments.first)
                 arguments.first = both;
@@ -498,6 +503,35 @@ static void read_tensor(const struct both *both, bool too_little)
     free(data[DEVICE]);
 }
 
+static enum healcl_status fill_mapped(struct healcl_tensor *tensor, uint8_t seed)
+{
+    void *data = NULL;
+    const size_t bytes = healcl_tensor_describe(tensor).bytes;
+    const enum healcl_status status = healcl_tensor_map(tensor, &data, error);
+    if (status != HEALCL_OK)
+        return status;
+    memset(data, seed, bytes);
+    return healcl_tensor_unmap(tensor, error);
+}
+
+/* Writes to a tensor by something else than an operation. */
+static void change_tensor(struct bytes *bytes)
+{
+    const struct both *to = any_tensor(bytes, NULL), *from = any_tensor(bytes, to);
+    const uint8_t how = take(bytes), seed = take(bytes);
+    const size_t size = healcl_tensor_describe(to->of[DEVICE]).bytes;
+    char *data = malloc(size + 1);
+    EXPECT(data);
+    memset(data, seed, size);
+    if (how % 3 == 0)
+        (void)BOTH("copy", healcl_tensor_copy(from->of[side], to->of[side], error));
+    else if (how % 3 == 1)
+        (void)BOTH("write", healcl_tensor_write(to->of[side], data, size, error));
+    else
+        (void)BOTH("map", fill_mapped(to->of[side], seed));
+    free(data);
+}
+
 static void act_on_queues(struct bytes *bytes)
 {
     for (side = 0; side < SIDES; side++)
@@ -508,8 +542,10 @@ static void act_on_queues(struct bytes *bytes)
         create(bytes);
     else if (what < 200)
         call(bytes);
+    else if (what < 215)
+        change_tensor(bytes);
     else if (what < 230)
-        read_tensor(any_tensor(bytes, NULL), what == 200);
+        read_tensor(any_tensor(bytes, NULL), what == 215);
     else if (what < 245)
         release(take_below(bytes, tensor_count));
     else if (what < 255 || take_below(bytes, 4))

@@ -363,7 +363,8 @@ static void add_call(struct program *program)
             add_tensor(&arguments,
                        (int)i == problem.out ? named : operand(program, tensor, &random));
         else
-            add_text(&arguments, problem.text[i], form->parameters[i].kind == PARAMETER_INDEX);
+            add_text(&arguments, problem.text[i],
+                     form->parameters[i].kind == HEALCL_PARAMETER_INDEX);
     }
     bool accepted = call(program, take(&program->bytes) % 2 ? form->name : form->underscore_name,
                          &arguments, problem.is_new ? &result : NULL);

@@ -174,6 +174,7 @@ static long grow(const char *part, long calls)
             settled = resident_kilobytes();
     }
     long growth = resident_kilobytes() - settled;
+    healcl_tensor_release(out);
     healcl_queue_close(queue);
     healcl_device_close(device);
     return growth;

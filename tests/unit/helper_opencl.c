@@ -143,6 +143,8 @@ CODE(clGetProgramBuildInfo,
      (cl_program id, cl_device_id device, cl_program_build_info what, size_t size, void *value,
       size_t *needed),
      (id, device, what, size, value, needed), NULL)
+CODE(clGetMemObjectInfo, (cl_mem id, cl_mem_info what, size_t size, void *value, size_t *needed),
+     (id, what, size, value, needed), NULL)
 CODE(clGetKernelInfo, (cl_kernel id, cl_kernel_info what, size_t size, void *value, size_t *needed),
      (id, what, size, value, needed), NULL)
 CODE(clGetKernelArgInfo,
@@ -169,6 +171,9 @@ CODE(clEnqueueCopyBuffer,
       size_t size, cl_uint count, const cl_event *list, cl_event *event),
      (queue, from, to, from_offset, to_offset, size, count, list, event), event)
 CODE(clEnqueueBarrierWithWaitList,
+     (cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event),
+     (queue, count, list, event), event)
+CODE(clEnqueueMarkerWithWaitList,
      (cl_command_queue queue, cl_uint count, const cl_event *list, cl_event *event),
      (queue, count, list, event), event)
 CODE(clFlush, (cl_command_queue queue), (queue), NULL)
@@ -225,6 +230,14 @@ static cl_int CL_API_CALL helper_clRetainProgram(cl_program program)
         return helper.fail_code;
     helper.programs++;
     return clRetainProgram(program);
+}
+
+static cl_int CL_API_CALL helper_clRetainMemObject(cl_mem memory)
+{
+    if (fails(CALL_clRetainMemObject, "clRetainMemObject"))
+        return helper.fail_code;
+    helper.buffers++;
+    return clRetainMemObject(memory);
 }
 
 static cl_int CL_API_CALL helper_clRetainContext(cl_context context)

@@ -6,6 +6,8 @@
 
 #include "device/device.h"
 
+#include "helper_queue.h"
+
 struct caller {
     cl_context context;
     cl_command_queue queue;
@@ -136,7 +138,7 @@ static void tells_where_memory_lacks(void **state)
                      HEALCL_DEVICE);
     caller.refuses = false;
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, NULL, &tensor, &error));
-    healcl_queue_close(queue);
+    close_queue(queue);
     healcl_device_close(device);
     close_caller(&caller);
 }

@@ -37,8 +37,9 @@ static enum healcl_status infer_negsquare(struct call *call, struct healcl_error
     return add_compute(call, &negative, failure);
 }
 
-static const struct parameter parameters[] = {
-    {PARAMETER_TENSOR, "a"}, {PARAMETER_TENSOR, "p"}, {PARAMETER_OUT, "out"}};
+static const struct healcl_parameter_info parameters[] = {{"a", HEALCL_PARAMETER_TENSOR, false},
+                                                          {"p", HEALCL_PARAMETER_TENSOR, false},
+                                                          {"out", HEALCL_PARAMETER_OUT, false}};
 static const struct form negsquare_forms[] = {
     {.name = "negsquare", .parameter_count = 3, .parameters = parameters},
     {.name = "negative_square", .parameter_count = 3, .parameters = parameters}};

@@ -53,6 +53,7 @@ static void errors_and_names(void **state)
     healcl_error_clear(NULL);
     assert_non_null(healcl_status_name((enum healcl_status)99));
     assert_string_equal(healcl_status_name(HEALCL_CANCELLED), "cancelled");
+    assert_string_equal(healcl_cause_name(HEALCL_CAUSE_DATA), "data");
     assert_string_equal(healcl_version(), HEALCL_VERSION);
     assert_null(healcl_operation_name(SIZE_MAX));
 }
@@ -214,8 +215,11 @@ static void queues(void **state)
     assert_int_equal(healcl_tensor_describe(NULL).bytes, 0);
     healcl_tensor_release(NULL);
     healcl_queue_close(NULL);
+    assert_true(healcl_queue_poll(NULL));
+    healcl_queue_cancel(NULL);
+    USAGE(healcl_queue_open_with(NULL, NULL, NULL, e));
 
-    OK(healcl_queue_open(NULL, NULL, &queue, &error));
+    OK(healcl_queue_open_with(NULL, NULL, &queue, &error));
     OK(healcl_queue_open(NULL, NULL, &other, &error));
     USAGE(healcl_tensor_create(queue, HEALCL_INT64, 1, NULL, NULL, &tensor, e));
     USAGE(healcl_tensor_create(queue, HEALCL_INT64, 1, shape, NULL, NULL, e));
@@ -230,6 +234,9 @@ static void queues(void **state)
     USAGE(healcl_tensor_read(tensor, NULL, sizeof memory, e));
     USAGE(healcl_call(queue, NULL, 0, NULL, NULL, e));
     USAGE(healcl_call(queue, "reshape", 2, NULL, NULL, e));
+    struct healcl_operation_info info;
+    assert_true(healcl_operation_describe(NULL, 0, &info));
+    assert_false(healcl_operation_describe(NULL, 0, NULL));
     USAGE(healcl_call_number(queue, SIZE_MAX, 0, NULL, NULL, e));
     REFUSED(healcl_call(queue, "", 0, NULL, NULL, e));
     REFUSED(healcl_call(queue, "_", 0, NULL, NULL, e));
@@ -254,9 +261,27 @@ static void queues(void **state)
     USAGE(CALL("empty", healcl_dtype_argument((enum healcl_dtype)99)));
     USAGE(CALL("device_to_host", healcl_no_argument()));
     assert_null(made);
+    void *data = memory;
+    size_t offset = 0;
+    assert_true(healcl_tensor_layout(tensor).contiguous);
+    assert_true(healcl_tensor_shares_storage(tensor, tensor));
+    USAGE(healcl_tensor_write(tensor, memory, 1, e));
+    USAGE(healcl_tensor_write(NULL, memory, 1, e));
+    USAGE(healcl_tensor_copy(tensor, NULL, e));
+    USAGE(healcl_tensor_copy(tensor, foreign, e));
+    USAGE(healcl_tensor_map(tensor, NULL, e));
+    USAGE(healcl_tensor_map(NULL, &data, e));
+    USAGE(healcl_tensor_unmap(tensor, e));
+    USAGE(healcl_tensor_unmap(NULL, e));
+    USAGE(healcl_tensor_memory(tensor, &data, &offset, e));
+    USAGE(healcl_tensor_adopt(queue, HEALCL_INT64, 1, shape, memory, &made, e));
     OK(healcl_queue_wait(queue, &error));
     OK(healcl_tensor_read(tensor, memory, sizeof memory, &error));
+    assert_true(healcl_queue_poll(queue));
+    healcl_queue_cancel(queue);
     healcl_queue_close(queue); /* with a tensor */
+    USAGE(healcl_tensor_read(tensor, memory, sizeof memory, e));
+    healcl_tensor_release(tensor);
     healcl_tensor_release(foreign);
     healcl_queue_close(other);
 }

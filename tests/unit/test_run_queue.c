@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "helper_queue.h"
 #include "plan/live.h"
 
 #define TENSOR(tensor) healcl_tensor_argument(tensor)
@@ -82,7 +83,7 @@ static void calls_operations_on(struct healcl_device *on)
     assert_memory_equal(got, expected, sizeof expected);
     healcl_tensor_release(transposed);
     healcl_tensor_release(out);
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 ON_BOTH(calls_operations)
 
@@ -129,9 +130,9 @@ static void refuses_wrong_calls_on(struct healcl_device *on)
         HEALCL_USAGE);
     OK(healcl_tensor_read(a, got, sizeof got, &error)); /* nothing has happened to it */
     assert_memory_equal(got, values, sizeof got);
-    healcl_queue_close(queue); /* with a tensor left */
+    close_queue(queue); /* with a tensor left */
     healcl_tensor_release(foreign);
-    healcl_queue_close(other);
+    close_queue(other);
 }
 ON_BOTH(refuses_wrong_calls)
 
@@ -178,7 +179,7 @@ static void names_the_call_on(struct healcl_device *on)
     assert_non_null(strstr(error.message, "(take_along_axis): argument 'idx': 4 at [2]"));
     OK(healcl_queue_wait(queue, &error));
 end:
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 ON_BOTH(names_the_call)
 
@@ -206,7 +207,7 @@ static void frees_what_fails_on(struct healcl_device *on)
         for (int e = 0; e < LARGE; e++)
             assert_int_equal(got[e], (i % 2 ? data[e] : 0) + i);
     }
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 ON_BOTH(frees_what_fails)
 
@@ -237,7 +238,7 @@ static void goes_on_for_long_on(struct healcl_device *on)
     assert_memory_equal(got, expected, sizeof got);
     healcl_tensor_release(kept);
     healcl_tensor_release(a);
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 ON_BOTH(goes_on_for_long)
 
@@ -254,7 +255,7 @@ static void refuses_too_many_tensors(void **state)
     assert_int_equal(status, HEALCL_REFUSED);
     assert_int_equal(made, LIVE_STORAGES_MAX); /* the integers have one */
     assert_non_null(strstr(error.message, "too many tensors are in use"));
-    healcl_queue_close(queue);
+    close_queue(queue);
     OK(healcl_queue_open(NULL, &(struct healcl_limits){.memory_bytes = 1000}, &queue, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &tensor, &error));
     struct healcl_tensor *second = NULL;
@@ -263,7 +264,7 @@ static void refuses_too_many_tensors(void **state)
         HEALCL_REFUSED);
     healcl_tensor_release(tensor);
     OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){900}, NULL, &second, &error));
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 /* Every kind of argument, and all operations by number. */
@@ -282,7 +283,43 @@ static void numbers_operations(void **state)
         &error));
     assert_int_equal(healcl_tensor_describe(made).shape[0], 12);
     assert_int_equal(healcl_call_number(queue, count, 0, NULL, NULL, &error), HEALCL_USAGE);
-    healcl_queue_close(queue);
+    close_queue(queue);
+}
+
+/* What is told of operations is what calls are checked by. */
+static void describes_operations(void **state)
+{
+    (void)state;
+    struct healcl_operation_info info;
+    size_t number = 0, told_forms = 0;
+    for (; healcl_operation_describe(NULL, number, &info); number++) {
+        assert_string_equal(info.name, healcl_operation_name(number));
+        assert_string_equal(info.family, operations[number].family);
+        assert_string_equal(info.meaning, operations[number].meaning);
+        assert_int_equal(info.dtypes, operations[number].dtypes.values);
+        assert_null(info.manifest);
+        assert_true(info.form_count > 0);
+        for (uint32_t i = 0; i < info.form_count; i++, told_forms++) {
+            const struct form *form = &forms[told_forms];
+            assert_ptr_equal(form->operation, &operations[number]);
+            assert_string_equal(info.forms[i].name, form->name);
+            assert_int_equal(info.forms[i].parameter_count, form->parameter_count);
+            for (uint32_t j = 0; j < form->parameter_count; j++) {
+                const struct healcl_parameter_info *parameter = &info.forms[i].parameters[j];
+                const uint32_t accepted = parameter_traits[parameter->kind].accepted;
+                assert_string_equal(parameter->name, form->parameters[j].name);
+                assert_int_equal(parameter->kind, form->parameters[j].kind);
+                assert_int_equal(parameter->optional, accepted >> ARGUMENT_NONE & 1);
+            }
+        }
+    }
+    assert_int_equal(number, OPERATION_COUNT);
+    assert_int_equal(told_forms, form_count);
+    assert_true(healcl_operation_describe(NULL, OPERATION_NTT, &info));
+    assert_string_equal(info.other, "a");
+    assert_int_equal(info.other_dtypes, 1u << HEALCL_INT8);
+    assert_false(healcl_operation_describe(NULL, SIZE_MAX, &info));
+    assert_false(healcl_operation_describe(NULL, 0, NULL));
 }
 
 static void takes_null(void **state)
@@ -307,7 +344,7 @@ static void takes_null(void **state)
     OK(healcl_tensor_create(queue, HEALCL_INT8, 0, NULL, NULL, &tensor, &error));
     healcl_tensor_release(NULL);
     healcl_queue_close(NULL);
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 /* ---------------------------------------------------------------- threads */
@@ -347,7 +384,7 @@ static void *work(void *context)
     if (status != HEALCL_OK)
         print_error("%s\n", failure.message);
     healcl_error_clear(&failure);
-    healcl_queue_close(queue);
+    close_queue(queue);
     return NULL;
 }
 
@@ -435,7 +472,8 @@ int main(void)
         cmocka_unit_test(names_the_call),     cmocka_unit_test(goes_on_for_long),
         cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
         cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
-        cmocka_unit_test(frees_what_fails),   cmocka_unit_test(reads_expand),
+        cmocka_unit_test(frees_what_fails),   cmocka_unit_test(describes_operations),
+        cmocka_unit_test(reads_expand),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

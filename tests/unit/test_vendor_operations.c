@@ -1,6 +1,7 @@
 /* Operations of manifests by call: kernels and bodies on views of all kinds, on a device and on the
  * host reference. */
 #include "helper_manifest.h"
+#include "helper_queue.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
@@ -123,7 +124,7 @@ static void add_views(struct healcl_device *where, int a_view, int out_view, boo
             healcl_tensor_argument(to)));
     OK(healcl_tensor_read(a, results, 36 * sizeof *results, &error));
     OK(healcl_tensor_read(out, results + 36, 36 * sizeof *results, &error));
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 static void views_give_the_same(void **state)
@@ -191,7 +192,7 @@ static void call_in_drawn_order(struct healcl_device *where, int64_t results[TEN
     for (int i = 0; i < TENSORS; i++)
         OK(healcl_tensor_read(tensors[i], results[i], sizeof results[i], &error));
     assert_int_equal(healcl_queue_fallbacks(queue), 0);
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 static void calls_come_again(void **state)
@@ -223,7 +224,7 @@ static void makes_new_tensors_of_any_layout(void **state)
             for (int i = 0; i < 6; i++)
                 assert_int_equal(values[i], 1000 * (6 * i + number) + 17);
         }
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 static void double_rows(struct healcl_queue *queue, struct healcl_tensor *a, size_t count)
@@ -254,7 +255,7 @@ static void bodies_take_over(void **state)
     for (int i = 0; i < 3; i++)
         double_rows(queue, a, 36);
     assert_int_equal(healcl_queue_fallbacks(queue), 4);
-    healcl_queue_close(queue);
+    close_queue(queue);
 }
 
 /* Whether each element was written by the alternative of these values. */
@@ -280,7 +281,7 @@ static void tunables_are_as_chosen(void **state)
         struct healcl_tensor *out = new_tensor(queue);
         for (int again = 0; again < 3; again++)
             expect_shape(queue, out, told[alternative]);
-        healcl_queue_close(queue);
+        close_queue(queue);
     }
     device->choices.count = 0;
 }
@@ -302,7 +303,58 @@ static void refusals_are_named(void **state)
         HEALCL_REFUSED);
     assert_string_equal(error.message, "call 1 (strided_row): a vendor's operation without a body "
                                        "cannot run on the host reference");
-    healcl_queue_close(queue);
+    close_queue(queue);
+}
+
+static void describes_them(void **state)
+{
+    (void)state;
+    struct healcl_operation_info info;
+    assert_true(healcl_operation_describe(loaded, OPERATION_NTT, &info));
+    assert_string_equal(info.name, "ntt");
+    assert_true(healcl_operation_describe(loaded, OPERATION_COUNT, &info));
+    assert_string_equal(info.name, "packed_add");
+    assert_string_equal(info.family, "vendor");
+    assert_string_equal(info.manifest, "m.json");
+    assert_int_equal(info.dtypes, 1u << HEALCL_INT64);
+    assert_int_equal(info.form_count, 1);
+    assert_string_equal(info.forms[0].name, "packed_add");
+    assert_int_equal(info.forms[0].parameter_count, 3);
+    assert_string_equal(info.forms[0].parameters[2].name, "out");
+    assert_int_equal(info.forms[0].parameters[2].kind, HEALCL_PARAMETER_OUT);
+    assert_false(info.forms[0].parameters[2].optional);
+    assert_true(healcl_operation_describe(loaded, OPERATION_COUNT + 3, &info));
+    assert_false(healcl_operation_describe(loaded, OPERATION_COUNT + 4, &info));
+    assert_false(healcl_operation_describe(NULL, OPERATION_COUNT, &info));
+    /* A queue takes the same numbers. */
+    struct healcl_queue *queue = open_queue(device);
+    struct healcl_tensor *a = new_tensor(queue), *row = NULL;
+    const struct healcl_argument arguments[] = {healcl_tensor_argument(a), healcl_int_argument(1)};
+    OK(healcl_call_number(queue, OPERATION_COUNT + 1, 2, arguments, &row, &error));
+    assert_int_equal(healcl_tensor_describe(row).shape[0], 6);
+    assert_int_equal(healcl_call_number(queue, OPERATION_COUNT + 4, 2, arguments, &row, &error),
+                     HEALCL_USAGE);
+    assert_string_equal(error.message, "there is no operation 34");
+    close_queue(queue);
+}
+
+/* Queues and transcripts keep them. */
+static void are_kept(void **state)
+{
+    (void)state;
+    struct healcl_operations *own = NULL;
+    struct healcl_queue *queue = NULL;
+    struct healcl_transcript *transcript = NULL;
+    OK(healcl_operations_load(folder, &own, &error));
+    const struct healcl_limits limits = {.operations = own};
+    OK(healcl_queue_open(NULL, &limits, &queue, &error));
+    OK(healcl_transcript_open_memory("[]", 2, &limits, &transcript, &error));
+    healcl_operations_free(own);
+    struct healcl_tensor *a = new_tensor(queue);
+    OK(CALL(queue, NULL, "packed_add", healcl_tensor_argument(a), healcl_int_argument(3),
+            healcl_tensor_argument(a)));
+    close_queue(queue);
+    healcl_transcript_close(transcript);
 }
 
 static void wrong_uses_are_refused(void **state)
@@ -332,6 +384,8 @@ int main(void)
         cmocka_unit_test(tunables_are_as_chosen),
         cmocka_unit_test(refusals_are_named),
         cmocka_unit_test(wrong_uses_are_refused),
+        cmocka_unit_test(describes_them),
+        cmocka_unit_test(are_kept),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
     return cmocka_run_group_tests(tests, load, unload_manifest);

@@ -1,0 +1,97 @@
+/* What the files of operations by call share: queue.c has the calls, tensor.c the tensors. */
+#ifndef HEALCL_RUN_QUEUE_H
+#define HEALCL_RUN_QUEUE_H
+
+#include <stdatomic.h>
+
+#include "device/device.h"
+#include "plan/live.h"
+#include "run/run.h"
+
+/* What the handles of a queue's tensors share, and live longer with than it. */
+struct handles {
+    atomic_size_t owners;                     /* the queue, and each handle */
+    _Atomic(struct healcl_tensor *) released; /* by any thread, the last one first */
+    atomic_bool is_closed;                    /* there is no queue any more */
+};
+
+struct healcl_tensor {
+    struct handles *handles;
+    struct healcl_queue *queue;            /* until it is closed */
+    struct healcl_tensor *next, *previous; /* of the queue's */
+    struct healcl_tensor *released;        /* before it */
+    struct tensor view;                    /* of a storage that is gone with the queue, */
+    enum dtype dtype;                      /* but not what there is to tell of it */
+    int64_t storage_elements;
+    void *mapped; /* where, or NULL */
+};
+
+struct healcl_queue {
+    struct live_plan live;
+    struct healcl_device *device; /* a handle of the queue's own; NULL: the host reference */
+    struct executor *executor;
+    struct upload *uploads; /* by storage */
+    struct healcl_tensor *tensors;
+    struct handles *handles;
+    struct healcl_operations *operations; /* that the plan refers to, or NULL */
+    bool synchronous;                     /* each call is waited for */
+    bool has_enqueued, has_enqueued_more; /* since a wait, and since healcl_queue_poll */
+    atomic_bool is_cancelled;
+    size_t constants;           /* of the plan, that the executor knows */
+    struct entry entry;         /* of the call in hand; large */
+    void *read;                 /* where a result is to be copied to; NULL: nobody waits for it */
+    struct healcl_error missed; /* of a wait that had nobody to tell; status HEALCL_OK: none */
+};
+
+/* Around what uses the device. */
+void queue_turn_begin(struct healcl_queue *queue);
+void queue_turn_end(struct healcl_queue *queue);
+
+/* Waits for all calls. Errors: as healcl_queue_wait. */
+MUST_CHECK enum healcl_status queue_wait(struct healcl_queue *queue, struct healcl_error *error);
+
+/* Where each call is waited for, waits. Errors: as healcl_queue_wait. */
+MUST_CHECK enum healcl_status queue_end_call(struct healcl_queue *queue,
+                                             struct healcl_error *error);
+
+/* Something was enqueued. */
+void queue_note_enqueued(struct healcl_queue *queue);
+
+/* Begins the queue's entry: what the steps so far take is there again before its arguments are set.
+ */
+MUST_CHECK enum healcl_status queue_begin_entry(struct healcl_queue *queue, const char *operation,
+                                                uint32_t count, struct healcl_error *error);
+
+/* An argument of the entry. Steps have a view of their own, for the handle may be gone before they
+ * are. Errors: HEALCL_USAGE for a tensor that is mapped, or of another queue. */
+MUST_CHECK enum healcl_status queue_set_tensor(struct healcl_queue *queue,
+                                               struct argument *argument,
+                                               const struct healcl_tensor *tensor,
+                                               struct healcl_error *error);
+
+/* Plans the queue's entry, executes it, and makes a handle of its result if that is wanted. data:
+ * of an upload, else NULL. */
+MUST_CHECK enum healcl_status queue_run_entry(struct healcl_queue *queue, const void *data,
+                                              struct healcl_tensor **result,
+                                              struct healcl_error *error);
+
+/* Executes the plan's steps from first on, without waiting. */
+MUST_CHECK enum healcl_status queue_execute(struct healcl_queue *queue, size_t first,
+                                            struct healcl_error *error);
+
+/* A handle for a view, which is held already; NULL where memory is lacking. */
+struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view);
+
+/* Frees the handles that were released. */
+void queue_free_released(struct healcl_queue *queue);
+
+/* The queue is closed: handles that are left, and released later, have only their own memory. */
+void queue_leave_handles(struct healcl_queue *queue);
+
+/* One handle less views a tensor. */
+void queue_drop(struct healcl_queue *queue, const struct tensor *view);
+
+/* A storage was written to by something else than a call. */
+void queue_note_written(struct healcl_queue *queue, struct storage *storage);
+
+#endif

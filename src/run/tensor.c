@@ -1,0 +1,358 @@
+/* Tensors of operations by call: what is in them, and where. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/queue.h"
+
+/* For a tensor, which is not NULL, nor its queue closed. */
+#define NEED_OPEN(tensor, error)                                                  \
+    do {                                                                          \
+        NEED(tensor, error);                                                      \
+        if (atomic_load(&(tensor)->handles->is_closed))                           \
+            FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor's queue is closed"); \
+    } while (0)
+
+static int64_t bytes_of(const struct healcl_tensor *tensor)
+{
+    return layout_elements(&tensor->view.layout) * (int64_t)dtype_size(tensor->dtype);
+}
+
+/* ---------------------------------------------------------------- handles */
+
+static void disown(struct handles *handles)
+{
+    if (atomic_fetch_sub(&handles->owners, 1) == 1)
+        free(handles);
+}
+
+struct healcl_tensor *queue_add_handle(struct healcl_queue *queue, const struct tensor *view)
+{
+    struct healcl_tensor *tensor = malloc(sizeof *tensor);
+    if (!tensor)
+        return NULL;
+    *tensor = (struct healcl_tensor){.handles = queue->handles,
+                                     .queue = queue,
+                                     .next = queue->tensors,
+                                     .view = *view,
+                                     .dtype = view->storage->dtype,
+                                     .storage_elements = view->storage->elements};
+    atomic_fetch_add(&queue->handles->owners, 1);
+    if (queue->tensors)
+        queue->tensors->previous = tensor;
+    queue->tensors = tensor;
+    return tensor;
+}
+
+static void free_handle(struct healcl_tensor *tensor)
+{
+    struct handles *handles = tensor->handles;
+    free(tensor);
+    disown(handles);
+}
+
+static void forget_handle(struct healcl_tensor *tensor)
+{
+    struct healcl_queue *queue = tensor->queue;
+    if (tensor->next)
+        tensor->next->previous = tensor->previous;
+    if (tensor->previous)
+        tensor->previous->next = tensor->next;
+    else
+        queue->tensors = tensor->next;
+    if (tensor->mapped)
+        (void)!healcl_tensor_unmap(tensor, NULL);
+    queue_drop(queue, &tensor->view);
+}
+
+void queue_free_released(struct healcl_queue *queue)
+{
+    if (!atomic_load_explicit(&queue->handles->released, memory_order_relaxed))
+        return;
+    struct healcl_tensor *tensor = atomic_exchange(&queue->handles->released, NULL), *before;
+    for (; tensor; tensor = before) {
+        before = tensor->released;
+        forget_handle(tensor);
+        free_handle(tensor);
+    }
+}
+
+/* Of a queue that is closed: by any thread. */
+static void free_left(struct handles *handles)
+{
+    struct healcl_tensor *tensor = atomic_exchange(&handles->released, NULL), *before;
+    for (; tensor; tensor = before) {
+        before = tensor->released;
+        free_handle(tensor);
+    }
+}
+
+void queue_leave_handles(struct healcl_queue *queue)
+{
+    atomic_store(&queue->handles->is_closed, true);
+    free_left(queue->handles);
+    disown(queue->handles);
+}
+
+/* Whoever closes the queue at the same time sees the handle among the released ones, or is seen
+ * here. */
+void healcl_tensor_release(struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    struct handles *handles = tensor->handles;
+    atomic_fetch_add(&handles->owners, 1); /* the handle may be gone at once */
+    struct healcl_tensor *before = atomic_load(&handles->released);
+    do
+        tensor->released = before;
+    while (!atomic_compare_exchange_weak(&handles->released, &before, tensor));
+    if (atomic_load(&handles->is_closed))
+        free_left(handles);
+    disown(handles);
+}
+
+struct healcl_tensor_info healcl_tensor_describe(const struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return (struct healcl_tensor_info){.name = ""};
+    return (struct healcl_tensor_info){.name = "",
+                                       .dtype = (enum healcl_dtype)tensor->dtype,
+                                       .rank = tensor->view.layout.rank,
+                                       .shape = tensor->view.layout.shape,
+                                       .bytes = (size_t)bytes_of(tensor)};
+}
+
+struct healcl_tensor_layout healcl_tensor_layout(const struct healcl_tensor *tensor)
+{
+    if (!tensor)
+        return (struct healcl_tensor_layout){.rank = 0};
+    const struct layout *layout = &tensor->view.layout;
+    return (struct healcl_tensor_layout){.rank = layout->rank,
+                                         .shape = layout->shape,
+                                         .strides = layout->stride,
+                                         .offset = layout->offset,
+                                         .storage_elements = tensor->storage_elements,
+                                         .contiguous = layout_is_contiguous(layout)};
+}
+
+bool healcl_tensor_shares_storage(const struct healcl_tensor *a, const struct healcl_tensor *b)
+{
+    return a && b && a->handles == b->handles && a->view.storage == b->view.storage;
+}
+
+/* ---------------------------------------------------------------- creating */
+
+static bool is_dtype(enum healcl_dtype dtype)
+{
+    return dtype == HEALCL_INT8 || dtype == HEALCL_INT32 || dtype == HEALCL_INT64;
+}
+
+MUST_CHECK static enum healcl_status check_new(const struct healcl_queue *queue,
+                                               enum healcl_dtype dtype, uint32_t rank,
+                                               const int64_t *shape, struct healcl_tensor **tensor,
+                                               struct healcl_error *error)
+{
+    NEED(queue, error);
+    NEED(tensor, error);
+    NEED(shape || rank == 0, error);
+    *tensor = NULL;
+    if (!is_dtype(dtype))
+        FAIL_FOR(error, HEALCL_USAGE, DTYPE, "dtype %d is none", (int)dtype);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status call_new(struct healcl_queue *queue, const char *operation,
+                                              enum healcl_dtype dtype, uint32_t rank,
+                                              const int64_t *shape, struct healcl_tensor **tensor,
+                                              struct healcl_error *error)
+{
+    const struct healcl_argument arguments[] = {healcl_shape_argument(rank, shape),
+                                                healcl_dtype_argument(dtype)};
+    return healcl_call(queue, operation, 2, arguments, tensor, error);
+}
+
+enum healcl_status healcl_tensor_create(struct healcl_queue *queue, enum healcl_dtype dtype,
+                                        uint32_t rank, const int64_t *shape, const void *data,
+                                        struct healcl_tensor **tensor, struct healcl_error *error)
+{
+    TRY(check_new(queue, dtype, rank, shape, tensor, error));
+    if (!data)
+        return call_new(queue, "zeros", dtype, rank, shape, tensor, error);
+    TRY(queue_begin_entry(queue, "host_to_device", 1, error));
+    struct argument *host = &queue->entry.arguments[0];
+    host->kind = ARGUMENT_HOST_TENSOR;
+    host->host.present = true;
+    TRY(payload_declare((enum dtype)dtype, rank, shape, &host->host.payload, error));
+    return queue_run_entry(queue, data, tensor, error);
+}
+
+/* ---------------------------------------------------------------- reading and writing */
+
+enum healcl_status healcl_tensor_read(struct healcl_tensor *tensor, void *memory, size_t bytes,
+                                      struct healcl_error *error)
+{
+    NEED_OPEN(tensor, error);
+    struct healcl_queue *queue = tensor->queue;
+    size_t has = (size_t)bytes_of(tensor);
+    if (bytes != has)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
+    NEED(memory || bytes == 0, error);
+    TRY(queue_begin_entry(queue, "device_to_host", 1, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
+    queue->read = memory;
+    enum healcl_status status = queue_run_entry(queue, NULL, NULL, error);
+    if (status == HEALCL_OK)
+        status = queue_wait(queue, error);
+    queue->read = NULL; /* the caller's memory may go; after an error a result may still come */
+    return status;
+}
+
+enum healcl_status healcl_tensor_copy(const struct healcl_tensor *from, struct healcl_tensor *to,
+                                      struct healcl_error *error)
+{
+    NEED_OPEN(from, error);
+    NEED_OPEN(to, error);
+    struct healcl_queue *queue = to->queue;
+    size_t first = 0;
+    TRY(queue_begin_entry(queue, "copy", 2, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[0], from, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[1], to, error));
+    queue->entry.index = queue->live.calls;
+    TRY(live_plan_copy(&queue->live, &queue->entry, &first, error));
+    TRY(queue_execute(queue, first, error));
+    return queue_end_call(queue, error);
+}
+
+/* Elements that do not lie together: by a tensor that is packed. */
+MUST_CHECK static enum healcl_status write_view(struct healcl_tensor *tensor, const void *data,
+                                                struct healcl_error *error)
+{
+    struct healcl_tensor *packed = NULL;
+    const struct layout *layout = &tensor->view.layout;
+    TRY(healcl_tensor_create(tensor->queue, (enum healcl_dtype)tensor->dtype, layout->rank,
+                             layout->shape, data, &packed, error));
+    enum healcl_status status = healcl_tensor_copy(packed, tensor, error);
+    healcl_tensor_release(packed);
+    return status;
+}
+
+enum healcl_status healcl_tensor_write(struct healcl_tensor *tensor, const void *data, size_t bytes,
+                                       struct healcl_error *error)
+{
+    NEED_OPEN(tensor, error);
+    struct healcl_queue *queue = tensor->queue;
+    size_t has = (size_t)bytes_of(tensor);
+    if (bytes != has)
+        FAIL(error, HEALCL_USAGE, "the tensor has %zu bytes, not %zu", has, bytes);
+    if (bytes == 0)
+        return HEALCL_OK;
+    NEED(data, error);
+    if (!layout_is_contiguous(&tensor->view.layout))
+        return write_view(tensor, data, error);
+    TRY(queue_begin_entry(queue, "write", 1, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
+    queue_turn_begin(queue);
+    enum healcl_status status =
+        queue->executor->class->write(queue->executor, &tensor->view, data, error);
+    queue_turn_end(queue);
+    queue_note_enqueued(queue);
+    queue_note_written(queue, tensor->view.storage);
+    return status;
+}
+
+/* ---------------------------------------------------------------- memory */
+
+/* Where the elements of an empty tensor are. */
+static char nothing;
+
+enum healcl_status healcl_tensor_map(struct healcl_tensor *tensor, void **data,
+                                     struct healcl_error *error)
+{
+    NEED_OPEN(tensor, error);
+    NEED(data, error);
+    *data = NULL;
+    struct healcl_queue *queue = tensor->queue;
+    if (!layout_is_contiguous(&tensor->view.layout))
+        REFUSE(error, "the tensor is not contiguous: copy it to one that is");
+    TRY(queue_wait(queue, error));
+    TRY(queue_begin_entry(queue, "map", 1, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
+    enum healcl_status status = HEALCL_OK;
+    tensor->mapped = &nothing;
+    if (bytes_of(tensor) > 0) {
+        queue_turn_begin(queue);
+        status =
+            queue->executor->class->map(queue->executor, &tensor->view, &tensor->mapped, error);
+        queue_turn_end(queue);
+    }
+    if (status != HEALCL_OK) {
+        tensor->mapped = NULL;
+        return status;
+    }
+    tensor->view.storage->is_mapped = true;
+    *data = tensor->mapped;
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_tensor_unmap(struct healcl_tensor *tensor, struct healcl_error *error)
+{
+    NEED_OPEN(tensor, error);
+    struct healcl_queue *queue = tensor->queue;
+    if (!tensor->mapped)
+        FAIL_FOR(error, HEALCL_USAGE, STATE, "the tensor is not mapped");
+    void *mapped = tensor->mapped;
+    enum healcl_status status = HEALCL_OK;
+    tensor->mapped = NULL;
+    tensor->view.storage->is_mapped = false;
+    if (mapped != &nothing) {
+        queue_turn_begin(queue);
+        status = queue->executor->class->unmap(queue->executor, &tensor->view, mapped, error);
+        queue_turn_end(queue);
+        queue_note_enqueued(queue);
+    }
+    queue_note_written(queue, tensor->view.storage);
+    return status;
+}
+
+enum healcl_status healcl_tensor_memory(struct healcl_tensor *tensor, void **memory,
+                                        size_t *offset_bytes, struct healcl_error *error)
+{
+    NEED_OPEN(tensor, error);
+    NEED(memory, error);
+    NEED(offset_bytes, error);
+    struct healcl_queue *queue = tensor->queue;
+    *memory = NULL;
+    *offset_bytes = 0; /* a part of a slab is an object of its own */
+    if (!queue->device)
+        FAIL(error, HEALCL_USAGE, "the host reference has no OpenCL memory");
+    TRY(queue_begin_entry(queue, "memory", 1, error));
+    TRY(queue_set_tensor(queue, &queue->entry.arguments[0], tensor, error));
+    queue_turn_begin(queue);
+    enum healcl_status status =
+        queue->executor->class->lend_memory(queue->executor, tensor->view.storage, memory, error);
+    queue_turn_end(queue);
+    tensor->view.storage->is_lent = status == HEALCL_OK || tensor->view.storage->is_lent;
+    return status;
+}
+
+enum healcl_status healcl_tensor_adopt(struct healcl_queue *queue, enum healcl_dtype dtype,
+                                       uint32_t rank, const int64_t *shape, void *memory,
+                                       struct healcl_tensor **tensor, struct healcl_error *error)
+{
+    TRY(check_new(queue, dtype, rank, shape, tensor, error));
+    NEED(memory, error);
+    if (!queue->device)
+        FAIL(error, HEALCL_USAGE, "the host reference takes no OpenCL memory");
+    struct healcl_tensor *made = NULL;
+    TRY(call_new(queue, "empty", dtype, rank, shape, &made, error));
+    queue_turn_begin(queue);
+    enum healcl_status status =
+        queue->executor->class->take_memory(queue->executor, made->view.storage, memory, error);
+    queue_turn_end(queue);
+    if (status != HEALCL_OK) {
+        healcl_tensor_release(made);
+        return status;
+    }
+    made->view.storage->is_lent = true;
+    *tensor = made;
+    return HEALCL_OK;
+}
