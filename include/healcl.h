@@ -168,6 +168,14 @@ const char *healcl_operation_name(size_t number);
 
 struct healcl_transcript;
 
+/* How the integers behind the tensor of `expand` are read: docs/HEAL-SDK.md. */
+enum healcl_expand {
+    /* As the one of both that is valid; where both are, as the specification, and runs warn. */
+    HEALCL_EXPAND_VALID,
+    HEALCL_EXPAND_SPECIFICATION, /* axis, repeats */
+    HEALCL_EXPAND_SDK,           /* repeats, axis: by the runtime of HEAL's SDK */
+};
+
 struct healcl_limits {
     /* No tensor, and no set of live tensors, may be larger, with what an operation needs beside
      * them in proportion to views: the packed copy of a download that is not contiguous, the tables
@@ -178,6 +186,7 @@ struct healcl_limits {
     uint64_t work;
     /* Not a limit: what may be named beside the built-in operations, or NULL. */
     const struct healcl_operations *operations;
+    enum healcl_expand expand; /* nor this one */
     /* Of a transcript: passes that make its segments faster and change no result, by their names
      * (`healcl inspect --help`) and with commas between them, or "none". NULL: all of them */
     const char *passes;
@@ -246,6 +255,7 @@ struct healcl_device;
  * "" for the environment's HEALCL_DEVICE, else the best device there is (GPU before accelerator
  * before CPU).
  * A device runs a self-test of its arithmetic when it is opened for the first time with its driver.
+ * The first device that is opened or listed in a process has OpenCL loaded: docs/EMBEDDING.md.
  * Errors: HEALCL_USAGE where nothing, or nothing usable, matches; HEALCL_DEVICE, also where the
  * self-test fails.
  */
@@ -309,8 +319,8 @@ struct healcl_device_info {
 };
 
 /* Lists all devices of all platforms, usable or not. *list is freed with healcl_device_list_free.
- * No device at all is no error. Errors: HEALCL_DEVICE where no platform can list its own,
- * HEALCL_NO_MEMORY. */
+ * No device at all is no error. Errors: HEALCL_DEVICE where OpenCL cannot be loaded, or no platform
+ * can list its own devices; HEALCL_NO_MEMORY. */
 HEALCL_MUST_CHECK enum healcl_status healcl_device_list(struct healcl_device_info **list,
                                                         size_t *count, struct healcl_error *error);
 void healcl_device_list_free(struct healcl_device_info *list);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Formats all C files in place, the headers of kernels too; with --check it only tells which ones would change.
+# Formats all C and C++ files in place, the headers of kernels too; with --check it only tells which ones would change.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -12,4 +12,4 @@ case "${1-}" in
 --check) options=(--dry-run --Werror) ;;
 *) die "usage: $0 [--check]" ;;
 esac
-git ls-files -z '*.c' '*.h' | xargs -0 "$format" "${options[@]}"
+git ls-files -z '*.c' '*.h' '*.cpp' | xargs -0 "$format" "${options[@]}"

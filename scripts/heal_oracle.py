@@ -481,8 +481,14 @@ def unsqueeze(machine, a, axis):
     return np.expand_dims(a, normal_axis(axis, a.ndim + 1))
 
 
+def can_expand(a, axis, repeats):
+    return -a.ndim <= axis < a.ndim and a.shape[axis] == 1 and repeats >= 1
+
+
 @operation("expand", "a:T axis:I repeats:I")
 def expand(machine, a, axis, repeats):
+    if not can_expand(a, axis, repeats) and can_expand(a, repeats, axis):
+        axis, repeats = repeats, axis  # as the runtime of HEAL's SDK has them
     axis = normal_axis(axis, a.ndim)
     require(a.shape[axis] == 1, "axis %d has size %d, not 1" % (axis, a.shape[axis]))
     require(1 <= repeats, '"repeats" is %d' % repeats)

@@ -150,6 +150,10 @@ int printed(enum healcl_status status);
 
 /* ---- limits ---- */
 
+/* Takes the value of --expand, a member of enum healcl_expand. */
+int take_expand(const struct command *command, const struct command_option *option, void *session,
+                const char *text);
+
 /* Bytes of memory that this process may use: the machine's, or its control group's. */
 uint64_t host_memory(void);
 

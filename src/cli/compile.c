@@ -341,6 +341,7 @@ static const struct command_option options[] = {
     {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
     {"target", 0, OPTION_WORD, KEPT_IN(target)},
     {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     END_OF_OPTIONS,
@@ -406,6 +407,7 @@ const struct command command_compile = {
         "                        NVIDIA, fpga, spirv, or a name that Intel's ocloc knows, as dg2\n"
         "      --from FOLDER     make a package of what that script has compiled, for a device\n"
         "                        that is here\n"
+        "      --expand spec|sdk  as for healcl run\n"
         "      --ops DIR         take operations and kernels from the manifests of a folder\n"
         "                        (docs/VENDORS.md); may be given again\n"
         "      --trust DIR       the same where its manifests may name sources elsewhere,\n"

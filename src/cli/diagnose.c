@@ -14,6 +14,7 @@
 struct session {
     const char *file, *selector, *case_path;
     const struct healcl_operations *operations; /* of manifests, or NULL */
+    enum healcl_expand expand;
     struct new_file case_file;
     struct report_file json;
     struct progress progress;
@@ -52,8 +53,10 @@ MUST_CHECK static enum healcl_status write_case(struct session *session, struct 
 /* A device that fails its self-test is looked at nevertheless. */
 MUST_CHECK static enum healcl_status find_fault(struct session *session, struct healcl_error *error)
 {
-    const struct healcl_limits limits = {
-        .memory_bytes = host_memory(), .operations = session->operations, .passes = "none"};
+    const struct healcl_limits limits = {.memory_bytes = host_memory(),
+                                         .operations = session->operations,
+                                         .expand = session->expand,
+                                         .passes = "none"};
     const struct diagnose_observer observer = {session, on_progress};
     TRY(open_files(session, error));
     progress_say(&session->progress, "reading %s", session->file);
@@ -124,6 +127,7 @@ static int diagnose_and_tell(struct session *session)
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(expand), .take = take_expand},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"output", 'o', OPTION_FILE, KEPT_IN(case_path)},
@@ -155,6 +159,7 @@ const struct command command_diagnose = {
         "Usage: healcl diagnose [OPTIONS] FILE\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
+        "      --expand spec|sdk  as for healcl run\n"
         "      --ops DIR      take operations and kernels from the manifests of a folder\n"
         "                     (docs/VENDORS.md); may be repeated\n"
         "      --trust DIR    the same where its manifests may name sources elsewhere,\n"

@@ -103,6 +103,7 @@ static const struct command_option options[] = {
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
@@ -146,6 +147,7 @@ const struct command command_inspect = {
         "                           (docs/MEMORY.md)\n"
         "      --work-limit N       refuse an operation that visits more elements; with a suffix\n"
         "                           K, M, G or T; 4T, 2^42, by default\n"
+        "      --expand spec|sdk    as for healcl run\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"

@@ -211,7 +211,8 @@ static void warn_of_memory(struct session *session)
 static bool has_default_plan(const struct session *session)
 {
     const struct healcl_limits *limits = &session->limits;
-    return !limits->operations && !limits->passes && session->device_memory_bytes == 0;
+    return !limits->operations && !limits->passes && limits->expand == HEALCL_EXPAND_VALID &&
+           session->device_memory_bytes == 0;
 }
 
 MUST_CHECK static enum healcl_status open_device(struct session *session,
@@ -531,6 +532,7 @@ static const struct command_option options[] = {
     {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
     {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
     {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
     {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_WORD, KEPT_IN(limits.passes)},
@@ -625,17 +627,19 @@ const struct command command_run = {
         "      --work-limit N       refuse an operation that visits more elements, such as the\n"
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
+        "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
+        "                           by default as is valid (docs/HEAL-SDK.md)\n"
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
         "                           and any options of compilers\n"
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n"
+        "                           (healcl inspect --passes); all by default\n",
+    .more_help =
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, what a cold start took, and the\n"
         "                           source of an error\n"
-        "  -h, --help               this text\n",
-    .more_help =
+        "  -h, --help               this text\n"
         "\n"
         "Times of operations, for -v and --json, are taken in up to 5 further runs. There stands\n"
         "too which share of a segment's time the device's rates allow, where healcl devices\n"

@@ -1,10 +1,70 @@
 #include "device/opencl.h"
 
-const struct opencl opencl_loader = {
-#define OPENCL_LOADED(function) .function = function,
-    OPENCL_FUNCTIONS(OPENCL_LOADED)
-#undef OPENCL_LOADED
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---------------------------------------------------------------- loading */
+
+struct opencl opencl_loader;
+
+static const struct {
+    const char *name;
+    size_t offset; /* in struct opencl */
+} functions[] = {
+#define OPENCL_ROW(function) {#function, offsetof(struct opencl, function)},
+    OPENCL_FUNCTIONS(OPENCL_ROW)
+#undef OPENCL_ROW
 };
+
+MUST_CHECK static enum healcl_status open_library(void **library, struct healcl_error *error)
+{
+    *library = RTLD_DEFAULT;
+    if (dlsym(RTLD_DEFAULT, functions[0].name))
+        return HEALCL_OK;
+    const char *named = getenv("HEALCL_OPENCL_LIBRARY");
+    if (named && !*named)
+        named = NULL;
+    *library = dlopen(named ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!*library)
+        FAIL(error, HEALCL_DEVICE,
+             "OpenCL cannot be loaded: %.300s%s; package ocl-icd-libopencl1 brings libOpenCL.so.1",
+             dlerror(), named ? " (from HEALCL_OPENCL_LIBRARY)" : "");
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status load(struct healcl_error *error)
+{
+    static bool loaded;
+    void *library;
+    struct opencl found;
+    if (loaded)
+        return HEALCL_OK;
+    TRY(open_library(&library, error));
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *function = dlsym(library, functions[i].name);
+        if (!function)
+            FAIL(error, HEALCL_DEVICE, "OpenCL of version 1.2 is needed: its library has no %s",
+                 functions[i].name);
+        memcpy((char *)&found + functions[i].offset, &function, sizeof function);
+    }
+    opencl_loader = found;
+    loaded = true;
+    return HEALCL_OK;
+}
+
+enum healcl_status opencl_load(struct healcl_error *error)
+{
+    opening_begin();
+    enum healcl_status status = load(error);
+    opening_end();
+    return status;
+}
+
+/* ---------------------------------------------------------------- errors */
 
 /* Not in the 1.2 headers themselves, but the answer of a loader that finds no platform. */
 #ifndef CL_PLATFORM_NOT_FOUND_KHR

@@ -60,8 +60,17 @@ struct opencl {
 #undef OPENCL_MEMBER
 };
 
-/* The installed ICD loader's functions. */
-extern const struct opencl opencl_loader;
+/* OpenCL's functions in this process; NULL until opencl_load. Listing devices loads them. */
+extern struct opencl opencl_loader;
+
+/*
+ * Fills opencl_loader, once in a process. The functions are those that the process has already: an
+ * application is linked with OpenCL, or a library in front of it is preloaded. Else they are those
+ * of the library that the environment's HEALCL_OPENCL_LIBRARY names, else of libOpenCL.so.1. It is
+ * never unloaded: drivers leave threads and exit handlers behind. Errors: HEALCL_DEVICE where there
+ * is none, or it lacks a function; then the next call tries again.
+ */
+MUST_CHECK enum healcl_status opencl_load(struct healcl_error *error);
 
 /* "CL_OUT_OF_RESOURCES", or "unknown OpenCL error". */
 const char *opencl_error_name(cl_int code);

@@ -266,6 +266,8 @@ MUST_CHECK static enum healcl_status list_all(const struct opencl *cl,
                                               struct healcl_error *error)
 {
     *listing = (struct device_listing){NULL, 0, NULL, 0};
+    if (cl == &opencl_loader)
+        TRY(opencl_load(error));
     cl_uint found = 0;
     cl_int code = cl->clGetPlatformIDs(0, NULL, &found);
     if (code == PLATFORM_NOT_FOUND || (code == CL_SUCCESS && found == 0))

@@ -197,15 +197,48 @@ enum healcl_status infer_unsqueeze(struct call *call, struct healcl_error *error
     return result_view(call, &view, error);
 }
 
+static bool can_expand(const struct layout *layout, int64_t axis, int64_t repeats)
+{
+    uint32_t number;
+    return axis_normalize(axis, layout->rank, &number, NULL) == HEALCL_OK &&
+           layout->shape[number] == 1 && repeats >= 1;
+}
+
+/* The specification has axis and repeats in this order, the runtime of HEAL's SDK in the other one.
+ * Bodies of manifests are not the SDK's. */
+static void read_expand(struct call *call, int64_t *axis, int64_t *repeats)
+{
+    const struct layout *a = &tensor_of(call, "a")->layout;
+    struct plan *plan = call->planner->plan;
+    const int64_t first = *axis = integer_of(call, "axis", 0);
+    const int64_t second = *repeats = integer_of(call, "repeats", 1);
+    const enum healcl_expand reading =
+        call->planner->outer ? HEALCL_EXPAND_SPECIFICATION : call->planner->expand;
+    bool swaps = reading == HEALCL_EXPAND_SDK;
+    if (reading == HEALCL_EXPAND_VALID && first != second && can_expand(a, second, first)) {
+        swaps = !can_expand(a, first, second);
+        if (!swaps && plan->either_way.count++ == 0) {
+            plan->either_way.entry = call->entry->index;
+            plan->either_way.axis = first;
+            plan->either_way.repeats = second;
+        }
+    }
+    if (swaps) {
+        *axis = second;
+        *repeats = first;
+    }
+}
+
 enum healcl_status infer_expand(struct call *call, struct healcl_error *error)
 {
     const struct tensor *a = tensor_of(call, "a");
+    int64_t number, repeats;
     uint32_t axis;
-    TRY(axis_of(call, "axis", a->layout.rank, &axis, error));
+    read_expand(call, &number, &repeats);
+    TRY_ARGUMENT("axis", axis_normalize(number, a->layout.rank, &axis, error));
     if (a->layout.shape[axis] != 1)
         REFUSE_ARGUMENT_FOR(SHAPE, "axis", "axis %" PRIu32 " has size %" PRId64 ", not 1", axis,
                             a->layout.shape[axis]);
-    int64_t repeats = integer_of(call, "repeats", 1);
     if (repeats < 1)
         REFUSE_ARGUMENT("repeats", "%" PRId64 " is below 1", repeats);
     struct layout view = a->layout, checked;

@@ -59,7 +59,8 @@ enum healcl_status live_plan_init(struct live_plan *live, const struct healcl_li
     *live = (struct live_plan){
         .planner = {.memory_limit =
                         limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
-                    .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT}};
+                    .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
+                    .expand = limits ? limits->expand : HEALCL_EXPAND_VALID}};
     live->segment.name = "";
     live->planner.plan = &live->plan;
     live->planner.live = &live->storages;

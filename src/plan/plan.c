@@ -499,6 +499,7 @@ enum healcl_status plan_create(const struct source *source, const struct operati
     struct planner planner = {
         .memory_limit = limits && limits->memory_bytes ? limits->memory_bytes : INT64_MAX,
         .work_limit = limits && limits->work ? limits->work : WORK_LIMIT_DEFAULT,
+        .expand = limits ? limits->expand : HEALCL_EXPAND_VALID,
     };
     planner.plan = calloc(1, sizeof *planner.plan);
     if (!planner.plan)

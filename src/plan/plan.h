@@ -202,6 +202,12 @@ struct plan {
     uint64_t bytes_peak_before; /* any passes */
     uint64_t pass_changes;      /* of all of them */
     uint64_t memory_limit;
+    /* Entries `expand` that could be read in both orders, and are as the specification has it. */
+    struct {
+        uint64_t count;
+        size_t entry; /* the first one */
+        int64_t axis, repeats;
+    } either_way;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {
         struct storage *storage;

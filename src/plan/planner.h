@@ -30,6 +30,7 @@ struct planner {
     struct names constants; /* a scalar as text, and the tensor of rank 0 that reads it */
     struct values values;
     uint64_t memory_limit, work_limit;
+    enum healcl_expand expand;
     uint64_t bytes_live;
     uint64_t visits; /* step_visits of the steps of the operation in hand */
     size_t step_capacity, segment_capacity, storage_capacity, constant_capacity;

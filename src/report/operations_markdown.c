@@ -64,6 +64,10 @@ static const struct note notes[] = {
     {OPERATION_RESHAPE,
      "Where the strides of `a` allow it the result shares its storage, so that writes through one\n"
      "are seen through the other; else it is a copy, as in NumPy and torch.\n"},
+    {OPERATION_EXPAND,
+     "The runtime of HEAL's SDK has `repeats` before `axis`. The reading is taken that is valid;\n"
+     "where both are, the one that stands here "
+     "([HEAL-SDK.md](HEAL-SDK.md#the-order-of-expand)).\n"},
     {OPERATION_GET_SLICE,
      "An `INT` beyond the axis is an error. In a `SLICE` null means the default; negative bounds\n"
      "count from the end, and are clamped.\n"},

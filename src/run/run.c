@@ -353,6 +353,23 @@ static void warn_of_dropped_digits(const struct run *run)
     observer->warning(observer->context, line);
 }
 
+static void warn_of_expand(const struct run *run)
+{
+    const struct healcl_observer *observer = &run->options->observer;
+    const uint64_t count = run->plan->either_way.count;
+    char line[256], others[64] = "";
+    if (count == 0 || !observer->warning)
+        return;
+    if (count > 1)
+        snprintf(others, sizeof others, ", and %" PRIu64 " more in this order", count - 1);
+    snprintf(line, sizeof line,
+             "entry %zu (expand): read as axis %" PRId64 ", repeats %" PRId64
+             "%s; HEAL's SDK has repeats first (--expand sdk)",
+             run->plan->either_way.entry, run->plan->either_way.axis, run->plan->either_way.repeats,
+             others);
+    observer->warning(observer->context, line);
+}
+
 void executor_note_upload(struct executor *executor, const struct storage *storage)
 {
     executor->bytes_uploaded += storage_bytes(storage);
@@ -473,6 +490,7 @@ MUST_CHECK static enum healcl_status warm_up(struct run *run, uint32_t *next,
     TRY(repeat(run, 0, is_first, error));
     if (takes_times)
         TRY(device_set_profiling(run->device, false, error));
+    warn_of_expand(run);
     warn_of_dropped_digits(run);
     warn_of_fallbacks(run);
     warn_of_arguments(run);

@@ -30,8 +30,14 @@ def call(*command, **environment):
     return done.stdout
 
 
+def needed(file):
+    """The shared libraries that a program or library was linked with."""
+    return call("readelf", "-d", file)
+
+
 def check(application, is_shared, **environment):
-    assert ("libhealcl.so" in call("readelf", "-d", application)) == is_shared, application
+    assert ("libhealcl.so" in needed(application)) == is_shared, application
+    assert "OpenCL" not in needed(application), application  # it is loaded at run time
     said = call(application, ROOT / "transcripts/segments.json", **environment)
     assert said == "verified\n", said
 
@@ -89,6 +95,8 @@ def main(cmake, build, cc, pkg_config):
         within(cmake, generator, cc, place)
         call(cmake, "--install", build, "--prefix", place / "first")
         prefix = (place / "first").rename(place / "moved")
+        library, = prefix.glob("**/libhealcl.so")
+        assert "OpenCL" not in needed(library) + needed(prefix / "bin/healcl")
         if not use_device(prefix / "bin/healcl"):
             print("no device")
             return 77

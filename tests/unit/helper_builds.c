@@ -1,12 +1,14 @@
 /*
  * Tests open devices again and again, and each of them would build the same programs anew: 36 ms
- * for one that is in PoCL's cache, 100 for another. The linker puts these functions in front of
- * OpenCL's (--wrap): in a process all contexts that healcl makes of a device are one, and a program
- * that was built there with the same texts and options stands for those that are built later. Above
- * that nothing changes: handles make, build and release programs of their own, and tests count
- * that.
+ * for one that is in PoCL's cache, 100 for another. These functions stand in front of OpenCL's:
+ * healcl takes those that the process has. So in a process all contexts that healcl makes of a
+ * device are one, and a program that was built there with the same texts and options stands for
+ * those that are built later. Above that nothing changes: handles make, build and release programs
+ * of their own, and tests count that.
  */
+#define _GNU_SOURCE
 #include <CL/cl.h>
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +18,18 @@
 typedef void(CL_CALLBACK *context_notify)(const char *, const void *, size_t, void *);
 typedef void(CL_CALLBACK *program_notify)(cl_program, void *);
 
-#define IN_FRONT_OF(type, function, parameters)    \
-    type CL_API_CALL __real_##function parameters; \
-    type CL_API_CALL __wrap_##function parameters; \
-    type CL_API_CALL __wrap_##function parameters
+/* Begins a function of that name. OpenCL's own is next_NAME(). */
+#define IN_FRONT_OF(type, function, parameters)          \
+    static __typeof__(&function) next_##function(void)   \
+    {                                                    \
+        __typeof__(&function) next;                      \
+        void *const found = dlsym(RTLD_NEXT, #function); \
+        if (!found)                                      \
+            abort();                                     \
+        memcpy(&next, &found, sizeof next);              \
+        return next;                                     \
+    }                                                    \
+    type CL_API_CALL function parameters
 
 /* ---------------------------------------------------------------- what there is */
 
@@ -117,7 +127,7 @@ IN_FRONT_OF(cl_context, clCreateContext,
     if (found)
         *code = clRetainContext(context);
     else
-        context = __real_clCreateContext(properties, count, devices, notify, data, code);
+        context = next_clCreateContext()(properties, count, devices, notify, data, code);
     if (!found && context && shares && context_count < CONTEXTS_MAX &&
         clRetainContext(context) == CL_SUCCESS) {
         contexts[context_count].device = *devices;
@@ -131,7 +141,7 @@ IN_FRONT_OF(cl_program, clCreateProgramWithSource,
             (cl_context context, cl_uint count, const char **texts, const size_t *lengths,
              cl_int *code))
 {
-    cl_program id = __real_clCreateProgramWithSource(context, count, texts, lengths, code);
+    cl_program id = next_clCreateProgramWithSource()(context, count, texts, lengths, code);
     uint64_t hash = XXH3_64bits(&context, sizeof context);
     for (cl_uint i = 0; i < count; i++)
         hash = lengths && lengths[i] ? XXH3_64bits_withSeed(texts[i], lengths[i], hash)
@@ -146,7 +156,7 @@ IN_FRONT_OF(cl_program, clCreateProgramWithBinary,
              const unsigned char **binaries, cl_int *codes, cl_int *code))
 {
     cl_program id =
-        __real_clCreateProgramWithBinary(context, count, devices, lengths, binaries, codes, code);
+        next_clCreateProgramWithBinary()(context, count, devices, lengths, binaries, codes, code);
     if (id)
         note_made(id, 0); /* which stands for nothing */
     return id;
@@ -173,7 +183,7 @@ IN_FRONT_OF(cl_int, clBuildProgram,
             return CL_SUCCESS;
         }
     end();
-    cl_int code = __real_clBuildProgram(id, count, devices, options, notify, data);
+    cl_int code = next_clBuildProgram()(id, count, devices, options, notify, data);
     begin();
     if (hash && code == CL_SUCCESS && built_count < PROGRAMS_MAX &&
         clRetainProgram(id) == CL_SUCCESS) {
@@ -186,18 +196,18 @@ IN_FRONT_OF(cl_int, clBuildProgram,
 
 IN_FRONT_OF(cl_kernel, clCreateKernel, (cl_program id, const char *name, cl_int *code))
 {
-    return __real_clCreateKernel(stand_in(id), name, code);
+    return next_clCreateKernel()(stand_in(id), name, code);
 }
 
 IN_FRONT_OF(cl_int, clGetProgramInfo,
             (cl_program id, cl_program_info what, size_t size, void *value, size_t *needed))
 {
-    return __real_clGetProgramInfo(stand_in(id), what, size, value, needed);
+    return next_clGetProgramInfo()(stand_in(id), what, size, value, needed);
 }
 
 IN_FRONT_OF(cl_int, clGetProgramBuildInfo,
             (cl_program id, cl_device_id device, cl_program_build_info what, size_t size,
              void *value, size_t *needed))
 {
-    return __real_clGetProgramBuildInfo(stand_in(id), device, what, size, value, needed);
+    return next_clGetProgramBuildInfo()(stand_in(id), device, what, size, value, needed);
 }

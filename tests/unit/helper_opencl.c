@@ -102,6 +102,8 @@ const struct opencl *helper_loader(void)
 {
     static struct opencl loader;
     unsetenv("HEALCL_DEVICE");
+    if (opencl_load(NULL) != HEALCL_OK)
+        abort();
     loader = opencl_loader;
     loader.clGetPlatformIDs = one_platform;
     return &loader;

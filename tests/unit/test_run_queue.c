@@ -403,6 +403,68 @@ static void serves_threads_on(struct healcl_device *on)
 }
 ON_BOTH(serves_threads)
 
+/* ---------------------------------------------------------------- the order of expand */
+
+/* What becomes of a tensor of these sizes: other ones, or a refusal that says so. */
+struct expansion {
+    uint32_t rank;
+    int64_t sizes[3], numbers[2], expanded[3];
+    const char *refusal;
+};
+
+static void check_expansion(enum healcl_expand reading, const struct expansion *expansion)
+{
+    const struct healcl_limits limits = {.expand = reading};
+    struct healcl_queue *queue = NULL;
+    OK(healcl_queue_open(NULL, &limits, &queue, &error));
+    struct healcl_tensor *a = create(queue, expansion->rank, expansion->sizes, NULL), *view = NULL;
+    const enum healcl_status status = CALL(queue, "expand", &view, TENSOR(a),
+                                           INT(expansion->numbers[0]), INT(expansion->numbers[1]));
+    if (expansion->refusal) {
+        assert_int_equal(status, HEALCL_REFUSED);
+        assert_non_null(strstr(error.message, expansion->refusal));
+        healcl_error_clear(&error);
+    } else {
+        OK(status);
+        const struct healcl_tensor_info info = healcl_tensor_describe(view);
+        assert_int_equal(info.rank, expansion->rank);
+        assert_memory_equal(info.shape, expansion->expanded, info.rank * sizeof *info.shape);
+    }
+    healcl_queue_close(queue);
+}
+
+static void reads_expand(void **state)
+{
+    (void)state;
+    static const struct {
+        enum healcl_expand reading;
+        struct expansion expansion;
+    } cases[] = {
+        /* one is valid */
+        {HEALCL_EXPAND_VALID, {2, {1, 3}, {0, 2}, {2, 3}, NULL}},
+        {HEALCL_EXPAND_SPECIFICATION, {2, {1, 3}, {0, 2}, {2, 3}, NULL}},
+        {HEALCL_EXPAND_SDK, {2, {1, 3}, {0, 2}, {0}, "'axis': axis 2 is outside of rank 2"}},
+        {HEALCL_EXPAND_VALID, {2, {3, 1}, {2, 1}, {3, 2}, NULL}},
+        {HEALCL_EXPAND_SPECIFICATION, {2, {3, 1}, {2, 1}, {0}, "'axis': axis 2 is outside"}},
+        {HEALCL_EXPAND_SDK, {2, {3, 1}, {2, 1}, {3, 2}, NULL}},
+        {HEALCL_EXPAND_VALID, {3, {1, 4, 1}, {2, -1}, {1, 4, 2}, NULL}},
+        {HEALCL_EXPAND_VALID, {3, {1, 4, 1}, {-1, 2}, {1, 4, 2}, NULL}},
+        {HEALCL_EXPAND_VALID, {3, {4, 1, 7}, {2, 1}, {4, 2, 7}, NULL}},
+        {HEALCL_EXPAND_SPECIFICATION, {3, {4, 1, 7}, {2, 1}, {0}, "axis 2 has size 7, not 1"}},
+        /* both are */
+        {HEALCL_EXPAND_VALID, {3, {5, 1, 1}, {1, 2}, {5, 2, 1}, NULL}},
+        {HEALCL_EXPAND_SPECIFICATION, {3, {5, 1, 1}, {1, 2}, {5, 2, 1}, NULL}},
+        {HEALCL_EXPAND_SDK, {3, {5, 1, 1}, {1, 2}, {5, 1, 1}, NULL}},
+        {HEALCL_EXPAND_VALID, {3, {5, 1, 1}, {1, 1}, {5, 1, 1}, NULL}},
+        /* none is: the specification's tells why */
+        {HEALCL_EXPAND_VALID, {2, {3, 4}, {0, 2}, {0}, "'axis': axis 0 has size 3, not 1"}},
+        {HEALCL_EXPAND_VALID, {2, {1, 4}, {0, 0}, {0}, "'repeats': 0 is below 1"}},
+        {HEALCL_EXPAND_SDK, {2, {1, 4}, {0, 0}, {0}, "'repeats': 0 is below 1"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_expansion(cases[i].reading, &cases[i].expansion);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +473,7 @@ int main(void)
         cmocka_unit_test(numbers_operations), cmocka_unit_test(refuses_too_many_tensors),
         cmocka_unit_test(takes_null),         cmocka_unit_test(serves_threads),
         cmocka_unit_test(frees_what_fails),   cmocka_unit_test(describes_operations),
+        cmocka_unit_test(reads_expand),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

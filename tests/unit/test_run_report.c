@@ -279,6 +279,37 @@ static void test_dropped_digits(void **state)
     healcl_report_free(report);
 }
 
+#define GROW(from, to) OPERATION("unsqueeze", TENSOR(from) "," NUMBER("-1"), TENSOR(to))
+#define EXPAND(from, to) \
+    OPERATION("expand", TENSOR(from) "," NUMBER("1") "," NUMBER("2"), TENSOR(to))
+
+/* Tensor 3 is [2,1,1]: either axis could be meant. */
+static void test_order_of_expand(void **state)
+{
+    struct fixture *f = *state;
+    open_text(f, "[" ZEROS("1") "," GROW("1", "2") "," GROW("2", "3") "," EXPAND("3", "4") "]");
+    healcl_report_free(run(f));
+    assert_string_equal(f->heard.warning, "entry 3 (expand): read as axis 1, repeats 2; HEAL's SDK "
+                                          "has repeats first (--expand sdk)");
+    healcl_transcript_close(f->transcript);
+    open_text(f, "[" ZEROS("1") "," GROW("1", "2") "," GROW("2", "3") "," EXPAND(
+                     "3", "4") "," EXPAND("3", "5") "]");
+    healcl_report_free(run(f));
+    assert_string_equal(f->heard.warning, "entry 3 (expand): read as axis 1, repeats 2, and 1 more "
+                                          "in this order; HEAL's SDK has repeats first (--expand "
+                                          "sdk)");
+    healcl_transcript_close(f->transcript);
+    f->heard.warning[0] = 0;
+    const struct healcl_limits limits = {.expand = HEALCL_EXPAND_SPECIFICATION};
+    expect_ok(healcl_transcript_open(f->path, &limits, &f->transcript, &f->error), &f->error);
+    healcl_report_free(run(f));
+    assert_string_equal(f->heard.warning, "");
+    healcl_transcript_close(f->transcript);
+    open_text(f, "[" ZEROS("1") "," GROW("1", "2") "," EXPAND("2", "3") "]");
+    healcl_report_free(run(f));
+    assert_string_equal(f->heard.warning, ""); /* [2,1]: there is no axis 2 */
+}
+
 static void test_refused_by_data(void **state)
 {
     struct fixture *f = *state;
@@ -332,17 +363,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_verified),
-        TEST(test_segments),
-        TEST(test_differs),
-        TEST(test_partly_compared),
-        TEST(test_nothing_to_verify),
-        TEST(test_no_verify),
-        TEST(test_without_options),
-        TEST(test_repeated),
-        TEST(test_dropped_digits),
-        TEST(test_refused_by_data),
-        TEST(test_dump),
+        TEST(test_verified),        TEST(test_segments),          TEST(test_differs),
+        TEST(test_partly_compared), TEST(test_nothing_to_verify), TEST(test_no_verify),
+        TEST(test_without_options), TEST(test_repeated),          TEST(test_dropped_digits),
+        TEST(test_order_of_expand), TEST(test_refused_by_data),   TEST(test_dump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,393 @@
+/*
+ * The functions that HEAL's SDK declares, over libhealcl: docs/HEAL-SDK.md.
+ *
+ * All tensors are on one queue of the device that the environment's HEALCL_DEVICE names;
+ * "reference" is the host reference. Functions may be called from any thread.
+ */
+#include <healcl.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "lattica_hw_api.h"
+
+#include "functions.h"
+
+namespace
+{
+
+/* ---------------------------------------------------------------- errors */
+
+/* Throws what an error of libhealcl is in C++. */
+[[noreturn]] void fail(healcl_error &error)
+{
+    const healcl_status status = error.status;
+    const bool about_data = error.cause == HEALCL_CAUSE_DATA;
+    std::string message = error.message;
+    if (error.detail)
+        message += std::string("\n") + error.detail;
+    healcl_error_clear(&error);
+    if (status == HEALCL_NO_MEMORY)
+        throw std::bad_alloc();
+    if (about_data)
+        throw std::out_of_range(message);
+    if (status == HEALCL_REFUSED || status == HEALCL_USAGE)
+        throw std::invalid_argument(message);
+    throw std::runtime_error(message);
+}
+
+/* ---------------------------------------------------------------- the queue */
+
+struct Session {
+    std::mutex lock; /* around every function of libhealcl but releases */
+    healcl_queue *queue = nullptr;
+
+    Session()
+    {
+        const char *selector = std::getenv("HEALCL_DEVICE");
+        const bool on_host = selector && std::strcmp(selector, "reference") == 0;
+        healcl_device *device = nullptr;
+        healcl_limits limits{};
+        healcl_error error{};
+        limits.expand = HEALCL_EXPAND_SPECIFICATION; /* which is the header's */
+        if (!on_host && healcl_device_open(nullptr, &device, &error) != HEALCL_OK)
+            fail(error);
+        const healcl_status status = healcl_queue_open(device, &limits, &queue, &error);
+        healcl_device_close(device); /* the queue has what it needs of it */
+        if (status != HEALCL_OK)
+            fail(error);
+    }
+
+    ~Session()
+    {
+        healcl_queue_close(queue);
+    }
+
+    Session(const Session &) = delete;
+    Session &operator=(const Session &) = delete;
+};
+
+/* Opened by the first call, closed when the process ends; tensors may be released after that. */
+Session &session()
+{
+    static Session opened;
+    return opened;
+}
+
+/* ---------------------------------------------------------------- tensors */
+
+template <typename T> using Pointer = std::shared_ptr<DeviceTensor<T>>;
+
+/* What the SDK's DeviceTensor, which has no members, is here. A view takes the handle's place. */
+template <typename T> struct Tensor : DeviceTensor<T> {
+    explicit Tensor(healcl_tensor *made) : handle(made)
+    {
+    }
+
+    ~Tensor()
+    {
+        healcl_tensor_release(handle); /* any thread may */
+    }
+
+    healcl_tensor *handle;
+};
+
+/* Doubles are only moved: their bits are integers. */
+template <typename T> healcl_dtype dtype_of()
+{
+    return sizeof(T) == sizeof(int32_t) ? HEALCL_INT32 : HEALCL_INT64;
+}
+
+template <typename T> healcl_tensor *handle_of(const DeviceTensor<T> &tensor)
+{
+    return static_cast<const Tensor<T> &>(tensor).handle;
+}
+
+template <typename T> Pointer<T> create(const std::vector<int64_t> &dims, const void *data)
+{
+    Session &on = session();
+    healcl_tensor *handle = nullptr;
+    healcl_error error{};
+    healcl_status status;
+    {
+        const std::lock_guard<std::mutex> guard(on.lock);
+        status = healcl_tensor_create(on.queue, dtype_of<T>(), static_cast<uint32_t>(dims.size()),
+                                      dims.data(), data, &handle, &error);
+    }
+    if (status != HEALCL_OK)
+        fail(error);
+    return std::make_shared<Tensor<T>>(handle);
+}
+
+/* ---------------------------------------------------------------- calls */
+
+template <typename T> healcl_argument argument(const Pointer<T> &tensor)
+{
+    if (!tensor)
+        throw std::invalid_argument("a tensor is a null pointer");
+    return healcl_tensor_argument(handle_of(*tensor));
+}
+
+healcl_argument argument(const healcl_argument &made)
+{
+    return made;
+}
+
+healcl_argument argument(int64_t integer)
+{
+    return healcl_int_argument(integer);
+}
+
+/* A tensor that results do not depend on. */
+template <typename T> healcl_argument hint(const Pointer<T> &tensor)
+{
+    return tensor ? argument(tensor) : healcl_no_argument();
+}
+
+template <typename... Arguments>
+void call_into(const char *operation, healcl_tensor **result, const Arguments &...arguments)
+{
+    const healcl_argument list[] = {argument(arguments)...};
+    Session &on = session();
+    healcl_error error{};
+    healcl_status status;
+    {
+        const std::lock_guard<std::mutex> guard(on.lock);
+        status = healcl_call(on.queue, operation, sizeof...(arguments), list, result, &error);
+    }
+    if (status != HEALCL_OK)
+        fail(error);
+}
+
+/* An operation with an out among its arguments. */
+template <typename... Arguments> void call(const char *operation, const Arguments &...arguments)
+{
+    call_into(operation, nullptr, arguments...);
+}
+
+/* A tensor becomes what the operation makes of it. */
+template <typename T, typename... Arguments>
+void become(DeviceTensor<T> &tensor, const char *operation, const Arguments &...arguments)
+{
+    healcl_tensor *result = nullptr;
+    call_into(operation, &result, healcl_tensor_argument(handle_of(tensor)), arguments...);
+    Tensor<T> &self = static_cast<Tensor<T> &>(tensor);
+    healcl_tensor_release(self.handle);
+    self.handle = result;
+}
+
+template <typename T, typename... Arguments>
+Pointer<T> view(const Pointer<T> &tensor, const char *operation, const Arguments &...arguments)
+{
+    if (!tensor)
+        throw std::invalid_argument("a tensor is a null pointer");
+    become(*tensor, operation, arguments...);
+    return tensor;
+}
+
+/* What only data reveal is an error of the call that it is about. */
+void wait()
+{
+    Session &on = session();
+    healcl_error error{};
+    healcl_status status;
+    {
+        const std::lock_guard<std::mutex> guard(on.lock);
+        status = healcl_queue_wait(on.queue, &error);
+    }
+    if (status != HEALCL_OK)
+        fail(error);
+}
+
+std::vector<int64_t> shape_of(const healcl_tensor *handle)
+{
+    const healcl_tensor_info info = healcl_tensor_describe(handle);
+    return std::vector<int64_t>(info.shape, info.shape + info.rank);
+}
+
+template <typename T> torch::Tensor read(const DeviceTensor<T> &tensor)
+{
+    healcl_tensor *const handle = handle_of(tensor);
+    torch::Tensor values = torch::empty(shape_of(handle), torch::CppTypeToScalarType<T>::value);
+    healcl_error error{};
+    healcl_status status;
+    {
+        const std::lock_guard<std::mutex> guard(session().lock);
+        status = healcl_tensor_read(handle, values.data_ptr(),
+                                    static_cast<size_t>(values.numel()) * sizeof(T), &error);
+    }
+    if (status != HEALCL_OK)
+        fail(error);
+    return values;
+}
+
+} // namespace
+
+/* ---------------------------------------------------------------- DeviceTensor */
+
+template <typename T> void DeviceTensor<T>::reshape(const std::vector<int64_t> &new_dims)
+{
+    become(*this, "reshape",
+           healcl_shape_argument(static_cast<uint32_t>(new_dims.size()), new_dims.data()));
+}
+
+template <typename T> void DeviceTensor<T>::print() const
+{
+    std::cout << read(*this) << '\n';
+}
+
+template <typename T> void DeviceTensor<T>::print_metadata() const
+{
+    const char *separator = "shape [";
+    for (const int64_t size : shape_of(handle_of(*this))) {
+        std::cout << separator << size;
+        separator = ", ";
+    }
+    std::cout << (*separator == 's' ? "shape []" : "]") << '\n';
+}
+
+template struct DeviceTensor<int32_t>;
+template struct DeviceTensor<int64_t>;
+template struct DeviceTensor<double>;
+
+/* ---------------------------------------------------------------- functions */
+
+namespace lattica_hw_api
+{
+
+template <typename T> Pointer<T> allocate_on_hardware(const std::vector<int64_t> &dims)
+{
+    return create<T>(dims, nullptr);
+}
+
+template <typename T> Pointer<T> host_to_device(const torch::Tensor &tensor)
+{
+    if (tensor.scalar_type() != torch::CppTypeToScalarType<T>::value)
+        throw std::invalid_argument("the tensor has another dtype than the function");
+    const torch::Tensor values = tensor.cpu().contiguous();
+    return create<T>(values.sizes().vec(), values.data_ptr());
+}
+
+template <typename T> torch::Tensor device_to_host(const Pointer<T> &memory)
+{
+    if (!memory)
+        throw std::invalid_argument("a tensor is a null pointer");
+    return read(*memory);
+}
+
+template <typename T> Pointer<T> make_contiguous(const Pointer<T> &tensor)
+{
+    return view(tensor, "contiguous");
+}
+
+template <typename T> Pointer<T> expand(const Pointer<T> &tensor, int64_t axis, int64_t repeats)
+{
+    return view(tensor, "expand", axis, repeats);
+}
+
+template <typename T> Pointer<T> squeeze(const Pointer<T> &tensor, int64_t axis)
+{
+    return view(tensor, "squeeze", axis);
+}
+
+template <typename T> Pointer<T> unsqueeze(const Pointer<T> &tensor, int64_t axis)
+{
+    return view(tensor, "unsqueeze", axis);
+}
+
+#define MODULAR(name)                                                                        \
+    template <typename T>                                                                    \
+    void name##_ttt(const Pointer<T> &a, const Pointer<T> &b, const Pointer<T> &p,           \
+                    Pointer<T> &result)                                                      \
+    {                                                                                        \
+        call(#name, a, b, p, result);                                                        \
+    }                                                                                        \
+    template <typename T>                                                                    \
+    void name##_ttc(const Pointer<T> &a, const Pointer<T> &b, T p, Pointer<T> &result)       \
+    {                                                                                        \
+        call(#name, a, b, p, result);                                                        \
+    }                                                                                        \
+    template <typename T>                                                                    \
+    void name##_tct(const Pointer<T> &a, T b, const Pointer<T> &p, Pointer<T> &result)       \
+    {                                                                                        \
+        call(#name, a, b, p, result);                                                        \
+    }                                                                                        \
+    template <typename T> void name##_tcc(const Pointer<T> &a, T b, T p, Pointer<T> &result) \
+    {                                                                                        \
+        call(#name, a, b, p, result);                                                        \
+    }
+
+MODULAR(modmul)
+MODULAR(modsum)
+
+template <typename T> void mod_tt(const Pointer<T> &a, const Pointer<T> &b, Pointer<T> &result)
+{
+    call("mod", a, b, result);
+}
+
+template <typename T> void mod_tc(const Pointer<T> &a, int64_t b, Pointer<T> &result)
+{
+    call("mod", a, b, result);
+}
+
+template <typename T> void mod_ct(int64_t a, const Pointer<T> &b, Pointer<T> &result)
+{
+    call("mod", a, b, result);
+}
+
+template <typename T>
+void axis_modsum(const Pointer<T> &a, const Pointer<T> &p, Pointer<T> &result, int64_t axis)
+{
+    call("axis_modsum", a, axis, p, result);
+}
+
+template <typename T>
+void g_decomposition(const Pointer<T> &a, Pointer<T> &result, size_t power, size_t base_bits)
+{
+    call("g_decomposition", a, static_cast<int64_t>(power), static_cast<int64_t>(base_bits),
+         result);
+}
+
+template <typename T>
+void ntt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
+         const Pointer<T> &twiddles, const Pointer<T> &log2p, const Pointer<T> &mu,
+         Pointer<T> &result)
+{
+    const healcl_argument pairs = healcl_no_argument();
+    const int64_t tile = 0, skip_perm = 0;
+    call("ntt", a, perm, pairs, p, hint(log2p), hint(mu), twiddles, result, tile, skip_perm);
+}
+
+template <typename T>
+void intt(const Pointer<T> &a, const Pointer<T> &p, const Pointer<T> &perm,
+          const Pointer<T> &inv_twiddles, const Pointer<T> &m_inv, const Pointer<T> &log2p,
+          const Pointer<T> &mu, Pointer<T> &result)
+{
+    const healcl_argument pairs = healcl_no_argument();
+    const int64_t tile = 0;
+    call("intt", a, perm, pairs, p, hint(log2p), hint(mu), inv_twiddles, m_inv, result, tile);
+}
+
+/* An index out of range is to be an exception of this call, so it waits. */
+template <typename T>
+void permute(const Pointer<T> &a, const Pointer<T> &perms, Pointer<T> &result,
+             int64_t elementwise_axis, int64_t perm_axis)
+{
+    call("permute", a, perms, result, elementwise_axis, perm_axis);
+    wait();
+}
+
+/* The SDK's declarations name these; where one has another type there, it does not compile. */
+#define INSTANTIATE(function, T) template decltype(function<T>) function<T>;
+MEMORY_FUNCTIONS(INSTANTIATE, int32_t)
+MEMORY_FUNCTIONS(INSTANTIATE, int64_t)
+MEMORY_FUNCTIONS(INSTANTIATE, double)
+COMPUTE_FUNCTIONS(INSTANTIATE, int32_t)
+COMPUTE_FUNCTIONS(INSTANTIATE, int64_t)
+
+} // namespace lattica_hw_api
