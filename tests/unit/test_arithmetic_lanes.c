@@ -221,9 +221,9 @@ static void check_operations(struct lane_divisor p, long a, long b)
     check_append(p, x, (ulong)b);
     CHECK(lanes_modmul(a, b, p), c_remainder((int128)a * b, q));
     CHECK(lanes_modsum(a, b, p), c_remainder((int128)a + b, q));
-    CHECK(lanes_mod(a, p), c_remainder(a, q));
+    CHECK(lanes_mod(a, b, p), c_remainder(a, q));
     long rest = c_remainder(-(int128)a, q);
-    CHECK(lanes_modneg(a, p), rest < 0 ? rest + (long)q : rest);
+    CHECK(lanes_modneg(a, b, p), rest < 0 ? rest + (long)q : rest);
 }
 
 static void products_with_twiddles(void **state)
