@@ -24,14 +24,14 @@
     }
 
 /* The call fails for that cause; entry, operation and argument are these. */
-#define FAILS(status_, cause_, entry_, operation_, argument_, call)           \
-    do {                                                                      \
-        assert_int_equal(call, status_);                                      \
-        if (error.cause != HEALCL_CAUSE_##cause_)                             \
+#define FAILS(status_, cause_, entry_, operation_, argument_, call)            \
+    do {                                                                       \
+        assert_int_equal(call, status_);                                       \
+        if (error.cause != HEALCL_CAUSE_##cause_)                              \
             fail_msg("%s: %s", healcl_cause_name(error.cause), error.message); \
-        assert_int_equal(error.entry, entry_);                                \
-        assert_int_equal(error.operation, operation_);                        \
-        assert_int_equal(error.argument, argument_);                          \
+        assert_int_equal(error.entry, entry_);                                 \
+        assert_int_equal(error.operation, operation_);                         \
+        assert_int_equal(error.argument, argument_);                           \
     } while (0)
 #define REFUSED(...) FAILS(HEALCL_REFUSED, __VA_ARGS__)
 #define USAGE(...) FAILS(HEALCL_USAGE, __VA_ARGS__)
@@ -108,9 +108,9 @@ static void data_tell_their_call_on(struct healcl_device *on)
 }
 ON_BOTH(data_tell_their_call)
 
-#define OPERATION_TEXT(name, arguments)                                                           \
-    "[{\"type\":\"SEGMENT_START\",\"name\":\"a\"},{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"" name \
-    "\",\"args\":[" arguments "],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":"               \
+#define OPERATION_TEXT(name, arguments)                                                        \
+    "[{\"type\":\"SEGMENT_START\",\"name\":\"a\"},{\"type\":\"DEVICE_OP\",\"op\":{\"name\":"   \
+    "\"" name "\",\"args\":[" arguments "],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":" \
     "{\"inf_name\":1}}}},{\"type\":\"SEGMENT_END\"}]"
 #define SHAPE_TEXT "{\"arg_type\":\"SHAPE\",\"value\":[{\"arg_type\":\"INT\",\"value\":-3}]}"
 #define DTYPE_TEXT(dtype) ",{\"arg_type\":\"TENSOR_TYPE\",\"value\":\"" dtype "\"}"
