@@ -55,7 +55,7 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
     if (session->kernels || session->roofline)
         TRY(healcl_device_open(session->selector, &session->device, error));
     if (session->kernels)
-        TRY(executor_check_lacks(session->transcript->plan, session->device, error));
+        TRY(executor_check_lacks(session->transcript->plan->table, session->device, error));
     return session->roofline ? find_rates(session, error) : HEALCL_OK;
 }
 

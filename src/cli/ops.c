@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "cli/report_file.h"
 #include "device/device.h"
-#include "kernels/variant.h"
+#include "run/run.h"
 
 /* One `healcl ops`. */
 struct session {
@@ -24,7 +24,7 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
     if (!session->selector)
         return HEALCL_OK;
     TRY(healcl_device_open(session->selector, &session->device, error));
-    return lacks_check(session->device, table_of(session), error);
+    return executor_check_lacks(table_of(session), session->device, error);
 }
 
 static int tell(struct session *session)

@@ -1195,10 +1195,11 @@ static void destroy(struct executor *executor)
     free(self);
 }
 
-enum healcl_status executor_check_lacks(const struct plan *plan, const struct healcl_device *device,
+enum healcl_status executor_check_lacks(const struct operation_table *table,
+                                        const struct healcl_device *device,
                                         struct healcl_error *error)
 {
-    return lacks_check(device, plan->table, error);
+    return lacks_check(device, table, error);
 }
 
 enum healcl_status device_executor_limit(struct executor *executor, uint64_t bytes,

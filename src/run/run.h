@@ -156,9 +156,9 @@ MUST_CHECK enum healcl_status executor_check_device(const struct plan *plan,
                                                     const struct healcl_device *device,
                                                     struct healcl_error *error);
 
-/* Whether the environment's HEALCL_LACKS can be understood for a plan; executors on devices check
+/* Whether the environment's HEALCL_LACKS can be understood with a table; executors on devices check
  * it themselves. Errors: HEALCL_USAGE. */
-MUST_CHECK enum healcl_status executor_check_lacks(const struct plan *plan,
+MUST_CHECK enum healcl_status executor_check_lacks(const struct operation_table *table,
                                                    const struct healcl_device *device,
                                                    struct healcl_error *error);
 
