@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What the package needs beside healcl.h: calls with few conversions, and waits that end now and
+ * then, so that Python can look for signals. All run without Python's lock. */
+#ifndef HEALCL_PYTHON_NATIVE_H
+#define HEALCL_PYTHON_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "healcl.h"
+
+/*
+ * healcl_call with count arguments, of which words holds two int64_t each. The first is an
+ * enum healcl_argument_kind, plus 256 times the number of a shape's or an index's items. The second
+ * is an integer, a dtype, or the address of a tensor or of the items. Returns the address of the
+ * result's handle if that is wanted and there is one, else 0; -1 where *error says why.
+ */
+intptr_t native_call(struct healcl_queue *queue, const char *operation, size_t count,
+                     const char *words, bool wants_result, struct healcl_error *error);
+
+/* healcl_tensor_release of a handle's address. */
+void native_release(intptr_t tensor);
+
+/* What a thread waits for that Python may interrupt. NULL: no memory. */
+struct native_event;
+struct native_event *native_event_new(void);
+void native_event_free(struct native_event *event);
+
+/* healcl_session_start, which sets the event once the run has ended. */
+enum healcl_status native_session_start(struct healcl_session *session, size_t first, size_t count,
+                                        struct native_event *event, struct healcl_error *error);
+
+/* Waits up to 50 ms for the event, and takes it; whether it came. */
+bool native_event_wait(struct native_event *event);
+
+/* Polls up to 50 ms whether healcl_queue_wait would return at once. */
+bool native_queue_settled(struct healcl_queue *queue);
+
+/* For struct healcl_observer: asks python_cancelled every 50 ms. */
+bool native_cancelled(void *context);
+
+/* Functions in Python. context: a handle of cffi's. */
+void python_difference(void *context, const char *line);
+void python_warning(void *context, const char *line);
+bool python_cancelled(void *context);
+
+#endif

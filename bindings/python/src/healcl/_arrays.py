@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy's arrays and dtypes, and PyTorch's where the program has imported that."""
+from __future__ import annotations
+
+import operator
+import sys
+from typing import Any, Dict, Iterable, Tuple, Union
+
+import numpy as np
+
+from ._errors import DtypeError, ShapeError
+from ._native import ffi, lib
+
+DTYPES: Dict[int, np.dtype[Any]] = {
+    lib.HEALCL_INT8: np.dtype(np.int8), lib.HEALCL_INT32: np.dtype(np.int32),
+    lib.HEALCL_INT64: np.dtype(np.int64)}
+_NUMBERS: Dict[np.dtype[Any], int] = {dtype: number for number, dtype in DTYPES.items()}
+_ADVICE = {"b": "convert it with .astype(np.int8)",
+           "u": "convert it with .astype(np.int64), where all values are below 2^63",
+           "f": "convert it with .astype(np.int64), or scale it first",
+           "i": "convert it with .astype(np.int64)"}
+
+
+def dtype_number(dtype: Any) -> int:
+    """An enum healcl_dtype, of a dtype of NumPy's in any byte order or PyTorch's, or its name."""
+    try:
+        native = np.dtype(str(dtype)[6:] if str(dtype).startswith("torch.") else dtype)
+    except TypeError:
+        native = None
+    number = None if native is None else _NUMBERS.get(native.newbyteorder("="))
+    if number is None:
+        advice = _ADVICE.get(native.kind, "") if native is not None else ""
+        raise DtypeError("dtype %s is none of healcl's, int8, int32 and int64%s" %
+                         (native or dtype, advice and ": " + advice))
+    return number
+
+
+def converted(array: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+    """The array in another dtype that holds all its elements."""
+    result = array.astype(dtype, copy=False)
+    if not np.can_cast(array.dtype, dtype) and not (result == array).all():
+        raise DtypeError("not all elements of the %s array fit in %s" % (array.dtype, dtype))
+    return result
+
+
+def is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, getattr(torch, "Tensor", ()))
+
+
+def as_array(value: Any) -> np.ndarray:
+    """An array of a dtype that tensors have, in any byte order; it shares memory with value where
+    it can."""
+    array = value.detach().cpu().numpy() if is_torch(value) else np.asarray(value)
+    dtype_number(array.dtype)
+    return array
+
+
+def as_torch(array: np.ndarray) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        raise ImportError("import torch first: healcl does not")
+    return torch.from_numpy(array)
+
+
+def shape_of(shape: Union[int, Iterable[int]]) -> Tuple[int, ...]:
+    sizes = shape if isinstance(shape, Iterable) else (shape,)
+    try:
+        return tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise ShapeError("a shape is an integer or a tuple of integers, not %r" %
+                         (shape,)) from None
+
+
+def check_array(array: np.ndarray, dtype: np.dtype[Any], shape: Tuple[int, ...],
+                what: str) -> None:
+    """Refuses an array that is not as the library has it in memory."""
+    if array.dtype != dtype:
+        raise DtypeError("%s is %s, not %s" % (what, dtype, array.dtype))
+    if array.shape != shape:
+        raise ShapeError("%s has the shape %s, not %s" % (what, shape, array.shape))
+    if not array.flags.c_contiguous:
+        raise ShapeError("%s: the array is not in C order; pass np.ascontiguousarray(...) of it" %
+                         what)
+
+
+def check_output(out: Any, dtype: np.dtype[Any], shape: Tuple[int, ...], what: str) -> np.ndarray:
+    """The array of a caller's that is to be written."""
+    array = as_array(out)
+    check_array(array, dtype, shape, what)
+    if not (isinstance(out, np.ndarray) or is_torch(out)) or not array.flags.writeable:
+        raise ShapeError("%s: out is not an array that can be written" % what)
+    return array
+
+
+def address(array: np.ndarray) -> Any:
+    """A void *, as long as the array lives."""
+    return ffi.cast("void *", array.ctypes.data)

@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors on a device, and functions that call operations on them."""
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+import struct
+from types import MethodType
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from ._arrays import (DTYPES, address, as_array, as_torch, check_output, converted, dtype_number,
+                      shape_of)
+from ._errors import ArgumentError, DtypeError, Error, OperationError, StateError, error_of
+from ._handle import Handle
+from ._native import ffi, lib
+from ._operations import (Operation, Operations, find, operations_by_name, pointer_of,
+                          signature_of)
+
+_TENSOR, _INT = lib.HEALCL_ARGUMENT_TENSOR, lib.HEALCL_ARGUMENT_INT
+_OUT, _INDEX = lib.HEALCL_PARAMETER_OUT, lib.HEALCL_PARAMETER_INDEX
+_SHAPE, _DTYPE = lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_DTYPE
+_SPECIAL = (_SHAPE, _INDEX, _DTYPE)  # an integer is no integer there
+_INTEGERS = (int, bool)
+_LIMIT = 2**63
+_pack = struct.Struct("2q").pack  # what native_call takes for an argument
+_NOTHING = _pack(lib.HEALCL_ARGUMENT_NONE, 0)
+FUNCTIONS = {"host_to_device", "device_to_host", "free_device_tensor"}  # not calls
+
+
+class QueueHandle(Handle):
+    """A queue as its tensors and operations know it."""
+
+    __slots__ = ("operations", "table", "error", "forked")
+
+    def __init__(self, pointer: Any, on_device: bool, operations: Optional[Operations]) -> None:
+        super().__init__("queue", pointer, lib.healcl_queue_close, lib.healcl_queue_cancel,
+                         on_device)
+        self.operations = operations
+        self.table = operations_by_name(operations)
+        self.error = ffi.new("struct healcl_error *")
+        self.forked = False
+
+    def forsake(self) -> None:
+        super().forsake()
+        self.forked = True
+
+    def failed(self) -> Exception:
+        """Of a call that has failed, while the lock is held."""
+        return error_of(self.error, pointer_of(self.operations)) if self.pointer else self.gone()
+
+    def find(self, name: str) -> Operation:
+        operation = find(self.table, name)
+        if not hasattr(operation, "function"):
+            operation.function = _function_of(operation)
+        return operation
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        return self.find(name).function(self, *arguments)
+
+
+class Tensor:
+    """A tensor of a queue, or a view of one.
+
+    a[1::2, ...] is a view on the device, and a[...] = values writes into it. np.asarray(a) waits
+    for all calls and copies the elements. The memory is used again once no tensor views it.
+    """
+
+    __slots__ = ("_queue", "_address", "_packed", "_shape", "_dtype", "__weakref__")
+
+    def __init__(self, queue: QueueHandle, address: int) -> None:
+        self._queue = queue
+        self._address = address
+        self._packed = _pack(_TENSOR, address)
+
+    def __del__(self, release: Callable[[int], None] = lib.native_release) -> None:
+        if not self._queue.forked:
+            release(self._address)
+
+    def release(self) -> None:
+        """Gives up the tensor's memory now, unless another tensor views it."""
+        with self._queue.lock:
+            address, self._address = self._address, 0
+            self._packed = _pack(_TENSOR, 0)  # which calls refuse
+            if not self._queue.forked:
+                lib.native_release(address)
+
+    def _pointer(self) -> Any:
+        """While the queue's lock is held."""
+        self._queue.get()
+        return self._handle()
+
+    def _handle(self) -> Any:
+        if not self._address:
+            raise StateError("the tensor was released")
+        return ffi.cast("struct healcl_tensor *", self._address)
+
+    def _call(self, function: Any, *arguments: Any) -> None:
+        with self._queue.lock:
+            if function(self._pointer(), *arguments, self._queue.error) != lib.HEALCL_OK:
+                raise self._queue.failed()
+
+    def _describe(self) -> None:
+        with self._queue.lock:
+            info = lib.healcl_tensor_describe(self._handle())  # also of a closed queue
+            self._shape = tuple(info.shape[0:info.rank])
+            self._dtype = DTYPES[info.dtype]
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        try:
+            return self._shape
+        except AttributeError:
+            self._describe()
+            return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        try:
+            return self._dtype
+        except AttributeError:
+            self._describe()
+            return self._dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> Tuple[int, ...]:
+        """In bytes, as NumPy's."""
+        with self._queue.lock:
+            layout = lib.healcl_tensor_layout(self._pointer())
+            return tuple(stride * self.dtype.itemsize for stride in layout.strides[0:layout.rank])
+
+    def shares_memory(self, other: Tensor) -> bool:
+        """Whether both view the same storage."""
+        if self._queue is not other._queue:
+            return False
+        with self._queue.lock:
+            return bool(lib.healcl_tensor_shares_storage(self._pointer(), other._pointer()))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a tensor without axes has no length")
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Tensor:
+        if isinstance(index, int) and self.ndim and not -len(self) <= index < len(self):
+            raise IndexError("index %d is out of the axis of size %d" %  # which ends loops
+                             (index, len(self)))
+        view: Tensor = self._queue.call("get_slice", self, index)
+        return view
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        view = self if index is Ellipsis else self[index]
+        if isinstance(values, Tensor) and values._queue is self._queue:
+            with self._queue.lock:
+                view._call(lambda to, error: lib.healcl_tensor_copy(values._pointer(), to, error))
+            return
+        array = as_array(values)
+        if array.ndim == 0:
+            self._queue.call("set_const_val", view, int(array))
+            return
+        array = np.asarray(np.broadcast_to(converted(array, view.dtype), view.shape), order="C")
+        view._call(lib.healcl_tensor_write, address(array), array.nbytes)
+
+    def read(self, out: Optional[Any] = None) -> np.ndarray:
+        """Waits for all calls, and copies the elements: into out, an array in C order of the same
+        dtype and shape, or into a new array."""
+        if out is None:
+            array = np.empty(self.shape, self.dtype)
+        else:
+            array = check_output(out, self.dtype, self.shape, "the tensor")
+        self._call(lib.healcl_tensor_read, address(array), array.nbytes)
+        return array if out is None else out
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a tensor on a device becomes an array only by a copy")
+        array = self.read()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def torch(self) -> Any:
+        """The elements as a tensor of PyTorch, which the program has imported."""
+        return as_torch(self.read())
+
+    def item(self) -> int:
+        """The one element."""
+        return int(self.read().item())
+
+    def __repr__(self) -> str:
+        if not self._queue.pointer:
+            return "<healcl.Tensor of a closed queue>"
+        return "<healcl.Tensor %s %s>" % (self.dtype, list(self.shape))
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, (float, np.floating)):
+        raise DtypeError("%r is a float; healcl computes with integers" % (value,))
+    try:
+        result = operator.index(value)
+    except TypeError:
+        raise ArgumentError("neither a tensor nor an integer nor None, but %s%s" % (
+            type(value).__name__, "; queue.array() makes a tensor of it"
+            if isinstance(value, (np.ndarray, list)) else "")) from None
+    if not -_LIMIT <= result < _LIMIT:
+        raise DtypeError("%d does not fit in 64 bits" % result)
+    return result
+
+
+def _index(index: Any) -> Any:
+    """struct healcl_index[] of a tuple of integers, slices and an Ellipsis."""
+    items = index if isinstance(index, tuple) else (index,)
+    result = ffi.new("struct healcl_index[]", len(items))
+    for item, into in zip(items, result):
+        if item is Ellipsis:
+            into.kind = lib.HEALCL_INDEX_ELLIPSIS
+        elif isinstance(item, slice):
+            into.kind = lib.HEALCL_INDEX_SLICE
+            for name in ("start", "stop", "step"):
+                value = getattr(item, name)
+                if value is not None:
+                    setattr(into, "has_" + name, True)
+                    setattr(into, name, _integer(value))
+        elif item is None:
+            raise ArgumentError("an index has no new axes: use unsqueeze()")
+        else:
+            into.kind, into.value = lib.HEALCL_INDEX_INT, _integer(item)
+    return result
+
+
+def _packed(value: Any, kind: int, keep: List[Any]) -> bytes:
+    """What native_call takes for an argument that is no tensor. keep: what is to live as long."""
+    if kind == _DTYPE:
+        return _pack(lib.HEALCL_ARGUMENT_DTYPE, dtype_number(value))
+    if kind not in _SPECIAL:
+        return _pack(_INT, _integer(value))
+    items = _index(value) if kind == _INDEX else ffi.new("int64_t[]", shape_of(value))
+    keep.append(items)
+    of_items = lib.HEALCL_ARGUMENT_INDEX if kind == _INDEX else lib.HEALCL_ARGUMENT_SHAPE
+    return _pack(of_items | len(items) << 8, int(ffi.cast("intptr_t", items)))
+
+
+def _other(operation: Operation, value: Any, kinds: List[int], at: int,
+           keep: List[Any]) -> bytes:
+    """The same, or what is wrong with the argument."""
+    try:
+        if type(value) is Tensor:
+            raise ArgumentError("the tensor is one of another queue")
+        return _packed(value, kinds[at], keep)
+    except Error as error:
+        raise type(error)("%s: argument %d: %s" % (operation.name, at + 1, error),
+                          operation=operation.name, argument=at) from None
+
+
+def _placed(operation: Operation, arguments: Tuple[Any, ...],
+            keywords: Dict[str, Any]) -> Tuple[Any, ...]:
+    """Positional arguments, of the first form that they fit."""
+    for form in operation.forms:
+        try:
+            bound = signature_of(form).bind(*arguments, **keywords)
+        except TypeError:
+            continue
+        return bound.args
+    raise ArgumentError("%s: the arguments are those of none of its forms" % operation.name,
+                        operation=operation.name, detail=operation.doc)
+
+
+def _function_of(operation: Operation) -> Callable[..., Any]:
+    """A function of a queue and arguments."""
+    name = operation.name.encode()
+    native_call = lib.native_call
+    # Of each number of arguments: their kinds, and which is the out.
+    forms: Dict[int, Tuple[List[int], Optional[int]]] = {}
+    for form in operation.forms:
+        kinds = [parameter.kind for parameter in form]
+        forms[len(form)] = kinds, kinds.index(_OUT) if _OUT in kinds else None
+
+    def function(queue: QueueHandle, *arguments: Any, **keywords: Any) -> Any:
+        if keywords:
+            arguments = _placed(operation, arguments, keywords)
+        count = len(arguments)
+        if count not in forms:
+            raise ArgumentError("%s takes %s arguments, not %d" % (
+                operation.name, " or ".join(map(str, sorted(forms))), count),
+                operation=operation.name)
+        kinds, out = forms[count]
+        packed: List[bytes] = []
+        keep: List[Any] = []
+        with queue.lock:
+            for argument in arguments:
+                kind = type(argument)
+                if kind is Tensor and argument._queue is queue:
+                    packed.append(argument._packed)
+                elif kind in _INTEGERS and kinds[len(packed)] not in _SPECIAL and (
+                        -_LIMIT <= argument < _LIMIT):
+                    packed.append(_pack(_INT, argument))
+                elif argument is None:
+                    packed.append(_NOTHING)
+                else:
+                    packed.append(_other(operation, argument, kinds, len(packed), keep))
+            result = native_call(queue.pointer, name, count, b"".join(packed), out is None,
+                                 queue.error)
+            if result == -1:
+                raise queue.failed()
+        if out is not None:
+            return arguments[out]
+        return Tensor(queue, result) if result else None
+
+    signature = signature_of(operation.forms[0])
+    this = inspect.Parameter("queue", inspect.Parameter.POSITIONAL_ONLY)
+    function.__name__ = function.__qualname__ = operation.name
+    function.__doc__ = operation.doc
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[this, *signature.parameters.values()])
+    return function
+
+
+class Ops:
+    """The operations of a queue, as functions: queue.ops.modmul(a, b, p, out).
+
+    They take tensors of the queue, integers, None, shapes, indices and dtypes, by position or by
+    name, and return the out, or the new tensor. help(queue.ops.ntt) tells the forms.
+    """
+
+    def __init__(self, queue: QueueHandle) -> None:
+        self._queue = queue
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        operation = self._queue.find(name)
+        if operation.name in FUNCTIONS:
+            raise OperationError("'%s' is no call: use queue.array() and tensor.read()" % name)
+        function = MethodType(operation.function, self._queue)
+        setattr(self, name, function)
+        return function
+
+    def __dir__(self) -> List[str]:
+        return sorted(set(self._queue.table) - FUNCTIONS)

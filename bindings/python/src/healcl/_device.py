@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Callable, List, Optional, Union
+
+from ._errors import call
+from ._handle import Handle, use_opencl
+from ._native import ffi, lib
+from ._rows import row
+
+if TYPE_CHECKING:
+    from ._operations import Operations
+    from ._queue import Queue
+
+_TYPES = {lib.HEALCL_DEVICE_OTHER: "other", lib.HEALCL_DEVICE_CPU: "cpu",
+          lib.HEALCL_DEVICE_GPU: "gpu", lib.HEALCL_DEVICE_ACCELERATOR: "acc"}
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """What a device says of itself.
+
+    selector       for open(): "0:1"
+    type           "cpu", "gpu", "acc" or "other"
+    memory_bytes   a hint: drivers report what they like
+    shares_memory  with the host
+    unusable       why it cannot be used; "" where it can
+    """
+
+    selector: str
+    name: str
+    vendor: str
+    platform: str
+    driver: str
+    version: str
+    type: str
+    compute_units: int
+    memory_bytes: int
+    shares_memory: bool
+    unusable: str
+
+
+def _info(struct: Any) -> DeviceInfo:
+    return DeviceInfo(**{**row(struct), "type": _TYPES[struct.type]})
+
+
+class Device:
+    """An OpenCL device, from open(); or healcl.reference, the host's plain C.
+
+    Several threads may use one. Runs of transcripts then take turns; sessions and queues work at
+    the same time, as far as the driver can.
+    """
+
+    def __init__(self, handle: Optional[Handle]) -> None:
+        self._handle = handle
+
+    def _call(self, function: Callable[..., int], *arguments: Any,
+              operations: Any = ffi.NULL) -> None:
+        """A function of the library whose first argument is the device, NULL for the reference."""
+        if self._handle is None:
+            call(function, ffi.NULL, *arguments, operations=operations)
+            return
+        with self._handle.lock:
+            call(function, self._handle.get(), *arguments, operations=operations)
+
+    @property
+    def info(self) -> Optional[DeviceInfo]:
+        """What it says of itself; None for the reference."""
+        if self._handle is None:
+            return None
+        with self._handle.lock:
+            return _info(lib.healcl_device_describe(self._handle.get()))
+
+    def queue(self, *, memory_limit: int = 0, work_limit: int = 0,
+              operations: Optional[Operations] = None, expand: Optional[str] = None,
+              synchronous: bool = False) -> Queue:
+        """A queue of calls, with tensors of its own.
+
+        memory_limit  most bytes of all tensors; 0: no limit
+        work_limit    most elements that one operation visits; 0: 2^42
+        operations    what may be called beside the built-in ones
+        expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for (repeats,
+                      axis); None: the one that is valid, where both are that of "spec"
+        synchronous   each call waits, so that an error of data is its own
+        """
+        from ._queue import Queue
+        return Queue(self, memory_limit=memory_limit, work_limit=work_limit,
+                     operations=operations, expand=expand, synchronous=synchronous)
+
+    def close(self) -> None:
+        """Closes the handle; sessions and queues of the device live on."""
+        if self._handle is not None:
+            self._handle.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._handle is None:
+            return "healcl.reference"
+        if not self._handle.pointer:
+            return "<healcl.Device, closed>"
+        info = self.info
+        return "<healcl.Device %r on %r>" % (info.name, info.platform) if info else ""
+
+
+#: The host's plain C: exact, slow, and always there.
+reference = Device(None)
+
+
+def open(selector: Optional[str] = None, *, fallback: bool = True,
+         package: Union[str, os.PathLike[str], None] = None) -> Device:
+    """Opens an OpenCL device.
+
+    selector  "0:1", a part of a platform's or device's name ("pocl"), "cpu", "gpu" or "acc"; None:
+              the environment's HEALCL_DEVICE, else the best device there is
+    fallback  whether the host runs what the device cannot
+    package   a file that `healcl compile` has made for the device
+    """
+    use_opencl()
+    strings = [ffi.new("char[]", os.fsencode(value)) if value is not None else ffi.NULL
+               for value in (selector, package)]
+    options = ffi.new("struct healcl_device_options *",
+                      {"selector": strings[0], "package": strings[1],
+                       "no_fallback": not fallback})
+    device = ffi.new("struct healcl_device **")
+    call(lib.healcl_device_open_with, options, device)
+    return Device(Handle("device", device[0], lib.healcl_device_close, on_device=True))
+
+
+def devices() -> List[DeviceInfo]:
+    """All devices of all platforms, usable or not. They are not opened."""
+    use_opencl()
+    infos = ffi.new("struct healcl_device_info **")
+    count = ffi.new("size_t *")
+    call(lib.healcl_device_list, infos, count)
+    try:
+        return [_info(infos[0][i]) for i in range(count[0])]
+    finally:
+        lib.healcl_device_list_free(infos[0])

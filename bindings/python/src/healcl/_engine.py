@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The object on which the HEAL SDK's Python runtime looks operations up."""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from ._arrays import as_torch, is_torch
+from ._calls import FUNCTIONS, Tensor
+from ._device import Device
+from ._operations import Operations
+
+
+class Engine:
+    """All operations by their names in transcripts, with positional arguments: the SDK's
+    device_t_eng.
+
+        engine._modmul_ttt(a, b, p, out)     # returns out
+
+    host_to_device takes arrays of NumPy and tensors of PyTorch; device_to_host returns what the
+    latest upload was. Memory is given back when the last tensor that views it is dropped. The
+    calls go to engine.queue.
+    """
+
+    def __init__(self, device: Device, operations: Optional[Operations] = None,
+                 expand: Optional[str] = None) -> None:
+        self.queue = device.queue(operations=operations, expand=expand)
+        self._uploads_torch = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "queue":  # __init__ has failed
+            raise AttributeError(name)
+        if name[:1] == "_" and name[1:] in FUNCTIONS:
+            return getattr(self, name[1:])
+        function = getattr(self.queue.ops, name)
+        setattr(self, name, function)
+        return function
+
+    def __dir__(self) -> List[str]:
+        return sorted({*super().__dir__(), *dir(self.queue.ops)})
+
+    def host_to_device(self, host: Any, dtype: Any = None) -> Tensor:
+        """A tensor with a copy of the elements; dtype: another one, which holds all of them."""
+        tensor = self.queue.array(host, dtype)
+        self._uploads_torch = is_torch(host)
+        return tensor
+
+    def device_to_host(self, tensor: Tensor, unused: None = None) -> Any:
+        """Waits for all calls, and copies the elements to an array, or a tensor of PyTorch."""
+        array = tensor.read()
+        return as_torch(array) if self._uploads_torch else array
+
+    def free_device_tensor(self, tensor: Tensor) -> None:
+        """Drops a tensor, whoever refers to it."""
+        tensor.release()
+
+
+def heal_engine(device: Device, *, operations: Optional[Operations] = None,
+                expand: Optional[str] = None) -> Engine:
+    """What the HEAL SDK's runtime calls device_t_eng, on a device.
+
+    operations  what may be called beside the built-in ones
+    expand      the order of expand's integers, as for Device.queue()
+    """
+    return Engine(device, operations, expand)

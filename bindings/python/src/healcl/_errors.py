@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors, and calls of the library that raise them."""
+from __future__ import annotations
+
+from typing import Any, Callable, Optional
+
+from ._native import ffi, lib
+
+
+class Error(Exception):
+    """What healcl refuses, and what fails. The message is one line, and names entry, operation and
+    argument where there are such.
+
+    entry      the transcript's entry, or the queue's call, counted from 0; or None
+    operation  the operation's name, or None
+    argument   which of its arguments, counted from 0; or None
+    detail     several lines, such as the log of a compiler; or None
+    """
+
+    def __init__(self, message: str, *, entry: Optional[int] = None,
+                 operation: Optional[str] = None, argument: Optional[int] = None,
+                 detail: Optional[str] = None) -> None:
+        super().__init__(message)
+        self.entry = entry
+        self.operation = operation
+        self.argument = argument
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ArgumentError(Error, ValueError):
+    """A value, an axis, a count or a kind of argument that is not taken."""
+
+
+class NameUnknownError(ArgumentError, KeyError):
+    """A transcript has no input or result of this name or number."""
+
+
+class ShapeError(Error, ValueError):
+    """A shape that is not taken."""
+
+
+class DtypeError(Error, TypeError):
+    """A dtype that is not taken: tensors are int8, int32 or int64."""
+
+
+class DataError(Error, ValueError):
+    """What only the elements reveal: an index out of range, a modulus of 0."""
+
+
+class OperationError(Error, AttributeError):
+    """There is no such operation."""
+
+
+class LimitError(Error, MemoryError):
+    """A limit of memory or work would be passed."""
+
+
+class FormatError(Error, ValueError):
+    """A file is not what it should be."""
+
+
+class FileError(Error, OSError):
+    """A file cannot be read or written."""
+
+
+class StateError(Error, RuntimeError):
+    """A call at the wrong time: nothing runs, a result is not there, a queue is closed."""
+
+
+class DeviceError(Error, RuntimeError):
+    """The device or OpenCL failed, or there is none."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """The host's memory ran out."""
+
+
+class DifferenceError(Error):
+    """An audited step has differed from the host reference."""
+
+
+class CancelledError(Error):
+    """Somebody has asked for the end of the run."""
+
+
+_BY_STATUS = {
+    lib.HEALCL_DIFFERENT: DifferenceError,
+    lib.HEALCL_DEVICE: DeviceError,
+    lib.HEALCL_NO_MEMORY: OutOfMemoryError,
+    lib.HEALCL_CANCELLED: CancelledError,
+}
+_BY_CAUSE = {
+    lib.HEALCL_CAUSE_ARGUMENT: ArgumentError,
+    lib.HEALCL_CAUSE_SHAPE: ShapeError,
+    lib.HEALCL_CAUSE_DTYPE: DtypeError,
+    lib.HEALCL_CAUSE_DATA: DataError,
+    lib.HEALCL_CAUSE_OPERATION: OperationError,
+    lib.HEALCL_CAUSE_LIMIT: LimitError,
+    lib.HEALCL_CAUSE_FORMAT: FormatError,
+    lib.HEALCL_CAUSE_FILE: FileError,
+    lib.HEALCL_CAUSE_STATE: StateError,
+    lib.HEALCL_CAUSE_DEVICE: DeviceError,
+    lib.HEALCL_CAUSE_MEMORY: OutOfMemoryError,
+}
+
+
+def text(pointer: Any) -> str:
+    """A string of the library's."""
+    return str(ffi.string(pointer), errors="replace")
+
+
+def error_of(error: Any, operations: Any = ffi.NULL) -> Error:
+    """The exception for a struct healcl_error, which is cleared. operations: those of manifests, by
+    which operations were numbered."""
+    info = ffi.new("struct healcl_operation_info *")
+    named = error.operation >= 0 and lib.healcl_operation_describe(operations, error.operation,
+                                                                   info)
+    exception = _BY_CAUSE.get(error.cause) or _BY_STATUS.get(error.status, Error)
+    result = exception(text(error.message),
+                       entry=error.entry if error.entry >= 0 else None,
+                       operation=text(info.name) if named else None,
+                       argument=error.argument if error.argument >= 0 else None,
+                       detail=text(error.detail) if error.detail else None)
+    lib.healcl_error_clear(error)
+    return result
+
+
+def call(function: Callable[..., int], *arguments: Any, operations: Any = ffi.NULL) -> None:
+    """Calls a function of the library that takes a struct healcl_error last, and raises that."""
+    error = ffi.new("struct healcl_error *")
+    if function(*arguments, error) != lib.HEALCL_OK:
+        raise error_of(error, operations)

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operations there are: the library's, and those of vendors' manifests."""
+from __future__ import annotations
+
+import inspect
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple, Union
+
+from ._arrays import DTYPES
+from ._errors import ArgumentError, OperationError, call, text
+from ._native import ffi, lib
+
+KINDS = {getattr(lib, name): name[len("HEALCL_PARAMETER_"):].lower()
+         for name in dir(lib) if name.startswith("HEALCL_PARAMETER_")}
+
+
+class Operations:
+    """Operations and kernels of a vendor's manifests, the *.json of a folder (docs/VENDORS.md).
+
+    They are native code of whoever has written the folder, and stay until the process ends.
+    trusted: manifests may name files out of the folder, and hand compilers any options.
+    """
+
+    def __init__(self, folder: Union[str, os.PathLike[str]], *, trusted: bool = False) -> None:
+        pointer = ffi.new("struct healcl_operations **")
+        load = lib.healcl_operations_load_trusted if trusted else lib.healcl_operations_load
+        call(load, os.fsencode(folder), pointer)
+        self._pointer = pointer[0]
+        self._table = _table(pointer[0])
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """kind: an enum healcl_parameter_kind, named by KINDS. optional: None may stand for it."""
+
+    name: str
+    kind: int
+    optional: bool
+
+
+Form = Tuple[Parameter, ...]
+
+
+class Operation:
+    """An operation under one of its names: name, family, meaning, dtypes, forms, manifest."""
+
+    def __init__(self, name: str, info: Any, forms: List[Form]) -> None:
+        self.name = name
+        self.family = text(info.family)
+        self.meaning = text(info.meaning)
+        self.dtypes = tuple(dtype for number, dtype in DTYPES.items() if info.dtypes >> number & 1)
+        self.forms = forms
+        self.manifest = text(info.manifest) if info.manifest else None
+        self.function: Callable[..., Any]  # that calls it on a queue: see _calls.py
+
+    @property
+    def doc(self) -> str:
+        lines = [self.meaning[:1].upper() + self.meaning[1:] + ".", ""]
+        for form in self.forms:
+            lines.append("    %s(%s)" % (self.name, ", ".join(
+                "%s: %s%s" % (each.name, KINDS[each.kind], " or None" * each.optional)
+                for each in form)))
+        lines += ["", "Dtypes: %s." % ", ".join(map(str, self.dtypes))]
+        if self.manifest:
+            lines.append("From the manifest %s." % self.manifest)
+        return "\n".join(lines)
+
+
+def signature_of(form: Form) -> inspect.Signature:
+    return inspect.Signature([
+        inspect.Parameter(_python_name(parameter.name), inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for parameter in form])
+
+
+def _python_name(name: str) -> str:
+    return name + "_" if name == "from" else name
+
+
+def _described(operations: Any) -> Iterator[Operation]:
+    info = ffi.new("struct healcl_operation_info *")
+    number = 0
+    while lib.healcl_operation_describe(operations, number, info):
+        number += 1
+        names: Dict[str, List[Form]] = {}
+        for form in info.forms[0:info.form_count]:
+            parameters = tuple(Parameter(text(p.name), p.kind, p.optional)
+                               for p in form.parameters[0:form.parameter_count])
+            forms = names.setdefault(text(form.name), [])
+            if parameters not in forms:
+                forms.append(parameters)
+        for name, forms in names.items():
+            yield Operation(name, info, forms)
+
+
+def _table(operations: Any) -> Dict[str, Operation]:
+    return {operation.name: operation for operation in _described(operations)}
+
+
+@lru_cache(maxsize=1)
+def _builtin_table() -> Dict[str, Operation]:
+    return _table(ffi.NULL)
+
+
+def operations_by_name(operations: Optional[Operations] = None) -> Dict[str, Operation]:
+    """All operations by all their names, without leading underscores."""
+    return operations._table if operations else _builtin_table()
+
+
+def find(table: Dict[str, Operation], name: str) -> Operation:
+    operation = table.get(name[1:] if name.startswith("_") else name)
+    if operation is None:
+        raise OperationError("there is no operation '%s'" % name)
+    return operation
+
+
+_EXPAND = {None: lib.HEALCL_EXPAND_VALID, "spec": lib.HEALCL_EXPAND_SPECIFICATION,
+           "sdk": lib.HEALCL_EXPAND_SDK}
+
+
+def limits_of(memory_bytes: int, work: int, operations: Optional[Operations],
+              expand: Optional[str], passes: Any = ffi.NULL) -> Any:
+    """A struct healcl_limits."""
+    if expand not in _EXPAND:
+        raise ArgumentError("expand is 'spec', 'sdk' or None, not %r" % (expand,))
+    return ffi.new("struct healcl_limits *",
+                   {"memory_bytes": memory_bytes, "work": work, "passes": passes,
+                    "operations": pointer_of(operations), "expand": _EXPAND[expand]})
+
+
+def pointer_of(operations: Optional[Operations]) -> Any:
+    return operations._pointer if operations else ffi.NULL

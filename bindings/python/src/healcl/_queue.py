@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of calls."""
+from __future__ import annotations
+
+from typing import Any, Iterable, Optional, Tuple, Union
+
+import numpy as np
+
+from ._arrays import DTYPES, address, as_array, converted, dtype_number, shape_of
+from ._calls import Ops, QueueHandle, Tensor
+from ._device import Device
+from ._native import ffi, lib
+from ._operations import Operations, limits_of
+
+Shape = Union[int, Iterable[int]]
+
+
+class Queue:
+    """Tensors on a device, and calls of operations on them; from Device.queue().
+
+    A call is checked, enqueued and not waited for. What only data reveal is an error of the next
+    read or wait, which names the call. Threads take turns; tensors may be dropped in any thread.
+    """
+
+    def __init__(self, device: Device, *, memory_limit: int = 0, work_limit: int = 0,
+                 operations: Optional[Operations] = None, expand: Optional[str] = None,
+                 synchronous: bool = False) -> None:
+        queue = ffi.new("struct healcl_queue **")
+        limits = limits_of(memory_limit, work_limit, operations, expand)
+        options = ffi.new("struct healcl_queue_options *",
+                          {"limits": limits, "synchronous": synchronous})
+        device._call(lib.healcl_queue_open_with, options, queue)
+        self._handle = QueueHandle(queue[0], device._handle is not None, operations)
+        self.ops = Ops(self._handle)
+
+    def array(self, values: Any, dtype: Any = None) -> Tensor:
+        """A tensor with a copy of an array's elements. dtype: another one, which holds all of
+        them."""
+        array = as_array(values)
+        number = dtype_number(array.dtype if dtype is None else dtype)
+        array = np.asarray(converted(array, DTYPES[number]), order="C")
+        return self._create(array.shape, number, array)
+
+    def zeros(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
+        """A tensor of zeros."""
+        return self._create(shape_of(shape), dtype_number(dtype), None)
+
+    def empty(self, shape: Shape, dtype: Any = np.int64) -> Tensor:
+        """A tensor whose elements are undefined."""
+        tensor: Tensor = self.ops.empty(shape, dtype)
+        return tensor
+
+    def empty_like(self, tensor: Any) -> Tensor:
+        """An empty tensor of the shape and dtype of a tensor, or an array."""
+        return self.empty(tensor.shape, tensor.dtype)
+
+    def wait(self) -> None:
+        """Waits for all calls. Raises what only data have revealed."""
+        handle = self._handle
+        with handle.lock:
+            while not lib.native_queue_settled(handle.get()):
+                pass  # Python looks for signals here
+            if lib.healcl_queue_wait(handle.get(), handle.error) != lib.HEALCL_OK:
+                raise handle.failed()
+
+    @property
+    def fallbacks(self) -> int:
+        """Steps so far that the device could not run, and the host did."""
+        with self._handle.lock:
+            return int(lib.healcl_queue_fallbacks(self._handle.get()))
+
+    def cancel(self) -> None:
+        """From any thread: ends the wait, or the call, that goes on with CancelledError."""
+        lib.healcl_queue_cancel(self._handle.pointer)
+
+    def close(self) -> None:
+        """Ends what goes on, in other threads too. Tensors of the queue can only be dropped then."""
+        self._handle.close()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _create(self, shape: Tuple[int, ...], dtype: int, array: Optional[np.ndarray]) -> Tensor:
+        handle = self._handle
+        tensor = ffi.new("struct healcl_tensor **")
+        data = ffi.NULL if array is None else address(array)
+        with handle.lock:
+            if lib.healcl_tensor_create(handle.get(), dtype, len(shape), shape, data, tensor,
+                                        handle.error) != lib.HEALCL_OK:
+                raise handle.failed()
+        return Tensor(handle, int(ffi.cast("intptr_t", tensor[0])))

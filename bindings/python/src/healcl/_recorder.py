@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what a program calls as a transcript."""
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import os
+import threading
+from collections import deque
+from contextlib import contextmanager
+from typing import IO, Any, Deque, Dict, Iterator, List, Optional, Tuple, Union
+
+import numpy as np
+
+from ._arrays import DTYPES, as_array, dtype_number
+from ._calls import FUNCTIONS, Tensor
+from ._engine import Engine
+from ._errors import ArgumentError, StateError
+from ._native import lib
+
+_PIECE = 3 << 18  # bytes that are encoded at a time; a multiple of 3
+_DATA = "\0data"  # stands in an entry's JSON for what is written in pieces
+_TUPLES = (lib.HEALCL_PARAMETER_SHAPE, lib.HEALCL_PARAMETER_INDEX)
+
+
+class RecordedTensor:
+    """A tensor of the engine's, under a name of the transcript's. Slices and np.asarray are
+    recorded too; all else is the engine's tensor's."""
+
+    __slots__ = ("_recorder", "_tensor", "_name")
+
+    def __init__(self, recorder: Recorder, tensor: Tensor, name: int) -> None:
+        self._recorder = recorder
+        self._tensor = tensor
+        self._name: Optional[int] = name
+
+    def __del__(self) -> None:
+        if self._name is not None:
+            self._recorder._dropped.append(self._name)  # any thread may be in the recorder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tensor, name)
+
+    def __len__(self) -> int:
+        return len(self._tensor)
+
+    def __getitem__(self, index: Any) -> RecordedTensor:
+        view: RecordedTensor = self._recorder.get_slice(self, index)
+        return view
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a tensor on a device becomes an array only by a copy")
+        array = np.asarray(self._recorder.device_to_host(self))
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+
+class Recorder:
+    """An engine whose calls are written to a transcript; from record()."""
+
+    def __init__(self, path: Union[str, os.PathLike[str]], engine: Engine, inputs: bool) -> None:
+        self._engine = engine
+        self._inputs = inputs
+        self._path = os.fspath(path)
+        self._part = self._path + ".part"
+        self._file: Optional[IO[bytes]] = None
+        self._lock = threading.RLock()
+        self._dropped: Deque[int] = deque()
+        self._names = 0
+        self._entries = 0
+        self._segment = False
+
+    # ---- the program's side
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:1] == "_" and name[1:] in FUNCTIONS:
+            return getattr(self, name[1:])
+        operation = getattr(self._engine, name)
+        if not callable(operation):
+            return operation
+
+        def function(*arguments: Any) -> Any:
+            with self._lock:
+                plain = tuple(self._plain(argument) for argument in arguments)
+                result = operation(*plain)
+                self._engine.queue.wait()  # what data reveal is this call's error
+                out = None
+                if result is not None:
+                    same = [argument for argument, each in zip(arguments, plain) if each is result]
+                    out = same[0] if same else self._named(result)
+                self._operation(name, self._arguments(name, arguments),
+                                _argument("NONE", None) if out is None else self._pointer(out))
+                return out
+
+        return function
+
+    def host_to_device(self, host: Any, dtype: Any = None) -> RecordedTensor:
+        """The engine's, recorded with the elements, or without where inputs stay out."""
+        with self._lock:
+            tensor = self._named(self._engine.host_to_device(host, dtype))
+            array = as_array(host)
+            self._operation("host_to_device", [_host(array, self._inputs)], self._pointer(tensor),
+                            array if self._inputs else None)
+            return tensor
+
+    def device_to_host(self, tensor: RecordedTensor, unused: None = None) -> Any:
+        """The engine's, recorded with the elements, which a run of the transcript expects."""
+        with self._lock:
+            host = self._engine.device_to_host(self._plain(tensor))
+            array = as_array(host)
+            self._operation("device_to_host", [self._pointer(tensor)], _host(array, True), array)
+            return host
+
+    def free_device_tensor(self, tensor: RecordedTensor) -> None:
+        """The engine's, recorded as the end of a name."""
+        with self._lock:
+            self._engine.free_device_tensor(self._plain(tensor))
+            if tensor._name is not None:
+                self._dropped.append(tensor._name)
+                tensor._name = None
+
+    @contextmanager
+    def segment(self, name: str) -> Iterator[None]:
+        """What is called within is a segment of the transcript."""
+        with self._lock:
+            if self._segment:
+                raise StateError("segments do not nest")
+            self._entry([_kind("SEGMENT_START"), name])
+            self._segment = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entry([_kind("SEGMENT_END"), None])
+                self._segment = False
+
+    def __enter__(self) -> Recorder:
+        opened: Any = gzip.open if self._path.endswith(".gz") else open
+        self._file = opened(self._part, "wb")
+        self._write('{"__type__":"ExecutionTranscript","transcript":[')
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        with self._lock:
+            assert self._file is not None
+            try:
+                if kind is None:
+                    self._frees()
+                    self._write("\n]}\n")
+            finally:
+                file, self._file = self._file, None
+                file.close()
+            if kind is None:
+                os.replace(self._part, self._path)
+            else:
+                os.remove(self._part)
+
+    # ---- the transcript's side
+
+    def _plain(self, argument: Any) -> Any:
+        if isinstance(argument, Tensor):
+            raise ArgumentError("the tensor was not made through the recorder")
+        if not isinstance(argument, RecordedTensor):
+            return argument
+        if argument._recorder is not self or argument._name is None:
+            raise ArgumentError("the tensor is another recorder's, or has been freed")
+        return argument._tensor
+
+    def _named(self, tensor: Tensor) -> RecordedTensor:
+        self._names += 1
+        return RecordedTensor(self, tensor, self._names)
+
+    def _pointer(self, tensor: RecordedTensor) -> Dict[str, Any]:
+        return _argument("DEVICE_TENSOR", {
+            "__type__": "DeviceTensorPointer", "dtype": "torch.%s" % tensor.dtype,
+            "inf_name": tensor._name})
+
+    def _arguments(self, name: str, arguments: Tuple[Any, ...]) -> List[Dict[str, Any]]:
+        form = next(form for form in self._engine.queue._handle.find(name).forms
+                    if len(form) == len(arguments))
+        return [self._value(argument, parameter.kind)
+                for argument, parameter in zip(arguments, form)]
+
+    def _value(self, value: Any, kind: int) -> Dict[str, Any]:
+        if isinstance(value, RecordedTensor):
+            return self._pointer(value)
+        if value is None:
+            return _argument("NONE", None)
+        if kind == lib.HEALCL_PARAMETER_DTYPE:
+            return _argument("TENSOR_TYPE", {"__type__": "dtype",
+                                             "value": str(DTYPES[dtype_number(value)])})
+        if kind in _TUPLES:
+            return _argument("SHAPE", [_item(item) for item in
+                                       (value if isinstance(value, (tuple, list)) else (value,))])
+        return _item(value)
+
+    def _operation(self, name: str, arguments: List[Dict[str, Any]], out: Dict[str, Any],
+                   data: Optional[np.ndarray] = None) -> None:
+        self._entry([_kind("DEVICE_OP"), {"__type__": "DeviceOp", "name": name, "args": arguments,
+                                          "out": out}], data)
+
+    def _frees(self) -> None:
+        while self._dropped:
+            self._entry([_kind("FREE_DEVICE_TENSOR"), {"__type__": "FreeDeviceTensor",
+                                                       "tensor_name": self._dropped.popleft()}])
+
+    def _entry(self, entry: List[Any], data: Optional[np.ndarray] = None) -> None:
+        if entry[0]["value"] != "FREE_DEVICE_TENSOR":
+            self._frees()
+        self._write(",\n" if self._entries else "\n")
+        self._entries += 1
+        text = json.dumps(entry, separators=(",", ":"))
+        before, _, after = text.partition(json.dumps(_DATA)[1:-1])
+        self._write(before)
+        if data is not None:
+            for piece in _encoded(data):
+                self._write(piece)
+        self._write(after)
+
+    def _write(self, text: Union[str, bytes]) -> None:
+        if self._file is None:
+            raise StateError("the recorder is used outside of its 'with'")
+        self._file.write(text.encode() if isinstance(text, str) else text)
+
+
+def _kind(name: str) -> Dict[str, str]:
+    return {"__type__": "ExecutionTranscriptOpType", "value": name}
+
+
+def _argument(kind: str, value: Any) -> Dict[str, Any]:
+    return {"__type__": "DeviceOpArg",
+            "arg_type": {"__type__": "DeviceOpArgType", "value": kind}, "value": value}
+
+
+def _item(value: Any) -> Dict[str, Any]:
+    """Of an index or a shape, or an integer."""
+    if value is Ellipsis:
+        return _argument("ELLIPSIS", {"__type__": "ellipsis"})
+    if isinstance(value, slice):
+        return _argument("SLICE", {"__type__": "slice", **{
+            name: None if getattr(value, name) is None else int(getattr(value, name))
+            for name in ("start", "stop", "step")}})
+    return _argument("INT", value if isinstance(value, bool) else int(value))
+
+
+def _host(array: np.ndarray, with_data: bool) -> Dict[str, Any]:
+    content = ({"type": "numpy", "data": _DATA} if with_data else
+               {"type": "numpy", "dtype": str(array.dtype), "shape": list(array.shape)})
+    return _argument("HOST_TENSOR", {"__type__": "HostTensor", "tensor_base64": content})
+
+
+def _encoded(array: np.ndarray) -> Iterator[bytes]:
+    """The .npy file of an array in base64, in pieces."""
+    array = np.asarray(array, order="C")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    rest, elements = header.getvalue(), array.reshape(-1).view(np.uint8)
+    for start in range(0, len(elements), _PIECE):
+        rest += elements[start:start + _PIECE].tobytes()
+        whole = len(rest) // 3 * 3
+        yield base64.b64encode(rest[:whole])
+        rest = rest[whole:]
+    yield base64.b64encode(rest)
+
+
+def record(path: Union[str, os.PathLike[str]], engine: Engine, *, inputs: bool = True) -> Recorder:
+    """An engine that writes what a program calls to a transcript, for use in a 'with'.
+
+    path    of the transcript; packed where it ends in .gz
+    inputs  whether uploads are written with their elements: without them, keys and messages stay
+            out of the file, and who runs it brings them
+
+    Downloads are written with the elements that they had, as what a run of the transcript expects.
+    Calls that are refused are left out. What the program decides on the host is frozen: the
+    transcript is the calls that were made, with the integers that they were made with. After an
+    exception nothing is written.
+    """
+    return Recorder(path, engine, inputs)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: a transcript on a device that runs again and again."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Optional, Union
+
+import numpy as np
+
+from ._arrays import address, as_array, check_array, check_output
+from ._device import Device
+from ._errors import Error, NameUnknownError, OutOfMemoryError, call
+from ._handle import Handle
+from ._native import ffi, lib
+from ._rows import row, rows
+
+if TYPE_CHECKING:
+    from ._transcript import Name, Transcript
+
+
+class Session:
+    """A transcript on a device, from Transcript.session().
+
+        s["133"] = array      # in the place of the file's: read in each run, and not copied
+        s.run()
+        logits = s["240"]     # a copy
+
+    A name stands for an input where it is set, and for a result where it is read. An integer is the
+    number of an input in transcript.inputs, or of a result in transcript.results.
+    """
+
+    def __init__(self, transcript: Transcript, device: Device, *, keep_inputs: bool,
+                 audit_share: float, audit_seed: int) -> None:
+        self.transcript = transcript
+        options = ffi.new("struct healcl_session_options *", {
+            "keep_nothing": not keep_inputs, "audit_share": audit_share, "audit_seed": audit_seed})
+        session = ffi.new("struct healcl_session **")
+
+        handle = transcript._open()
+        device._call(lambda pointer, error: lib.healcl_session_open(
+            handle.pointer, pointer, options, session, error))
+        self._bound: Dict[int, np.ndarray] = {}  # what the library reads, by input
+        self._views: Dict[int, np.ndarray] = {}  # and where it writes, by result
+        self._handle = SessionHandle(session[0], device._handle is not None,
+                                     (self._bound, self._views))
+
+    def __setitem__(self, name: Name, value: Any) -> None:
+        """Takes an input's elements from an array, from the next run on. The array is not copied:
+        each run reads what it then holds. None: from the file again."""
+        number = self._input(name)
+        array = None
+        if value is not None:
+            info = self.transcript.inputs[number]
+            array = as_array(value)
+            check_array(array, info.dtype, info.shape, "input '%s'" % info.name)
+        with self._handle.lock:
+            call(lib.healcl_session_bind, self._handle.get(), number,
+                 ffi.NULL if array is None else address(array))
+            self._bound.pop(number, None)
+            if array is not None:
+                self._bound[number] = array
+
+    def __getitem__(self, name: Name) -> np.ndarray:
+        """A copy of a result of the last run."""
+        return self.read(name)
+
+    def read(self, name: Name, out: Optional[Any] = None) -> np.ndarray:
+        """Copies a result of the last run into out, an array in C order of its dtype and shape, or
+        into a new array."""
+        number = self._result(name)
+        info = self.transcript.results[number]
+        if out is None:
+            array = np.empty(info.shape, info.dtype)
+        else:
+            array = check_output(out, info.dtype, info.shape, "result '%s'" % info.name)
+        with self._handle.lock:
+            call(lib.healcl_session_read, self._handle.get(), number, address(array), array.nbytes)
+        return array if out is None else out
+
+    def view(self, name: Name) -> np.ndarray:
+        """A result of the last run, in an array that each further run writes to: nothing is copied
+        from the second call on. The array may outlive the session. It is undefined while a run
+        goes on, and after one that has failed."""
+        number = self._result(name)
+        if number not in self._views:
+            array = self.read(name)
+            with self._handle.lock:
+                call(lib.healcl_session_receive, self._handle.get(), number, address(array))
+                self._views[number] = array
+        else:
+            data = ffi.new("void const **")
+            with self._handle.lock:  # is there a result?
+                call(lib.healcl_session_map, self._handle.get(), number, data)
+        return self._views[number]
+
+    def keep(self, name: Name, keep: bool) -> None:
+        """Whether an input that is not bound stays on the device from run to run."""
+        with self._handle.lock:
+            call(lib.healcl_session_keep, self._handle.get(), self._input(name), keep)
+
+    def compare(self, name: Name) -> int:
+        """How many elements of a result differ from those that the transcript expects."""
+        different = ffi.new("uint64_t *")
+        with self._handle.lock:
+            call(lib.healcl_session_compare, self._handle.get(), self._result(name), different)
+        return int(different[0])
+
+    def run(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
+        """Runs all segments, or count of them from the first one on, by name or number. Ctrl-C
+        ends the run before its next operation; other threads go on meanwhile."""
+        with self._handle.lock:
+            try:
+                self.start(first, count)
+                self.wait()
+            except BaseException:
+                self._handle.abandon()
+                raise
+
+    def start(self, first: Union[str, int] = 0, count: Optional[int] = None) -> None:
+        """The same in the background: until wait(), nothing else can be done but poll() and
+        cancel()."""
+        names = self.transcript.segments
+        if isinstance(first, str):
+            if first not in names:
+                raise NameUnknownError("there is no segment '%s', only %s" %
+                                       (first, ", ".join(names)))
+            first, count = names.index(first), 1 if count is None else count
+        if count is None:
+            count = max(len(names) - first, 0)
+        handle = self._handle
+        with handle.lock:
+            ran, handle.runs = handle.runs, True
+            try:
+                call(lib.native_session_start, handle.get(), first, count, handle.event)
+            except Error:
+                handle.runs = ran
+                raise
+
+    def poll(self) -> bool:
+        """Whether nothing runs in the background."""
+        return bool(lib.healcl_session_poll(self._handle.pointer))
+
+    def wait(self) -> None:
+        """Waits for what was started, and raises what became of it. Ctrl-C cancels it."""
+        handle = self._handle
+        with handle.lock:
+            try:
+                while handle.runs and not lib.native_event_wait(handle.event):
+                    pass  # Python looks for signals here
+            except BaseException:
+                handle.abandon()
+                raise
+            handle.runs = False
+            call(lib.healcl_session_wait, handle.get(), operations=self.transcript._operations)
+
+    def cancel(self) -> None:
+        """From any thread: ends the run that goes on, before its next operation."""
+        lib.healcl_session_cancel(self._handle.pointer)
+
+    @property
+    def facts(self) -> Dict[str, Any]:
+        """Of the last run: seconds, bytes_uploaded, fallbacks; of the session: runs."""
+        with self._handle.lock:
+            return row(lib.healcl_session_facts(self._handle.get()))
+
+    @property
+    def audit(self) -> Dict[str, Any]:
+        """What was audited in all runs; kernels is a row for each."""
+        with self._handle.lock:
+            facts = lib.healcl_session_audit(self._handle.get())
+            return {**row(facts), "kernels": rows(facts.kernels, facts.kernel_count),
+                    "difference": row(facts.difference) if facts.difference else None}
+
+    def close(self) -> None:
+        """Ends what runs in the background."""
+        self._handle.close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _input(self, name: Name) -> int:
+        from ._transcript import find
+        return find(self.transcript.inputs, name, "input")
+
+    def _result(self, name: Name) -> int:
+        from ._transcript import find
+        return find(self.transcript.results, name, "result")
+
+
+class SessionHandle(Handle):
+    """With what a run in the background is waited for by."""
+
+    __slots__ = ("event", "runs")
+
+    def __init__(self, pointer: Any, on_device: bool, keep: Any) -> None:
+        event = lib.native_event_new()
+        if not event:
+            lib.healcl_session_close(pointer)
+            raise OutOfMemoryError("out of memory")
+        self.event = ffi.gc(event, lib.native_event_free)
+        self.runs = False
+        super().__init__("session", pointer, lib.healcl_session_close, lib.healcl_session_cancel,
+                         on_device, keep)
+
+    @property
+    def is_of_process(self) -> bool:
+        return self.on_device or self.runs
+
+    def abandon(self) -> None:
+        """Ends what runs in the background, when an exception has come instead of its end."""
+        if self.runs and self.pointer:
+            lib.healcl_session_cancel(self.pointer)
+            lib.healcl_session_wait(self.pointer, ffi.NULL)
+            lib.native_event_wait(self.event)  # that of this run
+            self.runs = False

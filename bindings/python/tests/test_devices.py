@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+import inspect
+import os
+import re
+import unittest
+
+import healcl
+from support import CLONE, device, python, transcript
+
+
+class Devices(unittest.TestCase):
+    def test_devices_are_listed_and_opened(self):
+        dev = device()
+        selectors = [info.selector for info in healcl.devices()]
+        self.assertIn(dev.info.selector, selectors)
+        self.assertIn(dev.info.type, ("cpu", "gpu", "acc", "other"))
+        self.assertIn(dev.info.name, repr(dev))
+
+    def test_the_reference_is_a_device(self):
+        self.assertIsNone(healcl.reference.info)
+        self.assertEqual(repr(healcl.reference), "healcl.reference")
+
+    def test_what_is_not_there_is_an_error(self):
+        with self.assertRaises(healcl.Error) as caught:
+            healcl.open("no such device")
+        self.assertIn("no such device", str(caught.exception))
+
+    def test_a_closed_device_says_so(self):
+        device()
+        dev = healcl.open(device().info.selector)
+        queue = dev.queue()
+        dev.close()
+        with self.assertRaisesRegex(healcl.StateError, "the device is closed"):
+            dev.queue()
+        self.assertEqual(queue.array([5]).item(), 5)  # it lives on
+
+    def test_errors_are_below_one_and_those_of_python(self):
+        for error, other in ((healcl.ShapeError, ValueError), (healcl.DtypeError, TypeError),
+                             (healcl.OperationError, AttributeError), (healcl.FileError, OSError),
+                             (healcl.LimitError, MemoryError), (healcl.DeviceError, RuntimeError)):
+            self.assertTrue(issubclass(error, healcl.Error) and issubclass(error, other))
+        error = healcl.DataError("text", entry=3, operation="abs", argument=1)
+        self.assertEqual((error.entry, error.operation, error.argument, str(error)),
+                         (3, "abs", 1, "text"))
+
+    def test_all_that_is_public_is_documented(self):
+        for name in healcl.__all__:
+            thing = getattr(healcl, name)
+            with self.subTest(name):
+                self.assertTrue(inspect.getdoc(thing) or not callable(thing))
+            for each, member in vars(thing).items() if inspect.isclass(thing) else ():
+                if not each.startswith("_") and callable(member):
+                    with self.subTest(name + "." + each):
+                        self.assertTrue(inspect.getdoc(member))
+
+    def test_the_version_is_the_library_s(self):
+        with open(os.path.join(CLONE, "CMakeLists.txt"), encoding="utf-8") as file:
+            self.assertIn("VERSION %s " % healcl.__version__, file.read())
+        with open(os.path.join(CLONE, "bindings/python/pyproject.toml"), encoding="utf-8") as file:
+            self.assertEqual(re.search('^version = "(.*?)"', file.read(), re.M).group(1),
+                             healcl.__version__)
+
+    def test_the_reference_works_without_an_opencl_loader(self):
+        path = transcript("ntt.json")
+        done = python("""
+import healcl, sys
+print(healcl.load(sys.argv[1]).run(healcl.reference).verified)
+for call in (healcl.open, healcl.devices):
+    try:
+        call()
+    except healcl.DeviceError as error:
+        print("/no/such/loader.so" in str(error))
+""", path, env={**os.environ, "HEALCL_OPENCL_LIBRARY": "/no/such/loader.so"})
+        self.assertEqual((done.stdout, done.stderr), ("True\nTrue\nTrue\n", ""))
+
+    def test_importing_opens_nothing(self):
+        done = python("import sys, healcl\nassert 'torch' not in sys.modules\n"
+                      "from healcl import _handle\nassert not _handle._opencl_used")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

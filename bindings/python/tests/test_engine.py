@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import healcl
+from support import (SETUP, TRANSCRIPTS, both, device, is_tagged, operations, python, replay,
+                     transcript)
+
+QUICK = ["aliasing.json", "layout.json", "memory.json", "names.json", "recognizer.json", "ntt.json"]
+
+
+def tagged():
+    """All in HEALCL_TEST_ALL, else some of the transcripts in the spelling of the SDK."""
+    transcript("ntt.json")
+    names = sorted(os.listdir(TRANSCRIPTS)) if os.environ.get("HEALCL_TEST_ALL") == "1" else QUICK
+    return [os.path.join(TRANSCRIPTS, name) for name in names
+            if name.endswith((".json", ".json.gz")) and is_tagged(os.path.join(TRANSCRIPTS, name))]
+
+
+class Engines(unittest.TestCase):
+    @both
+    def test_transcripts_run_by_name(self, dev):
+        for path in tagged():
+            with self.subTest(path):
+                replay(path, healcl.heal_engine(dev))
+
+    def test_the_order_of_expand(self):
+        for expand, shape in ((None, (1, 2)), ("spec", (1, 2)), ("sdk", (2, 1))):
+            engine = healcl.heal_engine(healcl.reference, expand=expand)
+            a = engine.zeros((1, 1), np.int64)
+            self.assertEqual(engine.expand(a, 1, 2).shape if expand != "sdk" else
+                             engine.expand(a, 2, 0).shape, shape)
+        with self.assertRaises(healcl.ArgumentError):
+            healcl.heal_engine(healcl.reference, expand="other")
+
+    def test_names_and_results(self):
+        engine = healcl.heal_engine(healcl.reference)
+        a = engine.host_to_device(np.arange(4), np.int32)
+        self.assertEqual(a.dtype, np.int32)
+        out = engine.empty((4,), "torch.int32")
+        self.assertIs(engine._modmul_ttc(a, a, 7, out), out)
+        self.assertIs(engine.set_const_val(out, 3), out)
+        self.assertEqual(engine.device_to_host(out).tolist(), [3] * 4)
+        self.assertEqual(engine.device_to_host(out, None).tolist(), [3] * 4)
+        self.assertEqual(engine.get_slice(a, (slice(1, None, 2),)).shape, (2,))
+        engine.free_device_tensor(out)
+        with self.assertRaises(healcl.Error):
+            engine.device_to_host(out)
+        self.assertFalse(hasattr(engine, "key_switch"))
+        self.assertIn("ntt", dir(engine))
+
+
+class Recorders(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "program.json")
+
+    def record(self, program, **options):
+        with healcl.record(self.path, healcl.heal_engine(healcl.reference), **options) as recorded:
+            program(recorded)
+        return healcl.load(self.path)
+
+    def test_what_is_recorded_verifies_with_the_same_operations(self):
+        for path in tagged():
+            with self.subTest(path):
+                results = []
+                t = self.record(lambda engine: results.append(replay(path, engine)))
+                self.assertEqual(operations(self.path), operations(path))
+                for dev in (healcl.reference, device()):
+                    report = t.run(dev)
+                    self.assertEqual(report.results_different, 0)
+                    self.assertEqual(report.results_compared, results[0])
+                self.assertEqual(replay(self.path, healcl.heal_engine(device())), results[0])
+
+    def test_slices_arrays_segments_and_packed_files(self):
+        self.path += ".gz"
+
+        def program(engine):
+            with engine.segment("work"):
+                a = engine.host_to_device(np.arange(12).reshape(3, 4))
+                self.assertEqual((a.shape, len(a)), ((3, 4), 3))
+                b = a[1:, 2]
+                np.testing.assert_array_equal(np.asarray(b), [6, 10])
+
+        t = self.record(program)
+        self.assertEqual(operations(self.path), ["host_to_device", "get_slice", "device_to_host"])
+        self.assertEqual([name for name in t.segments if name], ["work"])
+        self.assertTrue(t.run(healcl.reference).verified)
+
+    def test_inputs_stay_out_if_asked(self):
+        key = np.arange(1000) * 12345678912345
+
+        def program(engine):
+            a = engine.host_to_device(key)
+            engine.device_to_host(engine.abs(a, a))
+
+        t = self.record(program, inputs=False)
+        self.assertFalse(t.inputs[0].has_data)
+        self.assertEqual((t.inputs[0].shape, t.results[0].has_data), ((1000,), True))
+        self.assertTrue(t.run(healcl.reference, inputs={0: key}).verified)
+
+    def test_refused_calls_are_left_out(self):
+        def program(engine):
+            a = engine.host_to_device([1, 2, 3])
+            out = engine.zeros(3, np.int64)
+            with self.assertRaises(healcl.ShapeError):
+                engine.abs(a, engine.zeros((2,), np.int64))
+            with self.assertRaises(healcl.DataError):
+                engine.take_along_axis(a, engine.host_to_device([0, 9, 0]), 0, out)
+            with self.assertRaises(healcl.DtypeError):
+                engine.host_to_device([1.5])
+            engine.abs(a, out)
+            engine.device_to_host(out)
+
+        t = self.record(program)
+        self.assertEqual(operations(self.path), ["host_to_device", "zeros", "zeros",
+                                                 "host_to_device", "abs", "device_to_host"])
+        self.assertTrue(t.run(healcl.reference).verified)
+
+    def test_names_are_freed_when_tensors_are(self):
+        def program(engine):
+            a = engine.zeros((4,), np.int64)
+            b = engine.new_reference(a)
+            del a
+            engine.device_to_host(b)
+            engine.free_device_tensor(b)
+            with self.assertRaises(healcl.ArgumentError):
+                engine.device_to_host(b)
+
+        self.record(program)
+        with open(self.path, encoding="utf-8") as file:
+            kinds = [entry[0]["value"] for entry in json.load(file)["transcript"]]
+        self.assertEqual(kinds, ["DEVICE_OP", "DEVICE_OP", "FREE_DEVICE_TENSOR", "DEVICE_OP",
+                                 "FREE_DEVICE_TENSOR"])
+
+    def test_nothing_is_written_after_an_exception(self):
+        with self.assertRaises(ZeroDivisionError):
+            self.record(lambda engine: 1 // 0)
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_tensors_of_others_are_refused(self):
+        engine = healcl.heal_engine(healcl.reference)
+        foreign = engine.host_to_device([1])
+        with healcl.record(self.path, engine) as one:
+            with self.assertRaises(healcl.ArgumentError):
+                one.abs(foreign, foreign)
+            mine = one.host_to_device([1])
+        with self.assertRaises(healcl.StateError):
+            one.abs(mine, mine)
+
+    def test_all_dtypes_and_shapes_of_payloads(self):
+        arrays = [np.arange(size, dtype=dtype).reshape(shape)
+                  for dtype in (np.int8, np.int32, np.int64)
+                  for size, shape in ((1, ()), (0, (0, 3)), (6, (2, 3)), (100, (100,)))]
+        big = np.arange(1 << 20).reshape(2, -1).T  # more than a piece, not in C order
+
+        def program(engine):
+            for array in [*arrays, big]:
+                np.testing.assert_array_equal(
+                    engine.device_to_host(engine.host_to_device(array)), array)
+
+        t = self.record(program)
+        self.assertEqual(t.run(healcl.reference).results_compared, len(arrays) + 1)
+
+    def test_memory_does_not_grow_with_the_file(self):
+        done = python(SETUP + """
+import sys
+import numpy as np
+from test_lifetimes import resident
+big = np.zeros(1 << 18, np.int64)
+with healcl.record(sys.argv[1], healcl.heal_engine(healcl.reference)) as engine:
+    for i in range(40):
+        engine.device_to_host(engine.host_to_device(big))
+        if i == 3:
+            before = resident()
+    print(resident() - before < 16 << 20, os.path.getsize(sys.argv[1] + ".part") > 200 << 20)
+""", self.path)
+        self.assertEqual(done.stdout, "True True\n", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import CLONE, device, transcript
+
+
+class Examples(unittest.TestCase):
+    def run_example(self, name, *arguments):
+        transcript("recognizer.json")
+        path = os.path.join(CLONE, "examples", "python", name)
+        return subprocess.run([sys.executable, "-B", path, *arguments], capture_output=True,
+                              text=True, timeout=300, check=False)
+
+    def test_an_encrypted_digit_is_recognized_and_plotted(self):
+        device()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "digit.png")
+            try:
+                import matplotlib
+                plot = ["--plot", path]
+            except ImportError:
+                plot = []
+            done = self.run_example("encrypted_digit.py", "--device", device().info.selector, *plot)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("recognized as 7, which it is", done.stdout)
+            if not plot:
+                self.skipTest("no matplotlib here: nothing was plotted")
+            with open(path, "rb") as file:
+                self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+
+    def test_several_devices(self):
+        selector = device().info.selector
+        done = self.run_example("several_devices.py", "--device", selector, "--device", "reference",
+                                transcript("recognizer.json"), transcript("ntt.json"))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([line.split()[:2] for line in done.stdout.splitlines()],
+                         [[selector, "True"]] * 2 + [["reference", "True"]] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

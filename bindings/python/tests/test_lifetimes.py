@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Threads, finalizers, exits, forks, and memory that is to stay flat. HEALCL_TEST_SECONDS says how
+long the tests with threads take, HEALCL_TEST_ALL=1 has them repeat as often as is promised."""
+import gc
+import itertools
+import os
+import random
+import threading
+import time
+import unittest
+
+import numpy as np
+
+import healcl
+from support import SETUP, both, python, transcript
+
+SECONDS = float(os.environ.get("HEALCL_TEST_SECONDS", 1))
+ALL = os.environ.get("HEALCL_TEST_ALL") == "1"
+
+
+def resident():
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Threads(unittest.TestCase):
+    @both
+    def test_tensors_are_dropped_while_another_thread_is_in_a_call(self, dev):
+        errors, dropped, ended = [], [], threading.Event()
+
+        def drop():
+            while not ended.is_set() or dropped:
+                if dropped:
+                    dropped.pop()
+                else:
+                    time.sleep(0)
+
+        thread = threading.Thread(target=drop)
+        thread.start()
+        until = time.monotonic() + SECONDS
+        try:
+            with dev.queue() as q:
+                a, p = q.array(np.arange(64)), q.array([97])
+                expected = (np.arange(64) ** 2 % 97).tolist()
+                while time.monotonic() < until:
+                    for _ in range(50):
+                        b = q.empty_like(a)
+                        q.ops.modmul(a, a, p, b)
+                        dropped.append(b[::2])
+                        dropped.append(b)
+                    self.assertEqual(b.read().tolist(), expected)
+                    del b
+        finally:
+            ended.set()
+            thread.join()
+        self.assertEqual(errors, [])
+
+    @both
+    def test_threads_take_turns_at_a_queue(self, dev):
+        errors = []
+        until = time.monotonic() + SECONDS
+
+        def work(number):
+            try:
+                a = q.array(np.arange(100) + number)
+                while time.monotonic() < until:
+                    b = q.empty_like(a)
+                    q.ops.modsum(a, a, 1009, b)
+                    assert b.read().tolist() == ((np.arange(100) + number) * 2 % 1009).tolist()
+            except BaseException as error:
+                errors.append(error)
+
+        with dev.queue() as q:
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(errors, [])
+
+    @both
+    def test_things_are_closed_while_threads_use_them(self, dev):
+        t = healcl.load(transcript("recognizer.json"))
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            s, q, errors = t.session(dev), dev.queue(), []
+            a = q.array(np.arange(10))
+
+            def work(call):
+                try:
+                    while True:
+                        call()
+                except (healcl.StateError, healcl.CancelledError):
+                    pass
+                except BaseException as error:
+                    errors.append(error)
+
+            threads = [threading.Thread(target=work, args=(call,)) for call in (
+                s.run, lambda: s[0], lambda: q.ops.abs(a, a), lambda: a[1:].read())]
+            s.run()
+            for thread in threads:
+                thread.start()
+            time.sleep(random.random() * 0.02)
+            s.close()
+            q.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(errors, [])
+
+    @both
+    def test_cycles_are_collected(self, dev):
+        for _ in range(20):
+            q = dev.queue()
+            tensors = [q.array([1, 2, 3]) for _ in range(3)]
+            ring = [q, tensors]
+            ring.append(ring)
+            del q, tensors, ring
+        gc.collect()
+
+
+class Exits(unittest.TestCase):
+    def test_exits_with_everything_alive_in_any_order(self):
+        program = SETUP + r"""
+import sys, threading
+device = dev if sys.argv[1] == "device" else healcl.reference
+make = {"t": 't = healcl.load(support.transcript("recognizer.json"))',
+        "s": 's = healcl.load(support.transcript("recognizer.json")).session(device); s.run()',
+        "b": 'b = healcl.load(support.transcript("encrypted_sharpen.json.gz")).session(device); '
+             'b.start()',
+        "q": 'q = device.queue(); a = q.array([1, 2, 3]); v = a[1:]; q.ops.abs(a, a)',
+        "e": 'e = healcl.heal_engine(device); w = e.host_to_device([1]); e.me = e',
+        "d": 'def forever():\n    q = device.queue(); a = q.array(list(range(1000)))\n'
+             '    while True:\n        q.ops.modmul(a, a, 97, a); a.read()\n'
+             'd = threading.Thread(target=forever, daemon=True); d.start()'}
+for what in sys.argv[2]:
+    exec(make[what])
+for name in sys.argv[3]:
+    globals().pop(name, None)
+print("end")
+"""
+        orders = ["".join(order) for order in itertools.permutations("tsbqe")] if ALL else \
+            ["tsbqe", "eqbst", "bsqet", "qsteb"]
+        for order, where in itertools.product([*orders, "d", "dqs"], ("device", "reference")):
+            with self.subTest(order=order, where=where):
+                done = python(program, where, order, order[::2] if "d" not in order else "")
+                self.assertEqual((done.returncode, done.stdout), (0, "end\n"))
+                if done.stderr:  # of a thread that goes on while all is closed
+                    self.assertIn("d", order)
+                    self.assertRegex(done.stderr, "^Exception in thread")
+
+    def test_a_forked_process_is_told(self):
+        done = python(SETUP + """
+import sys, time
+t = healcl.load(support.transcript("recognizer.json"))
+s, q, r = t.session(dev), dev.queue(), t.session(healcl.reference)
+a = q.array([1, 2, 3])
+q.ops.abs(a, a)
+s.run()
+pid = os.fork()
+if pid == 0:
+    for call in (lambda: healcl.open(), healcl.devices, s.run, lambda: q.ops.abs(a, a), a.read,
+                 lambda: t.run(dev), dev.queue, lambda: t.session(dev), lambda: a[0]):
+        try:
+            call()
+            print("not told")
+        except healcl.DeviceError as error:
+            assert "forked" in str(error)
+    assert t.run(healcl.reference).verified
+    r.run()
+    assert r.compare(0) == 0
+    del a, q, s, t, r, dev
+    print("child ends")
+    sys.exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+s.run()
+assert s.compare(0) == 0 and a.read().tolist() == [1, 2, 3]
+""")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "child ends\n", ""))
+
+    def test_a_process_forked_before_is_free_to_open(self):
+        done = python("""
+import multiprocessing, support
+def work(_):
+    q = support.device().queue()
+    return q.array([1, 2, 3]).read().tolist()
+with multiprocessing.get_context("fork").Pool(2) as pool:
+    print(pool.map(work, range(2)))
+""")
+        self.assertEqual(done.stdout, "[[1, 2, 3], [1, 2, 3]]\n", done.stderr)
+
+
+class Memory(unittest.TestCase):
+    def flat(self, work, count, settle):
+        """Runs work, and lets memory grow while allocators settle, but no more then."""
+        for _ in range(settle):
+            work()
+        gc.collect()
+        before = resident()
+        for _ in range(count):
+            work()
+        gc.collect()
+        self.assertLess(resident() - before, 4 << 20)
+
+    @both
+    def test_runs_of_a_session(self, dev):
+        t = healcl.load(transcript("modular.json"))
+        with t.session(dev) as s:
+            array = np.zeros(t.inputs[0].shape, t.inputs[0].dtype)
+
+            def work():
+                s[0] = array
+                s.run()
+                s.read(0)
+
+            self.flat(work, 10000 if ALL else 500, 500)
+
+    @both
+    def test_calls(self, dev):
+        with dev.queue() as q:
+            a = q.array(np.arange(16))
+
+            def work():
+                b = q.empty_like(a)
+                q.ops.modmul(a, a, 97, b)
+                q.ops.abs(b[::2], b[1::2])
+
+            self.flat(work, 100000 if ALL else 3000, 5000)
+
+    def test_errors(self):
+        with healcl.reference.queue() as q:
+            a = q.array([1, 2, 3])
+
+            def work():
+                with self.assertRaises(healcl.ShapeError):
+                    q.ops.abs(a, a[:2])
+
+            self.flat(work, 100000 if ALL else 2000, 2000)
+
+    @both
+    def test_handles(self, dev):
+        def work():
+            with healcl.load(transcript("ntt.json")) as t, t.session(dev) as s, dev.queue() as q:
+                s.run()
+                q.array([1])
+
+        self.flat(work, 300 if ALL else 50, 50)
+
+
+if __name__ == "__main__":
+    unittest.main()

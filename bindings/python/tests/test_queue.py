@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+import inspect
+import pydoc
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import healcl
+from support import both
+
+
+class Calls(unittest.TestCase):
+    @both
+    def test_the_lines_of_the_documentation(self, dev):
+        x = np.arange(12, dtype=np.int64).reshape(3, 4)
+        with dev.queue() as q:
+            a, p = q.array(x), q.array([97, 101, 103, 107])
+            out = q.empty_like(a)
+            self.assertIs(q.ops.modmul(a, a, p, out), out)
+            sums = q.zeros(4)
+            q.ops.axis_modsum(out, 0, p, sums)
+            b = a[1::2, ...]
+            np.testing.assert_array_equal(np.asarray(sums), (x * x).sum(0) % [97, 101, 103, 107])
+            np.testing.assert_array_equal(np.asarray(b), x[1::2])
+
+    @both
+    def test_tensors_are_as_numpy_s(self, dev):
+        x = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+        with dev.queue() as q:
+            a = q.array(x)
+            self.assertEqual((a.shape, a.dtype, a.ndim, a.size, a.nbytes, len(a)),
+                             ((2, 3, 4), np.int32, 3, 24, 96, 2))
+            self.assertEqual(a.strides, x.strides)
+            for index in (0, -1, (1, 2), (Ellipsis, 1), slice(None, None, 2), np.int64(1),
+                          (slice(0, 1), Ellipsis, slice(1, 3)), (1, -1, -2)):
+                np.testing.assert_array_equal(np.asarray(a[index]), x[index])
+                self.assertEqual(*[[stride for stride, size in zip(each.strides, each.shape)
+                                    if size > 1] for each in (a[index], x[index])])
+                self.assertTrue(a.shares_memory(a[index]))
+            self.assertFalse(a.shares_memory(q.array(x)))
+            self.assertEqual([row.read().tolist() for row in a], x.tolist())
+            self.assertEqual(q.array(7).item(), 7)
+            self.assertEqual(repr(a), "<healcl.Tensor int32 [2, 3, 4]>")
+            self.assertEqual(np.asarray(a, dtype=np.float64).dtype, np.float64)
+            out = np.empty_like(x)
+            self.assertIs(a.read(out=out), out)
+            np.testing.assert_array_equal(out, x)
+            for bad in ((9, 0), None, "x", 1.5):
+                with self.assertRaises(healcl.Error):
+                    a[bad]
+            with self.assertRaises(IndexError):
+                a[2]
+            with self.assertRaises(ValueError):
+                a.__array__(copy=False)
+
+    @both
+    def test_writing_into_tensors_and_views(self, dev):
+        x = np.arange(12, dtype=np.int64).reshape(3, 4)
+        with dev.queue() as q:
+            a = q.array(x)
+            a[1] = [5, 6, 7, 8]
+            a[:, 2] = 9
+            a[2] = a[0]
+            x[1] = [5, 6, 7, 8]
+            x[:, 2] = 9
+            x[2] = x[0]
+            np.testing.assert_array_equal(np.asarray(a), x)
+            a[...] = x.T.copy().T + 1
+            np.testing.assert_array_equal(np.asarray(a), x + 1)
+            with dev.queue() as other:
+                a[...] = other.array(x)
+            np.testing.assert_array_equal(np.asarray(a), x)
+            small = q.zeros((2,), np.int8)
+            with self.assertRaises(healcl.DtypeError):
+                small[...] = [1, 1000]
+            with self.assertRaises(ValueError):
+                a[0] = [1, 2, 3]
+
+    def test_arrays_of_all_kinds(self):
+        with healcl.reference.queue() as q:
+            for value in (np.arange(6).reshape(2, 3).T, np.arange(10)[::3], np.int8(3), [[1], [2]],
+                          np.zeros((0, 3), np.int32), np.arange(3, dtype=np.int32)[::-1],
+                          np.arange(3, dtype=">i8")):
+                np.testing.assert_array_equal(np.asarray(q.array(value)), value)
+            self.assertEqual(q.array([1, 2], np.int8).dtype, np.int8)
+            self.assertEqual(q.zeros((2, 3), "int32").dtype, np.int32)
+            for value, word in ((np.zeros(2, np.uint64), "uint64"), ([1.5], "float64"),
+                                ([True], "bool"), (["x"], "U1"), (np.zeros(2, np.int16), "int16")):
+                with self.assertRaisesRegex(healcl.DtypeError, word):
+                    q.array(value)
+            with self.assertRaises(healcl.DtypeError):
+                q.array([300], np.int8)
+            with self.assertRaises(healcl.DtypeError):
+                q.zeros(3, np.uint64)
+            with self.assertRaises(healcl.Error):
+                q.zeros((2, -1))
+
+    def test_operations_tell_their_forms(self):
+        with healcl.reference.queue() as q:
+            self.assertEqual(list(inspect.signature(q.ops.modmul).parameters),
+                             ["a", "b", "p", "out"])
+            text = pydoc.plain(pydoc.render_doc(q.ops.ntt))
+            self.assertIn("skip_perm", text)
+            self.assertEqual(text.count("    ntt(a: tensor"), 3)
+            self.assertIn("_modmul_ttt"[1:], dir(q.ops))
+            self.assertNotIn("host_to_device", dir(q.ops))
+            for name in dir(q.ops):
+                self.assertTrue(getattr(q.ops, name).__doc__)
+            with self.assertRaisesRegex(healcl.OperationError, "'no_such'"):
+                q.ops.no_such
+            self.assertFalse(hasattr(q.ops, "__wrapped__"))
+
+    @both
+    def test_arguments_by_name_and_of_other_kinds(self, dev):
+        with dev.queue() as q:
+            a = q.array([[1, 2, 3], [4, 5, 6]])
+            out = q.empty_like(a)
+            q.ops._modmul_ttc(a, b=a, out=out, p=np.int32(7))
+            self.assertEqual(out.read().tolist(), [[1, 4, 2], [2, 4, 1]])
+            self.assertEqual(q.ops.reshape(a, 6).shape, (6,))
+            self.assertEqual(q.ops.reshape(a, [3, -1]).shape, (3, 2))
+            self.assertEqual(q.ops.moveaxis(a, from_=0, to=1).shape, (3, 2))
+            self.assertEqual(q.ops.zeros((2, 2), np.dtype("int8")).dtype, np.int8)
+            with self.assertRaises(healcl.ArgumentError):
+                q.ops.abs(a, where=out)
+
+    @both
+    def test_what_is_refused_names_operation_and_argument(self, dev):
+        with dev.queue() as q, dev.queue() as other:
+            a, b = q.array([1, 2, 3]), q.array([1, 2])
+            with self.assertRaises(healcl.ShapeError) as caught:
+                q.ops.modmul(a, b, 97, a)
+            self.assertEqual((caught.exception.operation, caught.exception.argument),
+                             ("modmul", 1))
+            self.assertIsInstance(caught.exception.entry, int)
+            with self.assertRaises(healcl.DtypeError):
+                q.ops.modmul(a, a, 97, q.zeros(3, np.int32))
+            with self.assertRaises(healcl.ArgumentError):
+                q.ops.modmul(a, a, 0, a)
+            with self.assertRaisesRegex(healcl.ArgumentError, "4 arguments, not 2"):
+                q.ops.modmul(a, a)
+            for value, error in ((1.5, healcl.DtypeError), (2**70, healcl.DtypeError),
+                                 (np.arange(3), healcl.ArgumentError), ("x", healcl.ArgumentError),
+                                 (other.array([1, 2, 3]), healcl.ArgumentError)):
+                with self.assertRaises(error) as caught:
+                    q.ops.modmul(a, value, 97, a)
+                self.assertEqual((caught.exception.operation, caught.exception.argument),
+                                 ("modmul", 1))
+            self.assertEqual(a.read().tolist(), [1, 2, 3])
+
+    @both
+    def test_what_data_reveal_comes_with_a_wait(self, dev):
+        with dev.queue() as q:
+            a, index = q.array([1, 2, 3]), q.array([0, 1, 9])
+            with self.assertRaises(healcl.DataError) as caught:
+                q.ops.take_along_axis(a, index, 0, q.zeros(3))  # the reference does not put it off
+                q.wait()
+            self.assertEqual(caught.exception.operation, "take_along_axis")
+            self.assertEqual(caught.exception.argument, 1)
+            q.wait()
+        with dev.queue(synchronous=True) as q:
+            a, index = q.array([1, 2, 3]), q.array([0, 1, 9])
+            with self.assertRaises(healcl.DataError):
+                q.ops.take_along_axis(a, index, 0, q.zeros(3))
+
+    @both
+    def test_limits(self, dev):
+        with dev.queue(memory_limit=1000) as q:
+            with self.assertRaises(healcl.LimitError):
+                q.zeros(1000)
+
+    def test_a_closed_queue_says_so(self):
+        q = healcl.reference.queue()
+        a = q.array([1, 2])
+        shape = a.shape
+        q.close()
+        self.assertEqual(a.shape, shape)
+        self.assertIn("closed", repr(a))
+        for call in (lambda: q.array([1]), lambda: a.read(), lambda: q.ops.abs(a, a), q.wait,
+                     lambda: a[0]):
+            with self.assertRaisesRegex(healcl.StateError, "the queue is closed"):
+                call()
+        with healcl.reference.queue() as other:
+            with self.assertRaises(healcl.ArgumentError):
+                other.ops.abs(a, a)
+
+    def test_a_released_tensor_is_refused(self):
+        with healcl.reference.queue() as q:
+            a = q.array([1, 2])
+            a.release()
+            a.release()
+            with self.assertRaises(healcl.Error):
+                q.ops.abs(a, a)
+            with self.assertRaises(healcl.Error):
+                a.read()
+
+    @both
+    def test_memory_is_used_again(self, dev):
+        with dev.queue(memory_limit=1 << 20) as q:
+            for _ in range(100):
+                a = q.zeros(1 << 16)
+                b = a[::2]
+                del a
+                self.assertEqual(b.shape, (1 << 15,))
+                del b
+
+
+class Torch(unittest.TestCase):
+    def test_tensors_go_in_and_out(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("no torch here")
+        with healcl.reference.queue() as q:
+            a = q.array(torch.arange(6).reshape(2, 3).T)
+            self.assertEqual(a.torch().tolist(), [[0, 3], [1, 4], [2, 5]])
+            self.assertEqual(q.zeros(3, torch.int32).dtype, np.int32)
+            with self.assertRaisesRegex(healcl.DtypeError, "float32"):
+                q.array(torch.zeros(3))
+
+    def test_what_looks_like_torch(self):
+        """The same where torch is not installed."""
+        class Tensor:
+            def __init__(self, array):
+                self.array = array
+
+            def detach(self):
+                return self
+
+            cpu = detach
+
+            def numpy(self):
+                return self.array
+
+        module = mock.Mock(Tensor=Tensor, from_numpy=Tensor)
+        with mock.patch.dict("sys.modules", torch=module), healcl.reference.queue() as q:
+            a = q.array(Tensor(np.arange(3)))
+            self.assertIsInstance(a.torch(), Tensor)
+            out = Tensor(np.zeros(3, np.int64))
+            self.assertIs(a.read(out=out), out)
+            self.assertEqual(out.array.tolist(), [0, 1, 2])
+            engine = healcl.heal_engine(healcl.reference)
+            self.assertIsInstance(engine.device_to_host(engine.host_to_device(out)), Tensor)
+            self.assertIsInstance(engine.device_to_host(engine.host_to_device(out.array)),
+                                  np.ndarray)
+
+
+if __name__ == "__main__":
+    unittest.main()
