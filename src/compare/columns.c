@@ -109,14 +109,23 @@ static bool overhead(const struct comparison *comparison, const struct compare_r
 }
 
 /* The share of what kernels' segments took that the device's rates allow. */
-static bool roofline(const struct comparison *comparison, const struct compare_run *run,
-                     struct column_value *value)
+static bool of_its_rates(const struct comparison *comparison, const struct compare_run *run,
+                         struct column_value *value)
 {
     (void)comparison;
     if (run->roofline_nanoseconds == 0 || run->compute_nanoseconds == 0)
         return false;
     value->factor = 100 * (double)run->roofline_nanoseconds / (double)run->compute_nanoseconds;
     return true;
+}
+
+/* What is in caches is faster than copies of memory are. */
+static void caches_note(const struct comparison *comparison, const struct compare_run *run,
+                        char text[UNIT_TEXT_SIZE])
+{
+    struct column_value share;
+    bool is_beyond = of_its_rates(comparison, run, &share) && share.factor > SHARE_MAX;
+    strcpy(text, is_beyond ? "caches" : "");
 }
 
 /* ---------------------------------------------------------------- what a process costs */
@@ -175,7 +184,7 @@ const struct compare_column compare_columns[] = {
     {"high_ns", "high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
     {"least_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = least},
     {"most_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = most},
-    {NULL, NULL, "Spread", COLUMN_PERCENT, FOR_PEOPLE | IN_VERDICTS, .value = spread},
+    {NULL, NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS, .value = spread},
     {"p95_ns", "p95_ns", "p95", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
      .value = p95},
     {"p99_ns", "p99_ns", "p99", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
@@ -197,11 +206,13 @@ const struct compare_column compare_columns[] = {
     {"process_ns", "process_ns", "Process", COLUMN_TIME, IN_CSV | IN_COSTS,
      FIELD(process_nanoseconds)},
     {"first_cold_ns", "first_result.cold_ns", "First, cold", COLUMN_TIME,
-     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(cold.nanoseconds)},
+     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(cold.nanoseconds),
+     .meaning = "from the start of a process to its first verified result, with empty caches"},
     {"compile_cold_ns", "first_result.compile_cold_ns", "of it kernels", COLUMN_TIME,
      IN_CSV | IN_FIRST | NONE_IF_0, FIELD(cold.compile_nanoseconds)},
     {"first_warm_ns", "first_result.warm_ns", "First, warm", COLUMN_TIME,
-     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(warm.nanoseconds)},
+     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(warm.nanoseconds),
+     .meaning = "the same with the caches that this left"},
     {"compile_warm_ns", "first_result.compile_warm_ns", "of it kernels", COLUMN_TIME,
      IN_CSV | IN_FIRST | NONE_IF_0, FIELD(warm.compile_nanoseconds)},
     {NULL, NULL, "Kernels", COLUMN_TIME, FOR_PEOPLE | NOTE_IN_TERMINAL, .value = kernels,
@@ -211,8 +222,11 @@ const struct compare_column compare_columns[] = {
     {"compute_ns", "compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, FIELD(compute_nanoseconds)},
     {"roofline_ns", "roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0,
      FIELD(roofline_nanoseconds)},
-    {NULL, NULL, "Roofline", COLUMN_PERCENT, FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
-     .value = roofline},
+    {NULL, NULL, "Of its rates", COLUMN_SHARE,
+     FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS | NOTE_IN_TERMINAL, .value = of_its_rates,
+     .note = caches_note,
+     .meaning = "the share of the time of segments with kernels that the device's measured rates "
+                "of copies and products allow; caches make some faster than that"},
     {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
     {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
     {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES,
@@ -236,6 +250,17 @@ static size_t field_of(const struct compare_column *column)
     return column->field ? column->field
                          : offsetof(struct compare_run, figures) +
                                (size_t)(column - compare_columns) * sizeof(uint64_t);
+}
+
+bool column_is_decimal(const struct compare_column *column)
+{
+    return column->kind == COLUMN_FACTOR || column->kind == COLUMN_SPREAD ||
+           column->kind == COLUMN_SHARE;
+}
+
+double share_shown(double percent)
+{
+    return percent < SHARE_MAX ? percent : SHARE_MAX;
 }
 
 bool column_value(const struct compare_column *column, const struct comparison *comparison,
@@ -284,7 +309,8 @@ const char *column_text(const struct compare_column *column, const struct compar
     case COLUMN_TIME: text_time(value.number, unit); break;
     case COLUMN_BYTES: text_bytes(value.number, unit); break;
     case COLUMN_FACTOR: text_factor(value.factor, unit); break;
-    case COLUMN_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
+    case COLUMN_SPREAD: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
+    case COLUMN_SHARE: snprintf(unit, sizeof unit, "%.3g %%", share_shown(value.factor)); break;
     }
     if (column->note && with_note)
         column->note(comparison, run, note);
@@ -319,7 +345,7 @@ void columns_add_json(struct json *json, cJSON *object, const struct comparison 
         cJSON *at = object_at(json, object, column->path, &key);
         if (column->kind == COLUMN_TEXT)
             json_string(json, at, key, value.text);
-        else if (column->kind == COLUMN_FACTOR || column->kind == COLUMN_PERCENT)
+        else if (column_is_decimal(column))
             json_decimal(json, at, key, value.factor);
         else
             json_number(json, at, key, value.number);

@@ -16,7 +16,8 @@ enum column_kind {
     COLUMN_TIME,
     COLUMN_BYTES,
     COLUMN_FACTOR,
-    COLUMN_PERCENT,
+    COLUMN_SPREAD, /* percent to both sides */
+    COLUMN_SHARE,  /* percent of a whole; people are told no more than all of it */
 };
 
 /* Where a column is told. */
@@ -55,6 +56,7 @@ struct compare_column {
     /* More about a value, for people: a few words of ASCII, or "". May be NULL. */
     void (*note)(const struct comparison *comparison, const struct compare_run *run,
                  char text[UNIT_TEXT_SIZE]);
+    const char *meaning; /* of the heading, for notes below tables; plain ASCII, or NULL */
 };
 
 extern const struct compare_column compare_columns[];
@@ -64,6 +66,14 @@ extern const size_t compare_column_count;
     for (const struct compare_column *column = compare_columns;     \
          column < compare_columns + compare_column_count; column++) \
         if (column->places & (place))
+
+/* Whether its values are in the member factor. */
+bool column_is_decimal(const struct compare_column *column);
+
+/* A share in percent as people are told it. Caches may make it more than all of what was measured
+ * in memory: that is a word beside it. */
+enum { SHARE_MAX = 100 };
+double share_shown(double percent);
 
 /* Returns false where a run has no value of that column. What was measured it always has: 0 where
  * there was nothing. */

@@ -133,6 +133,16 @@ static void put_checks(const struct comparison *comparison, FILE *stream)
     }
 }
 
+/* What columns mean whose headings do not say it. */
+static void put_meanings(const struct comparison *comparison, FILE *stream)
+{
+    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    {
+        if (column->meaning && column_is_shown(column, comparison, IN_MARKDOWN))
+            fprintf(stream, "\n*%s*: %s.\n", column->heading, column->meaning);
+    }
+}
+
 enum healcl_status compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
     for (size_t i = 0; i < comparison->transcript_count; i++) {
@@ -149,6 +159,7 @@ enum healcl_status compare_print_markdown(const struct comparison *comparison, F
     }
     put_means(comparison, stream);
     put_checks(comparison, stream);
+    put_meanings(comparison, stream);
     fprintf(stream, "\nMedians and quartiles of %" PRIu32 " runs each, healcl ",
             comparison->repeat);
     put_text(stream, comparison->origin.healcl);

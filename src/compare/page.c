@@ -126,7 +126,12 @@ void page_verdict(const struct page *page, const struct compare_run *run)
 void page_columns_head(const struct page *page, unsigned place)
 {
     FOR_EACH_COLUMN(column, place)
-    fprintf(page->stream, "<th scope=\"col\" class=\"n\">%s</th>", column->heading);
+    {
+        fputs("<th scope=\"col\" class=\"n\"", page->stream);
+        if (column->meaning)
+            html_print(page->stream, " title=\"%s\"", column->meaning);
+        fprintf(page->stream, ">%s</th>", column->heading);
+    }
 }
 
 void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
@@ -147,8 +152,10 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
         else if (column->kind == COLUMN_FACTOR && known)
             fprintf(stream, " data-factor=\"%.8g\">%s&times;", value.factor,
                     text_factor(value.factor, text));
-        else if (column->kind == COLUMN_PERCENT && known)
+        else if (column->kind == COLUMN_SPREAD && known)
             fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
+        else if (column->kind == COLUMN_SHARE && known)
+            fprintf(stream, ">%.3g&#8239;%%", share_shown(value.factor));
         else
             putc('>', stream);
         if (known && (column->kind == COLUMN_TEXT || column->kind == COLUMN_COUNT))

@@ -118,9 +118,11 @@ void page_end(const struct page *page)
     fputs("</main>\n<footer><p>Times are of the host&#39;s CLOCK_MONOTONIC. A run goes "
           "from its first command to its last result, with transfers, without building kernels and "
           "without comparing results. Median and quartiles are of the repetitions; the spread is "
-          "half the distance of the quartiles, in percent of the median. The roofline is the "
-          "share of the time of segments with kernels that the device&#39;s own rates allow, of "
-          "copies and of products, butterflies and digits in cache. A wrong result has no "
+          "half the distance of the quartiles, in percent of the median. \"Of its rates\" is "
+          "the share of the time of segments with kernels that the device&#39;s own measured rates "
+          "allow, of copies in memory and of products, butterflies and digits in cache. What "
+          "caches make faster than that is told as 100&#8239;% with the word caches. A wrong "
+          "result has no "
           "speed-up. Each run is a process of its own.</p></footer>\n</body></html>\n",
           page->stream);
 }

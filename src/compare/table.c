@@ -6,9 +6,21 @@
 #include "compare/columns.h"
 #include "report/table.h"
 
-enum { COLUMNS_MAX = 3 + COMPARE_COLUMNS_MAX, HEADING_SIZE = 32 };
+enum {
+    COLUMNS_MAX = 3 + COMPARE_COLUMNS_MAX,
+    HEADING_SIZE = 32,
+    MEANING_SIZE = 256,
+    NOTES_WIDTH = 100,
+};
 
 /* ---------------------------------------------------------------- runs */
+
+static const char *low_heading(const struct compare_column *column, char text[HEADING_SIZE])
+{
+    snprintf(text, HEADING_SIZE, "%s", column->heading);
+    text[0] = (char)tolower((unsigned char)text[0]);
+    return text;
+}
 
 /* "0:1  AMD EPYC 9R14 (Intel(R) OpenCL)" */
 static void add_device(struct table *table, const struct comparison *comparison, size_t index)
@@ -51,9 +63,7 @@ MUST_CHECK static enum healcl_status print_runs(const struct comparison *compari
     {
         if (!column_is_shown(column, comparison, IN_TERMINAL))
             continue;
-        char *heading = headings[count];
-        snprintf(heading, HEADING_SIZE, "%s", column->heading);
-        heading[0] = (char)tolower((unsigned char)heading[0]);
+        const char *heading = low_heading(column, headings[count]);
         columns[count++] = (struct table_column){heading, TABLE_RIGHT, false};
     }
     struct table *table = table_create(columns + skipped, count - skipped);
@@ -135,21 +145,22 @@ static void print_device(const struct compare_device *device, FILE *stream)
                 compare_check_text(&device->check, text));
 }
 
+/* "of its rates: the share of ..." */
+static void print_meaning(const struct compare_column *column, FILE *stream)
+{
+    char heading[HEADING_SIZE], text[MEANING_SIZE];
+    snprintf(text, sizeof text, "%s: %s", low_heading(column, heading), column->meaning);
+    text_wrap(stream, text, 0, NOTES_WIDTH);
+}
+
 /* Below the tables: what they mean, what went wrong, and what is known of the devices. */
 static void print_notes(const struct comparison *comparison, FILE *stream)
 {
-    bool first = false, roofline = false;
-    for (size_t i = 0; i < comparison->run_count; i++) {
-        first |= comparison->runs[i].cold.nanoseconds > 0;
-        roofline |= comparison->runs[i].roofline_nanoseconds > 0;
+    FOR_EACH_COLUMN(column, IN_TERMINAL)
+    {
+        if (column->meaning && column_is_shown(column, comparison, IN_TERMINAL))
+            print_meaning(column, stream);
     }
-    if (first)
-        fputs("first: from the start of a process to its first verified result, with empty caches "
-              "and\nwith those kept; kernels: building them with empty caches\n",
-              stream);
-    if (roofline)
-        fputs("roofline: of the time of segments with kernels, what the device's own rates allow\n",
-              stream);
     for (size_t i = 0; i < comparison->run_count; i++)
         print_problem(comparison, &comparison->runs[i], stream);
     for (size_t i = 0; i < comparison->device_count; i++)

@@ -344,6 +344,57 @@ static void needs_samples_for_percentiles(void **state)
     }
 }
 
+/* Only a spread goes to both sides. Caches make a share of the rates more than all of them: people
+ * are told so by a word, programs get what was measured. */
+static void tells_shares_up_to_the_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t roofline;
+        const char *page, *text;
+    } cases[] = {{106, ">10.6&#8239;%", "10.6 %"},
+                 {1000, ">100&#8239;%", "100 %"},
+                 {1105, ">100&#8239;% <small>caches</small>", "100 % (caches)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One")->copied_bytes = 1000000000;
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1000, 4);
+        run->compute_nanoseconds = 1000;
+        run->roofline_nanoseconds = cases[i].roofline;
+        run->operations = arena_alloc(comparison.arena, sizeof *run->operations);
+        assert_non_null(run->operations);
+        *run->operations = (struct compare_part){.name = "ntt",
+                                                 .count = 1,
+                                                 .bytes = cases[i].roofline,
+                                                 .nanoseconds = 1000,
+                                                 .fallback_reason = ""};
+        run->operation_count = 1;
+        compare_conclude(&comparison);
+        char *page = printed_by(compare_print_html, &comparison), cell[128];
+        snprintf(cell, sizeof cell, "data-label=\"Of its rates\"%s", cases[i].page);
+        assert_contains(page, cell);
+        assert_contains(page, "data-label=\"Spread\">&plusmn;50.0&#8239;%");
+        snprintf(cell, sizeof cell, "ntt</th><td class=\"n\"%s", cases[i].page);
+        assert_contains(page, cell);
+        assert_lacks(page, "110&#8239;%");
+        free(page);
+        char *table = printed_by(print_terminal, &comparison);
+        assert_contains(table, cases[i].text);
+        assert_contains(table, "\nof its rates: the share of ");
+        free(table);
+        char *markdown = printed_by(compare_print_markdown, &comparison);
+        assert_contains(markdown, cases[i].text);
+        assert_contains(markdown, "\n*Of its rates*: the share of ");
+        free(markdown);
+        char *json = printed_by(compare_print_json, &comparison), key[64];
+        snprintf(key, sizeof key, "\"roofline_ns\":\t%d", (int)cases[i].roofline);
+        assert_contains(json, key);
+        free(json);
+        comparison_release(&comparison);
+    }
+}
+
 /* Building times that are compared are cold ones; or it is told that some were cached. */
 static void compares_cold_with_cold(void **state)
 {
@@ -542,6 +593,7 @@ int main(void)
         cmocka_unit_test(tells_devices_apart),
         cmocka_unit_test(prints_platforms),
         cmocka_unit_test(needs_samples_for_percentiles),
+        cmocka_unit_test(tells_shares_up_to_the_whole),
         cmocka_unit_test(compares_cold_with_cold),
         cmocka_unit_test(reads_checks),
         cmocka_unit_test(spreads_ticks),
