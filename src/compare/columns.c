@@ -25,6 +25,8 @@ TEXT_COLUMN(baseline, device->origin->baseline ? device->origin->baseline : "")
 TEXT_COLUMN(tuned, !*device->tuning ? "" : device->tuned ? "true" : "false")
 TEXT_COLUMN(outcome, compare_outcome_name(run->outcome))
 TEXT_COLUMN(message, run->message)
+TEXT_COLUMN(warning, compare_is_noisy(run) ? "the times spread by more than 30 %" : "")
+_Static_assert(COMPARE_SPREAD_MAX == 30, "the warning tells it");
 TEXT_COLUMN(fault, run->fault == COMPARE_DEVICE_FAULT       ? "device"
                    : run->fault == COMPARE_TRANSCRIPT_FAULT ? "transcript"
                                                             : "")
@@ -65,6 +67,13 @@ static bool spread(const struct comparison *comparison, const struct compare_run
     return true;
 }
 
+static void noise_note(const struct comparison *comparison, const struct compare_run *run,
+                       char text[UNIT_TEXT_SIZE])
+{
+    (void)comparison;
+    strcpy(text, compare_is_noisy(run) ? "noisy" : "");
+}
+
 static bool samples(const struct comparison *comparison, const struct compare_run *run,
                     struct column_value *value)
 {
@@ -96,7 +105,11 @@ static void speedup_note(const struct comparison *comparison, const struct compa
     *text = 0;
     if (run == compare_reference(comparison, run->transcript))
         strcpy(text, "reference");
-    else if (compare_speedup_of(comparison, run, &speedup))
+    else if (!compare_speedup_of(comparison, run, &speedup))
+        return;
+    else if (speedup.low <= 1 && speedup.high >= 1)
+        strcpy(text, "no difference");
+    else
         snprintf(text, UNIT_TEXT_SIZE, "%.12s to %.12s", text_factor(speedup.low, low),
                  text_factor(speedup.high, high));
 }
@@ -174,6 +187,7 @@ const struct compare_column compare_columns[] = {
     {"baseline", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = baseline},
     {"outcome", "outcome", NULL, COLUMN_TEXT, IN_CSV, .value = outcome},
     {"message", "message", NULL, COLUMN_TEXT, IN_CSV, .value = message},
+    {"warning", "warning", NULL, COLUMN_TEXT, IN_CSV, .value = warning},
     {"results", "results.total", NULL, COLUMN_COUNT, IN_CSV, FIELD(results)},
     {"compared", "results.compared", NULL, COLUMN_COUNT, IN_CSV, FIELD(compared)},
     {"different", "results.different", NULL, COLUMN_COUNT, IN_CSV, FIELD(different)},
@@ -184,7 +198,8 @@ const struct compare_column compare_columns[] = {
     {"high_ns", "high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
     {"least_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = least},
     {"most_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = most},
-    {NULL, NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS, .value = spread},
+    {NULL, NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL,
+     .value = spread, .note = noise_note},
     {"p95_ns", "p95_ns", "p95", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
      .value = p95},
     {"p99_ns", "p99_ns", "p99", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,

@@ -163,6 +163,12 @@ double compare_spread(const struct compare_times *times)
                              : 0;
 }
 
+bool compare_is_noisy(const struct compare_run *run)
+{
+    struct compare_times times;
+    return compare_times_of(run, &times) && compare_spread(&times) > COMPARE_SPREAD_MAX;
+}
+
 bool compare_is_right(const struct compare_run *run)
 {
     return run->outcome == COMPARE_VERIFIED || run->outcome == COMPARE_UNVERIFIED;

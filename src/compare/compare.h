@@ -53,6 +53,7 @@ struct compare_check {
 /* Speed-ups of a device over all transcripts that count (compare_transcript). */
 struct compare_mean {
     double factor;            /* their geometric mean; 0: it has not all of them */
+    double low, high;         /* those of opposite quartiles */
     double least, most;       /* of them */
     size_t least_at, most_at; /* the transcripts that they belong to */
 };
@@ -79,6 +80,7 @@ struct compare_transcript {
     const char *file;
     uint64_t bytes;
     char digest[24]; /* of the file: 64 bits of xxHash */
+    bool too_small;  /* to tell devices apart: compare_conclude */
     bool counts;     /* in geometric means: compare_conclude */
     /* The host reference's run that tells whose fault it is that results differ; NULL where none
      * do, or where the reference is among the devices. */
@@ -233,25 +235,46 @@ MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *compariso
 
 /* ---- what it means (compare.c, conclude.c) ---- */
 
+/* A run of fewer nanoseconds is launches and noise. A transcript is too small to tell devices
+ * apart where the fastest of them takes less. */
+enum { COMPARE_LEAST_NANOSECONDS = 1000000 };
+extern const char compare_too_small[]; /* a sentence about such a transcript */
+
 /*
  * Once all is filled: whose fault a run is that did not go well, and the geometric means.
  *
- * A transcript counts in means where every device of this comparison that is not at fault has run
- * it right. Speed-ups are against the first of those devices. A device at fault, or of a baseline,
- * has a mean where it has run all of these transcripts right.
+ * A transcript counts in means where it is not too small, and where every device of this comparison
+ * that is not at fault has run it right. Speed-ups are against the first of those devices. A device
+ * at fault, or of a baseline, has a mean where it has run all of these transcripts right.
  */
 void compare_conclude(struct comparison *comparison);
+
+/* Whether it is the host reference. It tells what is right, and is never called the fastest. */
+bool compare_is_reference(const struct compare_device *device);
 
 /* How many devices ran here and now: the first ones. */
 size_t compare_own_devices(const struct comparison *comparison);
 
-/* The device here, not at fault, with the greatest mean; device_count where there are no means. */
+/* The devices here, not at fault, with the greatest mean and the next one; device_count where there
+ * are none. */
 size_t compare_fastest(const struct comparison *comparison);
+size_t compare_next(const struct comparison *comparison);
+
+/* How many times as fast as another device one is, over the transcripts that count. False: one of
+ * them has not run all of these right. */
+bool compare_mean_against(const struct comparison *comparison, size_t device, size_t other,
+                          struct compare_mean *mean);
+
+/* Whether that is no difference: the interval has 1 in it. */
+bool compare_is_alike(const struct compare_mean *mean);
 
 /* How many times as fast as the base of the means a device ran a transcript that counts. False:
  * there is none, or it did not run it right. */
 bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
                        double *factor);
+
+/* What it all comes to, in a few sentences of plain text. To be freed; NULL: there is no memory. */
+char *compare_lead(const struct comparison *comparison);
 
 /* Of sorted samples. Between low and high, the quartiles, lies half of them. */
 struct compare_times {
@@ -268,6 +291,10 @@ struct compare_speedup {
 
 /* How far the quartiles are from the middle between them, in percent of the median. */
 double compare_spread(const struct compare_times *times);
+
+/* Whether times spread so much, in percent, that their median says little. */
+enum { COMPARE_SPREAD_MAX = 30 };
+bool compare_is_noisy(const struct compare_run *run);
 
 /* Both return false where there are none: no samples; or also a result that is not right. */
 bool compare_times_of(const struct compare_run *run, struct compare_times *times);

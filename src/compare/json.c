@@ -18,6 +18,7 @@ static void add_transcript(struct json *json, cJSON *list,
     json_string(json, object, "file", transcript->file);
     json_number(json, object, "bytes", transcript->bytes);
     json_string(json, object, "digest", transcript->digest);
+    json_bool(json, object, "too_small", transcript->too_small);
     json_bool(json, object, "in_mean", transcript->counts);
 }
 
@@ -58,6 +59,8 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     if (device->mean.factor > 0) {
         cJSON *mean = json_object(json, object, "mean_speedup");
         json_decimal(json, mean, "factor", device->mean.factor);
+        json_decimal(json, mean, "low", device->mean.low);
+        json_decimal(json, mean, "high", device->mean.high);
         json_decimal(json, mean, "least", device->mean.least);
         json_decimal(json, mean, "most", device->mean.most);
     }

@@ -1,5 +1,6 @@
 /* A comparison as Markdown, for issues and pull requests. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compare/columns.h"
@@ -145,9 +146,17 @@ static void put_meanings(const struct comparison *comparison, FILE *stream)
 
 enum healcl_status compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
+    char *lead = compare_lead(comparison);
+    if (!lead)
+        return HEALCL_NO_MEMORY;
+    put_text(stream, lead);
+    free(lead);
+    fputs("\n\n", stream);
     for (size_t i = 0; i < comparison->transcript_count; i++) {
         fputs(i > 0 ? "\n### " : "### ", stream);
         put_text(stream, comparison->transcripts[i].file);
+        if (comparison->transcripts[i].too_small)
+            fprintf(stream, "\n\n%s", compare_too_small);
         put_heading(comparison, stream);
         for (size_t j = 0; j < comparison->device_count; j++) {
             const struct compare_run *run = compare_find(comparison, i, j);

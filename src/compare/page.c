@@ -163,7 +163,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
         if (column->note && known)
             column->note(page->comparison, run, note);
         if (*note)
-            fprintf(stream, " <small>%s</small>", note);
+            fprintf(stream, " <small%s>%s</small>",
+                    column->kind == COLUMN_SPREAD ? " class=\"warn\"" : "", note);
         fputs(known ? "</td>" : "&ndash;</td>", stream);
     }
 }

@@ -161,6 +161,9 @@ static void print_notes(const struct comparison *comparison, FILE *stream)
         if (column->meaning && column_is_shown(column, comparison, IN_TERMINAL))
             print_meaning(column, stream);
     }
+    for (size_t i = 0; i < comparison->transcript_count; i++)
+        if (comparison->transcripts[i].too_small)
+            fprintf(stream, "%s: %s\n", comparison->transcripts[i].file, compare_too_small);
     for (size_t i = 0; i < comparison->run_count; i++)
         print_problem(comparison, &comparison->runs[i], stream);
     for (size_t i = 0; i < comparison->device_count; i++)
@@ -183,6 +186,17 @@ MUST_CHECK static enum healcl_status print_notes_apart(const struct comparison *
     return written ? HEALCL_OK : HEALCL_NO_MEMORY;
 }
 
+MUST_CHECK static enum healcl_status print_lead(const struct comparison *comparison, FILE *stream)
+{
+    char *lead = compare_lead(comparison);
+    if (!lead)
+        return HEALCL_NO_MEMORY;
+    putc('\n', stream);
+    text_wrap(stream, lead, 0, NOTES_WIDTH);
+    free(lead);
+    return HEALCL_OK;
+}
+
 enum healcl_status compare_print_table(const struct comparison *comparison,
                                        const struct style *style)
 {
@@ -191,5 +205,6 @@ enum healcl_status compare_print_table(const struct comparison *comparison,
     fprintf(style->stream, "runs        %" PRIu32 " of each\n\n", comparison->repeat);
     TRY(print_runs(comparison, style));
     TRY(print_means(comparison, style));
+    TRY(print_lead(comparison, style->stream));
     return print_notes_apart(comparison, style->stream);
 }

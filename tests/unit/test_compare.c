@@ -9,6 +9,8 @@
 
 static struct healcl_error error;
 
+enum { MS = 1000000 }; /* nanoseconds */
+
 /* ---------------------------------------------------------------- comparisons by hand */
 
 static struct compare_device *add_device(struct comparison *comparison, const char *selector,
@@ -103,10 +105,10 @@ static void tells_means_and_their_range(void **state)
     begin(&comparison, 2);
     add_device(&comparison, "0:0", "Slow", "One");
     add_device(&comparison, "0:1", "Fast", "One");
-    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 274, 1);
-    add_run(&comparison, 0, 1, COMPARE_VERIFIED, 100, 1);
-    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109, 1);
-    add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100, 1);
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 274 * MS, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, 100 * MS, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109 * MS, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100 * MS, 1);
     compare_conclude(&comparison);
     const struct compare_mean *mean = &comparison.devices[1].mean;
     assert_int_equal(comparison.base, 0);
@@ -119,8 +121,8 @@ static void tells_means_and_their_range(void **state)
     assert_contains(page, "The fastest is Fast, 1.73 times as fast as Slow: the geometric mean "
                           "over a.json and b.json, from 1.09 (b.json) to 2.74 (a.json).");
     assert_contains(page, "<td class=\"n mean\" data-factor=\"1\">1.00&times;</td>");
-    assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times;</td><td "
-                          "class=\"n\" data-factor=\"2.74\">");
+    assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times; <small>"
+                          "1.73 to 1.73</small></td><td class=\"n\" data-factor=\"2.74\">");
     free(page);
     char *table = printed_by(print_terminal, &comparison);
     assert_contains(table, "\nspeed-up   mean  a.json  b.json\n"
@@ -145,9 +147,9 @@ static void counts_what_all_have_run(void **state)
     add_device(&comparison, "0:1", "Slow", "One");
     add_device(&comparison, "0:2", "Fast", "One");
     for (size_t i = 0; i < 2; i++) {
-        add_run(&comparison, i, 0, i == 0 ? COMPARE_VERIFIED : COMPARE_CRASHED, 1, i == 0);
-        add_run(&comparison, i, 1, COMPARE_VERIFIED, 400, 1);
-        add_run(&comparison, i, 2, COMPARE_VERIFIED, 100, 1);
+        add_run(&comparison, i, 0, i == 0 ? COMPARE_VERIFIED : COMPARE_CRASHED, MS, i == 0);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 400 * MS, 1);
+        add_run(&comparison, i, 2, COMPARE_VERIFIED, 100 * MS, 1);
     }
     for (size_t j = 0; j < 3; j++)
         add_run(&comparison, 2, j, COMPARE_REFUSED, 0, 0);
@@ -163,6 +165,169 @@ static void counts_what_all_have_run(void **state)
                           "times as fast as Slow: the geometric mean over a.json and b.json");
     free(page);
     comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- the lead */
+
+static void assert_lead(const struct comparison *comparison, const char *part)
+{
+    char *lead = compare_lead(comparison);
+    assert_non_null(lead);
+    assert_contains(lead, part);
+    free(lead);
+}
+
+/* It is there to tell what is right. */
+static void the_reference_never_leads(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t chip, other, reference; /* milliseconds; 0: there is no such device */
+        const char *lead;
+    } cases[] = {
+        {10, 0, 20, "verified. Chip is 2.00 times as fast as the host reference."},
+        {10, 0, 5, "verified. No device is faster than the host reference."},
+        {10, 0, 10, "verified. No device is faster than the host reference."},
+        {10, 20, 5,
+         "No device is faster than the host reference. The fastest is Chip, 2.00 times as fast as "
+         "Other."},
+        {30, 20, 40, "verified. The fastest is Other, 1.50 times as fast as Chip."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        size_t device = 0;
+        begin(&comparison, 1);
+        add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+        add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].reference * MS, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].chip * MS, 1);
+        if (cases[i].other > 0) {
+            add_device(&comparison, "1:0", "Other", "One");
+            add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].other * MS, 1);
+        }
+        compare_conclude(&comparison);
+        assert_lead(&comparison, cases[i].lead);
+        comparison_release(&comparison);
+    }
+}
+
+/* By the fastest device, not by the host reference. */
+static void tells_which_transcripts_are_too_small(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    add_device(&comparison, "0:0", "Slow", "One");
+    add_device(&comparison, "0:1", "Fast", "One");
+    add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 4 * MS, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, MS - 1, 1);
+    add_run(&comparison, 0, 2, COMPARE_VERIFIED, 1000, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 3 * MS, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, MS, 1);
+    add_run(&comparison, 1, 2, COMPARE_VERIFIED, MS - 1, 1);
+    compare_conclude(&comparison);
+    assert_true(comparison.transcripts[0].too_small && !comparison.transcripts[0].counts);
+    assert_false(comparison.transcripts[1].too_small);
+    assert_int_equal(comparison.counting_count, 1);
+    assert_lead(&comparison, " a.json is too small to tell devices apart. ");
+    assert_lead(&comparison, "The fastest is Fast, 3.00 times as fast as Slow on b.json.");
+    static enum healcl_status (*const printers[])(const struct comparison *, FILE *) = {
+        print_terminal, compare_print_markdown, compare_print_html};
+    for (size_t i = 0; i < 3; i++) {
+        char *text = printed_by(printers[i], &comparison);
+        assert_contains(text, "Too small to tell devices apart: the fastest takes less than 1 ms");
+        free(text);
+    }
+    char *json = printed_by(compare_print_json, &comparison);
+    assert_contains(json, "\"too_small\":\ttrue");
+    assert_contains(json, "\"too_small\":\tfalse");
+    free(json);
+    /* Nothing is told apart where there is one device. */
+    comparison_release(&comparison);
+    begin(&comparison, 1);
+    add_device(&comparison, "0:0", "Slow", "One");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, 1);
+    compare_conclude(&comparison);
+    assert_false(comparison.transcripts[0].too_small);
+    comparison_release(&comparison);
+}
+
+/* Adds repetitions of 8, 9, 10, 11 and 12 tenths of a time: the quartiles are 9 and 11. */
+static void add_spread_run(struct comparison *comparison, size_t transcript, size_t device,
+                           uint64_t nanoseconds)
+{
+    struct compare_run *run =
+        add_run(comparison, transcript, device, COMPARE_VERIFIED, nanoseconds, 5);
+    for (size_t i = 0; i < 5; i++)
+        run->samples[i] = nanoseconds * (8 + i) / 10;
+}
+
+/* Where the intervals of the quartiles overlap. */
+static void tells_where_there_is_no_difference(void **state)
+{
+    (void)state;
+    for (int differ = 0; differ < 2; differ++) {
+        struct comparison comparison;
+        begin(&comparison, 2);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_device(&comparison, "0:1", "Other", "One");
+        for (size_t i = 0; i < 2; i++) {
+            add_spread_run(&comparison, i, 0, 100 * MS);
+            add_spread_run(&comparison, i, 1, differ && i == 0 ? 200 * MS : 110 * MS);
+        }
+        compare_conclude(&comparison);
+        struct compare_mean mean;
+        assert_true(compare_mean_against(&comparison, 0, 1, &mean));
+        assert_true(fabs(mean.low - mean.factor * 9 / 11) < 1e-9);
+        assert_true(fabs(mean.high - mean.factor * 11 / 9) < 1e-9);
+        assert_lead(&comparison,
+                    differ
+                        ? " The fastest is Chip, 1.48 times as fast as Other: the "
+                        : " There is no difference between Chip and Other, 0.90 to 1.34 times as "
+                          "fast: the geometric mean over a.json and b.json, from 1.10 (a.json) "
+                          "to 1.10 (a.json).");
+        char *page = printed_by(compare_print_html, &comparison);
+        (differ ? assert_lacks : assert_contains)(page,
+                                                  "<small>no difference, 0.74 to 1.11</small>");
+        assert_contains(page, "<small>no difference</small>"); /* of b.json */
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
+static void warns_of_noise(void **state)
+{
+    (void)state;
+    for (uint64_t step = 30; step <= 31; step++) { /* percent of the median, of 100 */
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 0, 5);
+        for (size_t i = 0; i < 5; i++)
+            run->samples[i] = (100 - 2 * step + i * step) * MS;
+        compare_conclude(&comparison);
+        assert_int_equal(compare_is_noisy(run), step > 30);
+        static const struct {
+            enum healcl_status (*print)(const struct comparison *, FILE *);
+            const char *text;
+        } printers[] = {
+            {print_terminal, "31.0 % (noisy)"},
+            {print_terminal, "Warning: the times of Chip on a.json spread by more than 30 %."},
+            {compare_print_markdown, "31.0 % (noisy)"},
+            {compare_print_html, "&plusmn;31.0&#8239;% <small class=\"warn\">noisy</small>"},
+            {compare_print_html, "Warning: the times of Chip on a.json spread by more than 30 %."},
+            {compare_print_json, "\"warning\":\t\"the times spread by more than 30 %\""},
+            {compare_print_csv, "\"the times spread by more than 30 %\""},
+            {compare_print_junit, "spread 31.0 % (noisy)"},
+        };
+        for (size_t i = 0; i < sizeof printers / sizeof *printers; i++) {
+            char *text = printed_by(printers[i].print, &comparison);
+            (step > 30 ? assert_contains : assert_lacks)(text, printers[i].text);
+            free(text);
+        }
+        comparison_release(&comparison);
+    }
 }
 
 /* ---------------------------------------------------------------- faults */
@@ -292,8 +457,8 @@ static void prints_platforms(void **state)
     add_device(&comparison, "0:0", "EPYC", "Intel OpenCL");
     add_device(&comparison, "1:0", "EPYC", "PoCL");
     for (size_t i = 0; i < 2; i++) {
-        add_run(&comparison, i, 0, COMPARE_VERIFIED, 300, 1);
-        add_run(&comparison, i, 1, COMPARE_VERIFIED, 100, 1);
+        add_run(&comparison, i, 0, COMPARE_VERIFIED, 300 * MS, 1);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 100 * MS, 1);
     }
     compare_conclude(&comparison);
     char *page = printed_by(compare_print_html, &comparison);
@@ -588,6 +753,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_means_and_their_range),
         cmocka_unit_test(counts_what_all_have_run),
+        cmocka_unit_test(the_reference_never_leads),
+        cmocka_unit_test(tells_which_transcripts_are_too_small),
+        cmocka_unit_test(tells_where_there_is_no_difference),
+        cmocka_unit_test(warns_of_noise),
         cmocka_unit_test(tells_whose_fault_it_is),
         cmocka_unit_test(asks_the_reference),
         cmocka_unit_test(tells_devices_apart),
