@@ -129,6 +129,7 @@ struct compare_run {
     uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
     struct compare_first cold, warm; /* with empty caches; with those that the cold one left */
     uint64_t process_nanoseconds;    /* from before the process started to after its end */
+    uint64_t taken_nanoseconds;      /* by all of its processes; 0: it has not been made */
     uint64_t host_bytes;             /* most at one time */
     uint64_t compute_nanoseconds;    /* of segments with kernels, medians */
     uint64_t roofline_nanoseconds;   /* that the device's rates allow for these; 0: unknown */
@@ -156,6 +157,7 @@ struct comparison {
     const char *command;
     const char *environment; /* with which commands begin: "A=b C=d", or "" */
     uint32_t repeat, timeout_seconds;
+    size_t planned;     /* runs here, where it was interrupted; else 0 */
     bool judges_times;  /* by those of baselines */
     double fail_slower; /* percent that they may be slower */
     struct compare_transcript *transcripts;
@@ -205,6 +207,14 @@ MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison
                                                    struct healcl_error *error);
 /* Makes a run empty again, to be filled anew. */
 void comparison_reset_run(struct compare_run *run);
+
+/* Forgets the runs that are still to be made, for nobody will make them: the comparison is
+ * incomplete from then on. Returns how many of those here are there. */
+size_t comparison_end_early(struct comparison *comparison);
+
+/* What the runs that are still to be made will probably take: as long as those of their transcript
+ * did, or else as all. 0: nothing is known. */
+uint64_t comparison_left(const struct comparison *comparison);
 
 /* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
 MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,

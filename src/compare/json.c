@@ -182,6 +182,8 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
     json_string(&json, json.top, "command", comparison->command);
     json_number(&json, json.top, "repeat", comparison->repeat);
     json_number(&json, json.top, "timeout_s", comparison->timeout_seconds);
+    if (comparison->planned > 0)
+        json_number(&json, json.top, "interrupted_of_runs", comparison->planned);
     if (comparison->judges_times)
         json_decimal(&json, json.top, "fail_slower_percent", comparison->fail_slower);
     add_origin(&json, json.top, &comparison->origin);

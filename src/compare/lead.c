@@ -215,9 +215,20 @@ static void put_noise(const struct comparison *comparison, FILE *stream)
                 COMPARE_SPREAD_MAX);
 }
 
+static size_t own_runs(const struct comparison *comparison)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < comparison->run_count; i++)
+        count += !comparison->devices[comparison->runs[i].device].origin->baseline;
+    return count;
+}
+
 static void put_lead(const struct comparison *comparison, FILE *stream)
 {
     const size_t saved = comparison->device_count - compare_own_devices(comparison);
+    if (comparison->planned > 0)
+        fprintf(stream, "Interrupted: %zu of %zu runs were made. ", own_runs(comparison),
+                comparison->planned);
     put_devices_at_fault(comparison, stream);
     put_transcripts(comparison, stream, is_refused, "is refused", "are refused");
     put_transcripts(comparison, stream, expects_other_values,

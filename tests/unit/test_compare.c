@@ -330,6 +330,37 @@ static void warns_of_noise(void **state)
     }
 }
 
+/* ---------------------------------------------------------------- runs to come */
+
+static void estimates_what_is_left(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    static const struct compare_origin before = {.baseline = "before.json"};
+    add_device(&comparison, "0:0", "Chip", "One");
+    add_device(&comparison, "0:1", "Other", "One");
+    add_device(&comparison, "0:0", "Chip", "One")->origin = &before;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 2; j++)
+            add_run(&comparison, i, j, COMPARE_VERIFIED, MS, 1);
+    add_run(&comparison, 0, 2, COMPARE_VERIFIED, MS, 1);
+    assert_int_equal(comparison_left(&comparison), 0);
+    comparison.runs[0].taken_nanoseconds = 10;
+    assert_int_equal(comparison_left(&comparison), 30);
+    comparison.runs[1].taken_nanoseconds = 20;
+    assert_int_equal(comparison_left(&comparison), 2 * 15);
+    comparison.runs[2].taken_nanoseconds = 100;
+    assert_int_equal(comparison_left(&comparison), 100);
+    assert_int_equal(comparison_end_early(&comparison), 3);
+    assert_int_equal(comparison.planned, 4);
+    assert_int_equal(comparison.run_count, 4); /* the baseline's too */
+    assert_int_equal(comparison.runs[3].device, 2);
+    compare_conclude(&comparison);
+    assert_lead(&comparison, "Interrupted: 3 of 4 runs were made. All 2 devices are right");
+    comparison_release(&comparison);
+}
+
 /* ---------------------------------------------------------------- faults */
 
 static void tells_whose_fault_it_is(void **state)
@@ -757,6 +788,7 @@ int main(void)
         cmocka_unit_test(tells_which_transcripts_are_too_small),
         cmocka_unit_test(tells_where_there_is_no_difference),
         cmocka_unit_test(warns_of_noise),
+        cmocka_unit_test(estimates_what_is_left),
         cmocka_unit_test(tells_whose_fault_it_is),
         cmocka_unit_test(asks_the_reference),
         cmocka_unit_test(tells_devices_apart),
