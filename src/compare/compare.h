@@ -65,6 +65,7 @@ struct compare_device {
     const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */
     const char *tuned_by; /* "healcl tune", "the environment" ...; "" where it is not, or unknown */
     bool tuned;
+    bool emulator;                     /* of hardware that is not there, or a software renderer */
     uint64_t compute_units, clock_mhz; /* 0 where unknown */
     uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
     uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */

@@ -32,6 +32,7 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     json_string(json, object, "vendor", device->vendor);
     json_string(json, object, "driver", device->driver);
     json_string(json, object, "version", device->version);
+    json_bool(json, object, "emulator", device->emulator);
     json_number(json, object, "compute_units", device->compute_units);
     json_number(json, object, "clock_mhz", device->clock_mhz);
     json_number(json, object, "global_memory", device->global_memory);

@@ -28,6 +28,8 @@ static void put_device(const struct comparison *comparison, size_t index, FILE *
         putc(' ', stream);
         put_text(stream, device->driver);
     }
+    if (device->emulator)
+        fputs(", emulator", stream);
     if (device->tuned)
         fputs(", tuned", stream);
     if (device->origin->baseline)

@@ -21,6 +21,8 @@ static void put_device(const struct page *page, size_t device, const char *detai
     html_print(page->stream, "%s</span>", compare_device_name(about));
     if (*detail)
         html_print(page->stream, " <span class=\"detail\">(%s)</span>", detail);
+    if (about->emulator)
+        fputs(" <span class=\"tag\">emulator</span>", page->stream);
     if (about->origin->baseline)
         fputs(" <span class=\"tag\">baseline</span>", page->stream);
     fputs("</span>", page->stream);

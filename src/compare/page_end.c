@@ -38,6 +38,8 @@ static void put_card(const struct page *page, size_t device)
     fputs("</h3><dl>", page->stream);
     put_fact(page, "Selector", about->selector);
     put_fact(page, "Type", about->type);
+    if (about->emulator)
+        put_fact(page, "Emulator", "it stands for hardware that is not there");
     put_fact(page, "Platform", about->platform);
     put_fact(page, "Vendor", about->vendor);
     put_fact(page, "Driver", about->driver);

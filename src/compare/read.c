@@ -88,6 +88,7 @@ static void read_device(struct comparison *comparison, const cJSON *object,
     device->tuning = string(comparison, object, "tuning");
     device->tuned_by = string(comparison, object, "tuned_by");
     device->tuned = cJSON_IsTrue(get(object, "tuned"));
+    device->emulator = cJSON_IsTrue(get(object, "emulator"));
     device->compute_units = number(object, "compute_units");
     device->clock_mhz = number(object, "clock_mhz");
     device->global_memory = number(object, "global_memory");

@@ -135,6 +135,8 @@ static void print_device(const struct compare_device *device, FILE *stream)
 {
     char text[LABEL_SIZE], bytes[UNIT_TEXT_SIZE];
     const char *before = device->origin->baseline ? "(baseline) " : "";
+    if (device->emulator)
+        fprintf(stream, "%s%s is an emulator\n", before, device->selector);
     if (device->tuned)
         fprintf(stream, "%s%s is tuned\n", before, device->selector);
     if (device->copied_bytes > 0)
