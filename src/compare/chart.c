@@ -333,5 +333,11 @@ void chart_range(const struct chart *chart, double low, double high)
 
 void chart_sample(const struct chart *chart, double value)
 {
+    if (value > chart->high) {
+        if (chart->body)
+            fprintf(chart->body, "<use class=\"beyond\" href=\"#beyond\" x=\"100%%\" y=\"%u\"/>\n",
+                    chart->line + BAR_HEIGHT / 2 + 4);
+        return;
+    }
     print_tick(chart, "sample", value, BAR_HEIGHT / 2 + 2, BAR_HEIGHT / 2 + 6);
 }

@@ -236,6 +236,7 @@ def check_page(text, report):
     check_contents(page, report)
     check_commands(page, report)
     check_charts(text)
+    assert "local, local, scroll, scroll" in text  # shades where a table goes on
     assert not page.all("script") and not page.all("link") and not page.all("img")
     for element in page.elements:
         for key in ("src", "href"):

@@ -764,6 +764,32 @@ static void spreads_ticks(void **state)
     assert_true(axis * least / 100 > 6 * letter); /* "500 ms" */
 }
 
+/* One late run does not make the bars of all others thin. */
+static void keeps_late_runs_out_of_the_axis(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_spread_run(&comparison, 0, 0, 100 * MS);
+        comparison.runs[0].samples[4] = (uint64_t)(late ? 9000 : 120) * MS;
+        compare_conclude(&comparison);
+        char *page = printed_by(compare_print_html, &comparison);
+        const char *chart = strstr(page, "id=\"time0\"");
+        double bar = 0;
+        assert_non_null(chart);
+        assert_true(next_number(&chart, "class=\"bar d0\"", &bar));
+        assert_true(next_number(&chart, "width=\"", &bar));
+        assert_true(bar > 50);
+        (late ? assert_contains : assert_lacks)(page, "href=\"#beyond\" x=\"100%\"");
+        (late ? assert_contains : assert_lacks)(page, "100&#8239;ms, 1 late: 9.00&#8239;s<");
+        (late ? assert_contains : assert_lacks)(page, "late runs, which are beyond it.");
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
 /* Marks that would hide each other lie below each other, and all of them within the chart. */
 static void shows_every_mark(void **state)
 {
@@ -822,6 +848,7 @@ int main(void)
         cmocka_unit_test(compares_cold_with_cold),
         cmocka_unit_test(reads_checks),
         cmocka_unit_test(spreads_ticks),
+        cmocka_unit_test(keeps_late_runs_out_of_the_axis),
         cmocka_unit_test(shows_every_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
