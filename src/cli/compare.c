@@ -448,9 +448,10 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
     /* What was measured until then is not lost. */
     if (session->interrupted && comparison_end_early(&session->comparison) > 0)
         status = HEALCL_OK;
-    if (status == HEALCL_OK)
-        compare_conclude(&session->comparison);
-    return status;
+    if (status != HEALCL_OK)
+        return status;
+    compare_conclude(&session->comparison);
+    return comparison_status(&session->comparison, error);
 }
 
 static int print_all(struct session *session)

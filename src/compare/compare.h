@@ -62,6 +62,7 @@ struct compare_device {
     const struct compare_origin *origin;
     const char *selector; /* as --device takes it, or "reference" */
     const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
+    const char *title;    /* what it is called for people: compare_conclude; or NULL */
     const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */
     const char *tuned_by; /* "healcl tune", "the environment" ...; "" where it is not, or unknown */
     bool tuned;
@@ -252,7 +253,8 @@ enum { COMPARE_LEAST_NANOSECONDS = 1000000 };
 extern const char compare_too_small[]; /* a sentence about such a transcript */
 
 /*
- * Once all is filled: whose fault a run is that did not go well, and the geometric means.
+ * Once all is filled: titles, whose fault a run is that did not go well, and the geometric means.
+ * Where there is no memory for titles: comparison_status.
  *
  * A transcript counts in means where it is not too small, and where every device of this comparison
  * that is not at fault has run it right. Speed-ups are against the first of those devices. A device
@@ -367,17 +369,23 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
 
 /* ---- names (label.c) ---- */
 
-const char *compare_device_name(const struct compare_device *device); /* or its selector */
+/* Its title, or else its name, or its selector. */
+const char *compare_device_name(const struct compare_device *device);
+
+/* What people call a device: "PoCL 3.1 on AMD EPYC 9354", "NVIDIA H100". Returns title. */
+enum { TITLE_PART_SIZE = 256, TITLE_SIZE = 4 * TITLE_PART_SIZE };
+const char *compare_title(const struct compare_device *device, char title[TITLE_SIZE]);
 
 enum { LABEL_SIZE = 512 };
 
-/* What a device's name leaves open, "" where it tells it from all others: the platform, where
- * another one drives the same chip, that is, a device whose name contains this one's or the other
- * way round; its driver; its selector, unless that is told anyway. Returns text. */
+/* What a device's name leaves open, "" where it tells it from all others: what its driver calls it;
+ * the platform, where another one drives the same chip, that is, a device whose name contains this
+ * one's or the other way round; its driver; its selector, unless that is told anyway. Returns text.
+ */
 const char *compare_device_detail(const struct comparison *comparison, size_t device,
                                   bool has_selector, char text[LABEL_SIZE]);
 
-/* "AMD EPYC 9R14 (Intel(R) OpenCL)", "(baseline) llvmpipe". Returns text. */
+/* "PoCL 3.1 on AMD EPYC", "(baseline) llvmpipe", "NVIDIA H100 (1:0)". Returns text. */
 const char *compare_device_label(const struct comparison *comparison, size_t device,
                                  char text[LABEL_SIZE]);
 

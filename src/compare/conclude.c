@@ -244,6 +244,10 @@ size_t compare_next(const struct comparison *comparison)
 
 void compare_conclude(struct comparison *comparison)
 {
+    char title[TITLE_SIZE];
+    for (size_t j = 0; j < comparison->device_count; j++)
+        comparison->devices[j].title =
+            comparison_keep(comparison, compare_title(&comparison->devices[j], title));
     find_faults(comparison);
     choose_means(comparison);
     for (size_t j = 0; j < comparison->device_count; j++)

@@ -27,6 +27,7 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     cJSON *object = json_object(json, list, NULL);
     json_string(json, object, "index", device->selector);
     json_string(json, object, "name", device->name);
+    json_string(json, object, "title", compare_device_name(device));
     json_string(json, object, "type", device->type);
     json_string(json, object, "platform", device->platform);
     json_string(json, object, "vendor", device->vendor);

@@ -42,10 +42,10 @@ void page_device_details(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
     const char *baseline = about->origin->baseline;
-    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s</small>", about->selector,
-               *about->platform ? ", " : "", about->platform, *about->driver ? ", " : "",
-               about->driver, about->tuned ? ", tuned" : "", baseline ? ", from " : "",
-               baseline ? compare_base_name(baseline) : "");
+    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s%s%s</small>", about->selector,
+               *about->name ? ", " : "", about->name, *about->platform ? ", " : "", about->platform,
+               *about->driver ? ", " : "", about->driver, about->tuned ? ", tuned" : "",
+               baseline ? ", from " : "", baseline ? compare_base_name(baseline) : "");
 }
 
 void page_legend(const struct page *page)

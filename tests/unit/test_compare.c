@@ -125,9 +125,9 @@ static void tells_means_and_their_range(void **state)
                           "1.73 to 1.73</small></td><td class=\"n\" data-factor=\"2.74\">");
     free(page);
     char *table = printed_by(print_terminal, &comparison);
-    assert_contains(table, "\nspeed-up   mean  a.json  b.json\n"
-                           "0:0  Slow  1.00    1.00    1.00\n"
-                           "0:1  Fast  1.73    2.74    1.09\n");
+    assert_contains(table, "\nspeed-up   mean  least  most\n"
+                           "0:0  Slow  1.00   1.00  1.00\n"
+                           "0:1  Fast  1.73   1.09  2.74\n");
     assert_contains(table, "mean: the geometric one over 2 of 2 transcripts; 1.00 is Slow\n");
     free(table);
     char *markdown = printed_by(compare_print_markdown, &comparison);
@@ -479,6 +479,97 @@ static void tells_devices_apart(void **state)
     comparison_release(&comparison);
 }
 
+/* What people call them, and beside it what their drivers do. */
+static void calls_devices_what_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *name, *platform, *driver, *processor, *title;
+        bool emulator;
+    } cases[] = {
+        {"cpu", "pthread-skylake-avx512-AMD EPYC", "Portable Computing Language", "3.1+debian",
+         "AMD EPYC 9354 32-Core Processor", "PoCL 3.1 on AMD EPYC 9354", false},
+        {"cpu", "AMD EPYC", "Intel(R) OpenCL", "2024.18.6.0.02_160000", "AMD EPYC",
+         "Intel OpenCL 2024.18 on AMD EPYC", false},
+        {"cpu", "Intel(R) Xeon(R) CPU", "Intel(R) OpenCL", "2026.22",
+         "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz",
+         "Intel OpenCL 2026.22 on Intel Xeon Platinum 8481C", false},
+        {"cpu", "A CPU", "A platform", "", "", "A CPU", false},
+        {"gpu", "Intel(R) Arc(TM) A770 Graphics", "Intel(R) OpenCL Graphics", "24.1", "AMD EPYC",
+         "Intel Arc A770 Graphics", false},
+        {"gpu", "NVIDIA H100 80GB HBM3", "NVIDIA CUDA", "550.54", "AMD EPYC",
+         "NVIDIA H100 80GB HBM3", false},
+        {"cpu", "Oclgrind Simulator", "Oclgrind", "Oclgrind 21.10", "AMD EPYC",
+         "Oclgrind Simulator", true},
+        {"host", "host reference", "healcl", "0.1.0", "AMD EPYC", "host reference", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        comparison.origin.processor = cases[i].processor;
+        struct compare_device *device =
+            add_device(&comparison, "0:0", cases[i].name, cases[i].platform);
+        device->type = cases[i].type;
+        device->driver = cases[i].driver;
+        device->emulator = cases[i].emulator;
+        add_run(&comparison, 0, 0, COMPARE_VERIFIED, MS, 1);
+        compare_conclude(&comparison);
+        assert_string_equal(compare_device_name(device), cases[i].title);
+        char *page = printed_by(compare_print_html, &comparison), text[512];
+        snprintf(text, sizeof text, "<span class=\"name\">%s</span>", cases[i].title);
+        assert_contains(page, text);
+        snprintf(text, sizeof text, "<small>0:0, %s, %s", cases[i].name, cases[i].platform);
+        assert_contains(page, text);
+        free(page);
+        comparison_release(&comparison);
+    }
+    /* Two of one driver. */
+    struct comparison comparison;
+    char label[LABEL_SIZE];
+    begin(&comparison, 1);
+    comparison.origin.processor = "AMD EPYC";
+    add_device(&comparison, "0:0", "basic", "Portable Computing Language")->type = "cpu";
+    add_device(&comparison, "0:1", "pthread", "Portable Computing Language")->type = "cpu";
+    compare_conclude(&comparison);
+    assert_string_equal(compare_device_label(&comparison, 1, label),
+                        "PoCL 1.0 on AMD EPYC (pthread)");
+    comparison_release(&comparison);
+}
+
+static void fits_a_terminal(void **state)
+{
+    (void)state;
+    enum { WIDTH = 100 };
+    struct comparison comparison;
+    begin(&comparison, 2);
+    comparison.origin.processor = "AMD EPYC 9354 32-Core Processor";
+    comparison.transcripts[0].file =
+        "a/very/long/path/to/a/folder/of/many/transcripts/that/is/hard/to/remember/a.json";
+    add_device(&comparison, "0:0", "pthread-skylake-avx512-AMD EPYC", "Portable Computing Language")
+        ->type = "cpu";
+    add_device(&comparison, "1:0", "AMD EPYC", "Intel(R) OpenCL")->type = "cpu";
+    comparison.devices[1].driver = "2026.22.10.0.01_160000";
+    add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 3; j++) {
+            add_spread_run(&comparison, i, j, (100 + j) * 1234567);
+            struct compare_run *run = &comparison.runs[comparison.run_count - 1];
+            run->compute_nanoseconds = run->roofline_nanoseconds = 10;
+            run->cold.nanoseconds = run->warm.nanoseconds = 10000 * (uint64_t)MS;
+        }
+    compare_conclude(&comparison);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "\na/very/long/path");
+    assert_contains(table, "\n1:0  Intel OpenCL 2026.22 on AMD EPYC 9354  verified ");
+    assert_contains(table,
+                    "\n0:0 is pthread-skylake-avx512-AMD EPYC of Portable Computing Language");
+    for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > WIDTH)
+            fail_msg("too long: %s", line);
+    free(table);
+    comparison_release(&comparison);
+}
+
 /* The lead, the overview, the legends and the charts have the platform. */
 static void prints_platforms(void **state)
 {
@@ -626,7 +717,7 @@ static void compares_cold_with_cold(void **state)
     run->programs_built = 1;
     run->programs_loaded = 4;
     compare_conclude(&comparison);
-    char *table = printed_by(print_terminal, &comparison);
+    char *table = printed_by(compare_print_markdown, &comparison);
     assert_contains(table, "3.00 ms (4 of 5 cached)");
     free(table);
     const struct process_result cold = {
@@ -634,7 +725,7 @@ static void compares_cold_with_cold(void **state)
         .text = (char[]){"{\"first_result_ns\": 9000000000, \"compile_ns\": 7000000000}"}};
     compare_read_first(&comparison, &run->cold, &cold);
     assert_int_equal(run->cold.nanoseconds, 9000000000);
-    table = printed_by(print_terminal, &comparison);
+    table = printed_by(compare_print_markdown, &comparison);
     assert_contains(table, "9.00 s");
     assert_contains(table, "7.00 s");
     assert_lacks(table, "3.00 ms");
@@ -841,6 +932,8 @@ int main(void)
         cmocka_unit_test(tells_whose_fault_it_is),
         cmocka_unit_test(asks_the_reference),
         cmocka_unit_test(tells_devices_apart),
+        cmocka_unit_test(calls_devices_what_they_are),
+        cmocka_unit_test(fits_a_terminal),
         cmocka_unit_test(prints_platforms),
         cmocka_unit_test(marks_emulators),
         cmocka_unit_test(needs_samples_for_percentiles),
