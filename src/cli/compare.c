@@ -98,6 +98,7 @@ MUST_CHECK static enum healcl_status add_reference(struct session *session,
     device->type = "host";
     device->platform = "healcl";
     device->driver = session->comparison.origin.healcl;
+    device->version = healcl_compiler;
     return HEALCL_OK;
 }
 
@@ -450,6 +451,7 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
         status = HEALCL_OK;
     if (status != HEALCL_OK)
         return status;
+    compare_describe_end(&session->comparison);
     compare_conclude(&session->comparison);
     return comparison_status(&session->comparison, error);
 }

@@ -56,6 +56,17 @@ TIME_COLUMN(most, 1)
 TIME_COLUMN(p95, P95_SAMPLES)
 TIME_COLUMN(p99, P99_SAMPLES)
 
+static bool per_second(const struct comparison *comparison, const struct compare_run *run,
+                       struct column_value *value)
+{
+    (void)comparison;
+    struct compare_times times;
+    if (!compare_is_right(run) || !compare_times_of(run, &times) || times.median == 0)
+        return false;
+    value->factor = 1e9 / (double)times.median;
+    return true;
+}
+
 static bool spread(const struct comparison *comparison, const struct compare_run *run,
                    struct column_value *value)
 {
@@ -194,6 +205,9 @@ const struct compare_column compare_columns[] = {
     {"samples", NULL, NULL, COLUMN_COUNT, IN_CSV, .value = samples},
     {"median_ns", "median_ns", "Median", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
      .value = median},
+    {"per_second", "per_second", "Inferences/s", COLUMN_RATE,
+     IN_CSV | IN_MARKDOWN | IN_VERDICTS | WHERE_KNOWN, .value = per_second,
+     .meaning = "runs of the transcript in a second, 1 over the median"},
     {"low_ns", "low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
     {"high_ns", "high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
     {"least_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = least},
@@ -267,8 +281,8 @@ static size_t field_of(const struct compare_column *column)
 
 bool column_is_decimal(const struct compare_column *column)
 {
-    return column->kind == COLUMN_FACTOR || column->kind == COLUMN_SPREAD ||
-           column->kind == COLUMN_SHARE;
+    return column->kind == COLUMN_FACTOR || column->kind == COLUMN_RATE ||
+           column->kind == COLUMN_SPREAD || column->kind == COLUMN_SHARE;
 }
 
 double share_shown(double percent)
@@ -321,7 +335,8 @@ const char *column_text(const struct compare_column *column, const struct compar
     case COLUMN_COUNT: snprintf(unit, sizeof unit, "%" PRIu64, value.number); break;
     case COLUMN_TIME: text_time(value.number, unit); break;
     case COLUMN_BYTES: text_bytes(value.number, unit); break;
-    case COLUMN_FACTOR: text_factor(value.factor, unit); break;
+    case COLUMN_FACTOR:
+    case COLUMN_RATE: text_factor(value.factor, unit); break;
     case COLUMN_SPREAD: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
     case COLUMN_SHARE: snprintf(unit, sizeof unit, "%.3g %%", share_shown(value.factor)); break;
     }

@@ -16,6 +16,7 @@ enum column_kind {
     COLUMN_TIME,
     COLUMN_BYTES,
     COLUMN_FACTOR,
+    COLUMN_RATE,   /* a second */
     COLUMN_SPREAD, /* percent to both sides */
     COLUMN_SHARE,  /* percent of a whole; people are told no more than all of it */
 };
@@ -30,7 +31,7 @@ enum {
     IN_COSTS = 32,
     NOTE_IN_TERMINAL = 64,
     NONE_IF_0 = 128,   /* a field that is not always measured */
-    WHERE_KNOWN = 256, /* on the terminal and in Markdown: only where any run has a value */
+    WHERE_KNOWN = 256, /* for people only where any run has a value */
 };
 
 /* Of one run. A column has the member of its kind: text; number for a count, a time in nanoseconds
@@ -84,7 +85,7 @@ bool column_value(const struct compare_column *column, const struct comparison *
 bool column_is_known(const struct compare_column *column, const struct comparison *comparison,
                      const struct compare_run *run, struct column_value *value);
 
-/* Whether a column is told on a terminal and in Markdown, of these runs. */
+/* Whether a column is told in such a place for people, of these runs. */
 bool column_is_shown(const struct compare_column *column, const struct comparison *comparison,
                      unsigned place);
 

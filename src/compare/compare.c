@@ -14,7 +14,16 @@
 
 enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error)
 {
-    *comparison = (struct comparison){.arena = arena_create(), .command = "", .environment = ""};
+    *comparison = (struct comparison){.arena = arena_create(),
+                                      .command = "",
+                                      .environment = "",
+                                      .origin = {.date = "",
+                                                 .healcl = "",
+                                                 .commit = "",
+                                                 .system = "",
+                                                 .processor = "",
+                                                 .model = "",
+                                                 .governor = ""}};
     if (!comparison->arena)
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -62,6 +71,7 @@ enum healcl_status comparison_add_device(struct comparison *comparison,
                                        .name = "",
                                        .type = "",
                                        .platform = "",
+                                       .platform_version = "",
                                        .vendor = "",
                                        .driver = "",
                                        .version = "",

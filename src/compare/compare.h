@@ -37,9 +37,14 @@ struct compare_origin {
     const char *baseline; /* the file that it was read from; NULL: here and now */
     const char *date;     /* "2026-01-31T12:00:00Z" */
     const char *healcl;   /* version */
+    const char *commit;   /* or "" */
     const char *system;   /* "Linux 6.1.0 x86_64" */
     const char *processor;
+    const char *model;    /* of the processor: "family 25, model 17, stepping 1", or "" */
+    const char *governor; /* of its clock: "performance", or "" */
     uint64_t processors, memory_bytes;
+    uint64_t load_before, load_after; /* how many processes ran or waited, in the minute before the
+                                         runs began and before they ended: hundredths */
 };
 
 /* What `healcl check` found on a device. */
@@ -60,7 +65,8 @@ struct compare_mean {
 
 struct compare_device {
     const struct compare_origin *origin;
-    const char *selector; /* as --device takes it, or "reference" */
+    const char *selector;         /* as --device takes it, or "reference" */
+    const char *platform_version; /* which may tell of the compiler */
     const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
     const char *title;    /* what it is called for people: compare_conclude; or NULL */
     const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */

@@ -7,8 +7,12 @@ static void add_origin(struct json *json, cJSON *object, const struct compare_or
     cJSON *host = json_object(json, object, "host");
     json_string(json, host, "system", origin->system);
     json_string(json, host, "processor", origin->processor);
+    json_string(json, host, "model", origin->model);
+    json_string(json, host, "governor", origin->governor);
     json_number(json, host, "processors", origin->processors);
     json_number(json, host, "memory", origin->memory_bytes);
+    json_decimal(json, host, "load_before", (double)origin->load_before / 100);
+    json_decimal(json, host, "load_after", (double)origin->load_after / 100);
 }
 
 static void add_transcript(struct json *json, cJSON *list,
@@ -30,6 +34,7 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     json_string(json, object, "title", compare_device_name(device));
     json_string(json, object, "type", device->type);
     json_string(json, object, "platform", device->platform);
+    json_string(json, object, "platform_version", device->platform_version);
     json_string(json, object, "vendor", device->vendor);
     json_string(json, object, "driver", device->driver);
     json_string(json, object, "version", device->version);
@@ -180,6 +185,7 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
 {
     struct json json;
     json_begin(&json, comparison->origin.healcl);
+    json_string(&json, json.top, "commit", comparison->origin.commit);
     json_string(&json, json.top, "date", comparison->origin.date);
     json_string(&json, json.top, "command", comparison->command);
     json_number(&json, json.top, "repeat", comparison->repeat);

@@ -174,6 +174,8 @@ enum healcl_status compare_print_markdown(const struct comparison *comparison, F
     fprintf(stream, "\nMedians and quartiles of %" PRIu32 " runs each, healcl ",
             comparison->repeat);
     put_text(stream, comparison->origin.healcl);
+    if (*comparison->origin.commit)
+        fprintf(stream, " (%s)", comparison->origin.commit);
     fputs(", ", stream);
     put_text(stream, comparison->origin.processor);
     fputs(", ", stream);

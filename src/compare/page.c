@@ -89,7 +89,8 @@ void page_origin(const struct page *page, const struct compare_origin *origin)
                *origin->processor ? origin->processor : "unknown processor");
     fprintf(page->stream, ", %" PRIu64 " processor%s, %s &middot; ", origin->processors,
             origin->processors == 1 ? "" : "s", html_bytes(origin->memory_bytes, text));
-    html_print(page->stream, "%s &middot; healcl %s", origin->system, origin->healcl);
+    html_print(page->stream, "%s &middot; healcl %s%s%s%s", origin->system, origin->healcl,
+               *origin->commit ? " (" : "", origin->commit, *origin->commit ? ")" : "");
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -129,6 +130,8 @@ void page_columns_head(const struct page *page, unsigned place)
 {
     FOR_EACH_COLUMN(column, place)
     {
+        if (!column_is_shown(column, page->comparison, place))
+            continue;
         fputs("<th scope=\"col\" class=\"n\"", page->stream);
         if (column->meaning)
             html_print(page->stream, " title=\"%s\"", column->meaning);
@@ -141,6 +144,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
     FILE *stream = page->stream;
     FOR_EACH_COLUMN(column, place)
     {
+        if (!column_is_shown(column, page->comparison, place))
+            continue;
         struct column_value value;
         char text[HTML_UNIT_SIZE], words[COLUMN_TEXT_SIZE], note[UNIT_TEXT_SIZE] = "";
         fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
@@ -154,6 +159,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
         else if (column->kind == COLUMN_FACTOR && known)
             fprintf(stream, " data-factor=\"%.8g\">%s&times;", value.factor,
                     text_factor(value.factor, text));
+        else if (column->kind == COLUMN_RATE && known)
+            fprintf(stream, ">%s", text_factor(value.factor, text));
         else if (column->kind == COLUMN_SPREAD && known)
             fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
         else if (column->kind == COLUMN_SHARE && known)

@@ -115,6 +115,8 @@ static void put_contents(const struct page *page)
     }
     put_link(page, true, "devices", "Devices");
     put_link(page, true, "commands", "To repeat it");
+    put_link(page, true, "machine", "Where it was measured");
+    put_link(page, true, "reading", "How to read this");
     fputs("</ul></nav>\n<main>\n", page->stream);
 }
 

@@ -192,6 +192,7 @@ void report_device_members(struct json *json, cJSON *object, const struct device
     json_string(json, object, "name", info->name);
     json_string(json, object, "type", device_type_name(info->type));
     json_string(json, object, "platform", info->platform);
+    json_string(json, object, "platform_version", info->platform_version);
     json_string(json, object, "vendor", info->vendor);
     json_string(json, object, "driver", info->driver);
     json_string(json, object, "version", info->version);

@@ -53,8 +53,8 @@ static void begin(struct comparison *comparison, size_t transcripts)
 {
     static const char *const names[] = {"/tmp/a.json", "/tmp/b.json", "/tmp/c.json"};
     assert_int_equal(comparison_init(comparison, &error), HEALCL_OK);
-    comparison->origin = (struct compare_origin){
-        .date = "2026-01-31T12:00:00Z", .healcl = "1", .system = "", .processor = ""};
+    comparison->origin.date = "2026-01-31T12:00:00Z";
+    comparison->origin.healcl = "1";
     comparison->transcripts =
         arena_alloc(comparison->arena, transcripts * sizeof *comparison->transcripts);
     assert_non_null(comparison->transcripts);
@@ -337,7 +337,8 @@ static void estimates_what_is_left(void **state)
     (void)state;
     struct comparison comparison;
     begin(&comparison, 2);
-    static const struct compare_origin before = {.baseline = "before.json"};
+    struct compare_origin before = comparison.origin;
+    before.baseline = "before.json";
     add_device(&comparison, "0:0", "Chip", "One");
     add_device(&comparison, "0:1", "Other", "One");
     add_device(&comparison, "0:0", "Chip", "One")->origin = &before;
@@ -448,9 +449,9 @@ static void tells_devices_apart(void **state)
 {
     (void)state;
     struct comparison comparison;
-    static struct compare_origin before = {
-        .baseline = "/tmp/before.json", .date = "", .healcl = "", .system = "", .processor = ""};
     begin(&comparison, 1);
+    struct compare_origin before = comparison.origin;
+    before.baseline = "/tmp/before.json";
     add_device(&comparison, "0:0", "EPYC", "Intel(R) OpenCL");
     add_device(&comparison, "1:0", "pthread-EPYC", "Portable Computing Language");
     add_device(&comparison, "2:0", "Arc", "Intel(R) OpenCL Graphics");
@@ -601,6 +602,44 @@ static void prints_platforms(void **state)
     comparison_release(&comparison);
 }
 
+/* What a committee asks. */
+static void tells_where_it_was_measured(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 1);
+    comparison.origin.commit = "0123456789ab";
+    comparison.origin.model = "family 25, model 17";
+    comparison.origin.governor = "powersave";
+    comparison.origin.load_before = 25;
+    comparison.origin.load_after = 175;
+    add_device(&comparison, "0:0", "Chip", "One")->platform_version = "One 2.0, LLVM 15";
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 4 * MS, 1);
+    compare_conclude(&comparison);
+    static const struct {
+        enum healcl_status (*print)(const struct comparison *, FILE *);
+        const char *text;
+    } printers[] = {
+        {compare_print_html, "<dt>Commit</dt><dd>0123456789ab</dd>"},
+        {compare_print_html, "<dt>Its model</dt><dd>family 25, model 17</dd>"},
+        {compare_print_html, "<dt>Governor</dt><dd>powersave</dd>"},
+        {compare_print_html, "0.25 before the runs, 1.75 at their end"},
+        {compare_print_html, "One 2.0, LLVM 15"},
+        {compare_print_html, "data-label=\"Inferences/s\">250</td>"},
+        {compare_print_html, "How to read this"},
+        {compare_print_json, "\"commit\":\t\"0123456789ab\""},
+        {compare_print_json, "\"load_after\":\t1.75"},
+        {compare_print_json, "\"per_second\":\t250"},
+        {compare_print_markdown, "healcl 1 (0123456789ab)"},
+    };
+    for (size_t i = 0; i < sizeof printers / sizeof *printers; i++) {
+        char *text = printed_by(printers[i].print, &comparison);
+        assert_contains(text, printers[i].text);
+        free(text);
+    }
+    comparison_release(&comparison);
+}
+
 static void marks_emulators(void **state)
 {
     (void)state;
@@ -645,9 +684,8 @@ static void needs_samples_for_percentiles(void **state)
         assert_int_equal(times.p99, cases[i].p99);
         compare_conclude(&comparison);
         char *page = printed_by(compare_print_html, &comparison), cell[64];
-        snprintf(cell, sizeof cell, "data-label=\"p99\" data-ns=\"%d\">%s", (int)cases[i].p99,
-                 cases[i].p99 ? "99" : "&ndash;");
-        assert_contains(page, cell);
+        snprintf(cell, sizeof cell, "data-label=\"p99\" data-ns=\"%d\">99", (int)cases[i].p99);
+        (cases[i].p99 > 0 ? assert_contains : assert_lacks)(page, cell);
         (cases[i].count < 100 ? assert_contains : assert_lacks)(page, "<code>--repeat</code>");
         free(page);
         comparison_release(&comparison);
@@ -935,6 +973,7 @@ int main(void)
         cmocka_unit_test(calls_devices_what_they_are),
         cmocka_unit_test(fits_a_terminal),
         cmocka_unit_test(prints_platforms),
+        cmocka_unit_test(tells_where_it_was_measured),
         cmocka_unit_test(marks_emulators),
         cmocka_unit_test(needs_samples_for_percentiles),
         cmocka_unit_test(tells_shares_up_to_the_whole),
