@@ -49,6 +49,7 @@ struct session {
         const char *option, *path;
     } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
     size_t folder_count;
+    const char *results;                        /* a folder, or NULL */
     const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
     bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
     const char *const *arguments;               /* of the command, its name first */
@@ -203,6 +204,7 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct compa
     progress_say(&session->progress, "checking %s", device->selector);
     TRY(run_child(session, arguments, session->timeout, &result, error));
     enum healcl_status status = compare_read_check(&session->comparison, device, &result, error);
+    device->check.quick = true;
     process_result_release(&result);
     return status;
 }
@@ -440,6 +442,8 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
     TRY(describe(session, error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         TRY(report_file_open(&session->outputs[i], error));
+    if (session->results)
+        TRY(compare_make_results(session->results, error));
     TRY(add_devices(session, error));
     TRY(add_runs(session, error));
     size_t device_count = session->comparison.device_count;
@@ -471,6 +475,18 @@ static int print_all(struct session *session)
             code = report_file_end(&session->outputs[i], printers[i](&session->comparison, stream),
                                    false);
     }
+    return code;
+}
+
+/* Of a comparison that is whole. Returns an exit code. */
+static int write_results(const struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = EXIT_VERIFIED;
+    if (session->results && !session->interrupted &&
+        compare_write_results(&session->comparison, session->results, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
     return code;
 }
 
@@ -538,6 +554,8 @@ static int compare_and_tell(struct session *session)
     else if (!session->interrupted)
         code = report_files_error(&session->outputs[OUTPUT_JSON], &session->outputs[OUTPUT_JUNIT],
                                   NULL, &error, false);
+    if (status == HEALCL_OK && code == EXIT_VERIFIED)
+        code = write_results(session);
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !session->interrupted) {
         fflush(stdout); /* what follows stands below the table */
         tell_slowdowns(&session->comparison);
@@ -610,6 +628,7 @@ static const struct command_option options[] = {
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"check", 0, OPTION_FLAG, KEPT_IN(check)},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
     {"csv", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_CSV])},
@@ -664,6 +683,9 @@ const struct command command_compare = {
         "      --fail-slower PERCENT  exit with 5 where a run takes more than so much longer than\n"
         "                     the baseline's, and the whole interval (95 %, at least 7 runs of\n"
         "                     each) says so, in a second process too\n"
+        "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
+        "to\n"
+        "                     check (docs/COMPARE.md); healcl check adds to it\n"
         "      --html FILE|-  write a page with charts, which needs no other file\n"
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
         "      --csv FILE|-   write a line for each run\n"

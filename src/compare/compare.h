@@ -51,6 +51,7 @@ struct compare_origin {
 struct compare_check {
     bool done;
     bool verified; /* nothing was wrong */
+    bool quick;    /* few sizes */
     uint64_t calls, failed, unsupported;
     const char *message; /* why it came to no end, or "" */
 };
@@ -245,6 +246,11 @@ MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
 void compare_read_rates(struct comparison *comparison, struct compare_device *device,
                         const char *text);
 
+/* *text: all of a file, to be freed also behind an error. HEALCL_USAGE: it cannot be read, or is
+ * too large. */
+MUST_CHECK enum healcl_status compare_read_file(const char *path, char **text,
+                                                struct healcl_error *error);
+
 /* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
  * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is
  * no saved comparison. */
@@ -400,6 +406,21 @@ const char *compare_check_text(const struct compare_check *check, char text[LABE
 
 /* The file of a path. */
 const char *compare_base_name(const char *path);
+
+/* "Intel Arc A770" of "Intel(R) Arc(TM) A770": a name of a driver's, without marks, cut where it is
+ * long. */
+void compare_plain_name(char plain[TITLE_PART_SIZE], const char *name);
+
+/* ---- files of devices (results.c) ---- */
+
+/* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
+MUST_CHECK enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);
+
+/* Writes FOLDER/VENDOR-DEVICE.json of each device here but the host reference. What such a file
+ * has of runs, or of a check, stays where there are none now. HEALCL_USAGE: it cannot be read or
+ * written, or is of another device. */
+MUST_CHECK enum healcl_status compare_write_results(const struct comparison *comparison,
+                                                    const char *folder, struct healcl_error *error);
 
 /* ---- printing, one file each ---- */
 

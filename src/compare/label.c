@@ -34,8 +34,7 @@ static void squeeze(char *text)
     text[length] = 0;
 }
 
-/* "Intel(R) Arc(TM) A770 Graphics" as "Intel Arc A770 Graphics" */
-static void put_plain(char text[TITLE_PART_SIZE], const char *name)
+void compare_plain_name(char text[TITLE_PART_SIZE], const char *name)
 {
     static const char *const marks[] = {"(R)", "(r)", "(TM)", "(tm)", "(C)"};
     snprintf(text, TITLE_PART_SIZE, "%s", name);
@@ -47,7 +46,7 @@ static void put_plain(char text[TITLE_PART_SIZE], const char *name)
 /* "AMD EPYC 9354 32-Core Processor" as "AMD EPYC 9354" */
 static void put_processor(char text[TITLE_PART_SIZE], const char *name)
 {
-    put_plain(text, name);
+    compare_plain_name(text, name);
     cut_at(text, " @ ");
     cut_at(text, " CPU");
     cut_at(text, " Processor");
@@ -63,7 +62,7 @@ static void put_processor(char text[TITLE_PART_SIZE], const char *name)
 static void put_platform(char text[TITLE_PART_SIZE], const char *name)
 {
     static const char *const common[][2] = {{"Portable Computing Language", "PoCL"}};
-    put_plain(text, name);
+    compare_plain_name(text, name);
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         if (strcmp(text, common[i][0]) == 0)
             snprintf(text, TITLE_PART_SIZE, "%s", common[i][1]);
@@ -90,7 +89,7 @@ const char *compare_title(const struct compare_device *device, char title[TITLE_
         put_version(version, device->driver);
         snprintf(title, TITLE_SIZE, "%s%s%s on %s", platform, *version ? " " : "", version, name);
     } else {
-        put_plain(name, device->name);
+        compare_plain_name(name, device->name);
         snprintf(title, TITLE_SIZE, "%s", name);
     }
     return title;

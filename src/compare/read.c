@@ -496,9 +496,7 @@ MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, c
     return comparison_status(comparison, error);
 }
 
-/* *text: all of it, to be freed also behind an error. */
-MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
-                                               struct healcl_error *error)
+enum healcl_status compare_read_file(const char *path, char **text, struct healcl_error *error)
 {
     char block[1 << 16];
     size_t size, got;
@@ -529,7 +527,7 @@ enum healcl_status compare_read_baseline(struct comparison *comparison, const ch
 {
     char *text;
     *added = 0;
-    enum healcl_status status = read_file(path, &text, error);
+    enum healcl_status status = compare_read_file(path, &text, error);
     if (status == HEALCL_OK) {
         cJSON *top;
         status = json_tree_read(text, strlen(text), VALUES_MAX, &top, NULL, error);
