@@ -115,7 +115,7 @@ static void speedup_note(const struct comparison *comparison, const struct compa
     char low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     *text = 0;
     if (run == compare_reference(comparison, run->transcript))
-        strcpy(text, "reference");
+        strcpy(text, "the first");
     else if (!compare_speedup_of(comparison, run, &speedup))
         return;
     else if (speedup.low <= 1 && speedup.high >= 1)

@@ -384,6 +384,9 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
 /* Its title, or else its name, or its selector. */
 const char *compare_device_name(const struct compare_device *device);
 
+/* What its driver calls it, where that is something else; or "". */
+const char *compare_driver_name(const struct compare_device *device);
+
 /* What people call a device: "PoCL 3.1 on AMD EPYC 9354", "NVIDIA H100". Returns title. */
 enum { TITLE_PART_SIZE = 256, TITLE_SIZE = 4 * TITLE_PART_SIZE };
 const char *compare_title(const struct compare_device *device, char title[TITLE_SIZE]);

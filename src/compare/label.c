@@ -117,6 +117,11 @@ static bool names_resemble(const struct compare_device *a, const struct compare_
     return strstr(one, other) || strstr(other, one);
 }
 
+const char *compare_driver_name(const struct compare_device *device)
+{
+    return strcmp(device->name, compare_device_name(device)) == 0 ? "" : device->name;
+}
+
 /* What else has to be told of a device so that no other one is called the same. */
 struct lack {
     bool name, platform, driver, selector, file, number;

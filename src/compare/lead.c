@@ -154,8 +154,9 @@ static void put_pair(const struct comparison *comparison, FILE *stream, size_t b
     compare_device_label(comparison, best, name);
     compare_device_label(comparison, other, next);
     if (compare_is_alike(&mean))
-        fprintf(stream, " There is no difference between %s and %s, %s to %s times as fast", name,
-                next, text_factor(mean.low, low), text_factor(mean.high, high));
+        fprintf(stream, " There is no difference%s between %s and %s, %s to %s times as fast",
+                comparison->counting_count > 1 ? " on average" : "", name, next,
+                text_factor(mean.low, low), text_factor(mean.high, high));
     else if (compare_is_reference(&comparison->devices[other]))
         fprintf(stream, " %s is %s times as fast as the %s", name, text_factor(mean.factor, factor),
                 next);

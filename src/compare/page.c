@@ -42,8 +42,9 @@ void page_device_details(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
     const char *baseline = about->origin->baseline;
+    const char *name = compare_driver_name(about);
     html_print(page->stream, "<small>%s%s%s%s%s%s%s%s%s%s</small>", about->selector,
-               *about->name ? ", " : "", about->name, *about->platform ? ", " : "", about->platform,
+               *name ? ", " : "", name, *about->platform ? ", " : "", about->platform,
                *about->driver ? ", " : "", about->driver, about->tuned ? ", tuned" : "",
                baseline ? ", from " : "", baseline ? compare_base_name(baseline) : "");
 }

@@ -38,7 +38,7 @@ static void put_card(const struct page *page, size_t device)
     page_device_name(page, device);
     fputs("</h3><dl>", page->stream);
     put_fact(page, "Selector", about->selector);
-    put_fact(page, "Driver's name", about->name);
+    put_fact(page, "Driver's name", compare_driver_name(about));
     put_fact(page, "Type", about->type);
     if (about->emulator)
         put_fact(page, "Emulator", "it stands for hardware that is not there");

@@ -26,25 +26,24 @@ static bool times_are_far_apart(const struct page *page)
  * nothing of the others is to be seen beside them. */
 static double axis_end(const struct compare_times *times)
 {
-    const double quartiles = 3, least = 1.25; /* times their distance; of the median */
+    const double quartiles = 1.5, least = 1.25; /* times their distance; of the median */
     double end = (double)times->high + quartiles * (double)(times->high - times->low);
     if (end < least * (double)times->median)
         end = least * (double)times->median;
     return end < (double)times->most ? end : (double)times->most;
 }
 
-/* "105 ms", and how many runs are beyond the axis: "105 ms, 1 run beyond: 1.2 s" */
+/* "105 ms", and how many runs are beyond the axis: "105 ms, 1 late" */
 static void times_note(const struct chart *chart, const struct compare_run *run,
                        const struct compare_times *times, char note[NOTE_SIZE])
 {
-    char median[HTML_UNIT_SIZE], most[HTML_UNIT_SIZE];
+    char median[HTML_UNIT_SIZE];
     size_t beyond = 0;
     for (size_t i = 0; i < run->sample_count; i++)
         beyond += (double)run->samples[i] > chart->high;
     snprintf(note, NOTE_SIZE, "%s", html_time(times->median, median));
     if (beyond > 0)
-        snprintf(note, NOTE_SIZE, "%s, %zu late: %s%s", html_time(times->median, median), beyond,
-                 beyond > 1 ? "to " : "", html_time(times->most, most));
+        snprintf(note, NOTE_SIZE, "%s, %zu late", html_time(times->median, median), beyond);
 }
 
 static void draw_times(const struct page *page, struct chart *chart, const struct compare_run *run)

@@ -189,10 +189,10 @@ static void put_mean_cell(const struct page *page, size_t device)
         return;
     }
     fprintf(page->stream,
-            "<td class=\"n mean\" data-factor=\"%.8g\">%s&times; <small>%s%s to %s</small></td>",
+            "<td class=\"n mean\" data-factor=\"%.8g\">%s&times; %s<small>%s to %s</small></td>",
             mean->factor, text_factor(mean->factor, factor),
-            compare_is_alike(mean) ? "no difference, " : "", text_factor(mean->low, low),
-            text_factor(mean->high, high));
+            compare_is_alike(mean) ? "<small>no difference</small>" : "",
+            text_factor(mean->low, low), text_factor(mean->high, high));
 }
 
 /* Speed-ups of all transcripts, and what they come to. */

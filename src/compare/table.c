@@ -134,7 +134,7 @@ static void print_device(const struct compare_device *device, FILE *stream)
 {
     char text[LABEL_SIZE], bytes[UNIT_TEXT_SIZE];
     const char *before = device->origin->baseline ? "(baseline) " : "";
-    if (*device->name && strcmp(device->name, compare_device_name(device)) != 0)
+    if (*compare_driver_name(device))
         fprintf(stream, "%s%s is %s of %s %s\n", before, device->selector, device->name,
                 device->platform, device->driver);
     if (device->emulator)

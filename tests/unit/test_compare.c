@@ -282,14 +282,14 @@ static void tells_where_there_is_no_difference(void **state)
         assert_true(fabs(mean.low - mean.factor * 9 / 11) < 1e-9);
         assert_true(fabs(mean.high - mean.factor * 11 / 9) < 1e-9);
         assert_lead(&comparison,
-                    differ
-                        ? " The fastest is Chip, 1.48 times as fast as Other: the "
-                        : " There is no difference between Chip and Other, 0.90 to 1.34 times as "
-                          "fast: the geometric mean over a.json and b.json, from 1.10 (a.json) "
-                          "to 1.10 (a.json).");
+                    differ ? " The fastest is Chip, 1.48 times as fast as Other: the "
+                           : " There is no difference on average between Chip and Other, 0.90 to "
+                             "1.34 times as "
+                             "fast: the geometric mean over a.json and b.json, from 1.10 (a.json) "
+                             "to 1.10 (a.json).");
         char *page = printed_by(compare_print_html, &comparison);
-        (differ ? assert_lacks : assert_contains)(page,
-                                                  "<small>no difference, 0.74 to 1.11</small>");
+        (differ ? assert_lacks
+                : assert_contains)(page, "<small>no difference</small><small>0.74 to 1.11</small>");
         assert_contains(page, "<small>no difference</small>"); /* of b.json */
         free(page);
         comparison_release(&comparison);
@@ -519,7 +519,9 @@ static void calls_devices_what_they_are(void **state)
         char *page = printed_by(compare_print_html, &comparison), text[512];
         snprintf(text, sizeof text, "<span class=\"name\">%s</span>", cases[i].title);
         assert_contains(page, text);
-        snprintf(text, sizeof text, "<small>0:0, %s, %s", cases[i].name, cases[i].platform);
+        const bool same = strcmp(cases[i].name, cases[i].title) == 0;
+        snprintf(text, sizeof text, "<small>0:0, %s%s%s", same ? "" : cases[i].name,
+                 same ? "" : ", ", cases[i].platform);
         assert_contains(page, text);
         free(page);
         comparison_release(&comparison);
@@ -911,8 +913,9 @@ static void keeps_late_runs_out_of_the_axis(void **state)
         assert_true(next_number(&chart, "class=\"bar d0\"", &bar));
         assert_true(next_number(&chart, "width=\"", &bar));
         assert_true(bar > 50);
-        (late ? assert_contains : assert_lacks)(page, "href=\"#beyond\" x=\"100%\"");
-        (late ? assert_contains : assert_lacks)(page, "100&#8239;ms, 1 late: 9.00&#8239;s<");
+        (late ? assert_contains : assert_lacks)(page, "href=\"#beyond\" x=\"100%\" ");
+        (late ? assert_contains : assert_lacks)(page, "<title>9&#8239;s</title></use>");
+        (late ? assert_contains : assert_lacks)(page, "100&#8239;ms, 1 late<");
         (late ? assert_contains : assert_lacks)(page, "late runs, which are beyond it.");
         free(page);
         comparison_release(&comparison);
