@@ -29,7 +29,8 @@ def verified(part):
     # Nothing to verify is nothing wrong either.
     of = sum(run["outcome"] != "nothing to verify" for run in runs)
     fallbacks = sum(run.get("fallbacks", 0) for run in runs)
-    told = f"{right} of {of}" + (f", {count(fallbacks)} steps on the host" if fallbacks else "")
+    told = f"{right} of {of} transcripts"
+    told += f" ({count(fallbacks)} steps on the host)" if fallbacks else ""
     return told if of else ""
 
 
@@ -39,30 +40,35 @@ def checked(part):
     if "calls" not in part:
         return ""
     right = part["calls"] - part["failed"] - part["unsupported"]
-    told = f"{count(right)} of {count(part['calls'])}"
-    return told + (f", {count(part['unsupported'])} beyond it" if part["unsupported"] else "")
+    told = f"{count(right)} of {count(part['calls'])} calls"
+    return told + (f" ({count(part['unsupported'])} beyond it)" if part["unsupported"] else "")
 
 
 def cells(device):
     parts = [device[key] for key in ("compare", "check") if key in device]
     newest = max(parts, key=lambda part: part["date"], default={})
-    date = device.get("date") or newest.get("date", "")[:10]
-    commit = device.get("commit") or newest.get("commit", "")
-    driver = device.get("driver", "")
-    if device.get("platform") and device["platform"] not in driver:
-        driver = f"{device['platform']} {driver}"
-    return [device["title"], driver, f"*{device['level']}*", verified(device.get("compare", {})),
-            checked(device.get("check", {})), date, f"`{commit}`" if commit else "",
-            device.get("note", "")]
+    right = [verified(device.get("compare", {})), checked(device.get("check", {})),
+             device.get("note", "")]
+    commit = newest.get("commit", "")
+    return [device["title"], device.get("driver", ""), f"*{device['level']}*",
+            ", ".join(filter(None, right)),
+            newest.get("date", "")[:10] + (f" `{commit}`" if commit else "")]
 
 
-HEADINGS = ["device", "driver", "level", "transcripts verified", "calls of check right", "date",
-            "commit", ""]
+HEADINGS = ["device", "driver", "level", "right", "when"]
 
 
 def plain(text):
     """What a driver says is text, not markup."""
     return re.sub(r"([|<>\\])", r"\\\1", text).replace("\n", " ")
+
+
+def grouped(rows):
+    """Devices of which the same is told, as of one compiler, are one row."""
+    groups = {}
+    for title, *rest in rows:
+        groups.setdefault(tuple(rest), []).append(title)
+    return [[", ".join(titles), *rest] for rest, titles in groups.items()]
 
 
 def table(folder):
@@ -71,11 +77,10 @@ def table(folder):
         if device["level"] not in LEVELS:
             raise SystemExit(f"device_table.py: no level {device['level']!r}")
     devices.sort(key=lambda device: (LEVELS.index(device["level"]), device["title"]))
-    rows = [cells(device) for device in devices]
-    used = [i for i in range(len(HEADINGS)) if any(row[i] for row in rows)]
-    lines = [[HEADINGS[i] for i in used], ["---"] * len(used)]
-    lines += [[plain(row[i]) for i in used] for row in rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    rows = grouped([cells(device) for device in devices])
+    lines = [HEADINGS, *([plain(cell) for cell in row] for row in rows)]
+    lines = ["| " + " | ".join(line) + " |\n" for line in lines]
+    return lines[0] + "|" + "---|" * len(HEADINGS) + "\n" + "".join(lines[1:])
 
 
 def main():
