@@ -7,7 +7,8 @@
 #                          among them, and the bundled transcripts (and the good ones of
 #                          ../shared/conformance, or HEALCL_SHARED's, if it is there)
 #   FOLDER/gpu.sh [OUT]    there: devices, check, every transcript, bench, and compare with the CPU if
-#                          it has a driver; OUT, by default FOLDER/results, gets logs, JSON and page.html
+#                          it has a driver; OUT, by default FOLDER/results, gets logs, JSON, page.html
+#                          and VENDOR-DEVICE.json, which can be sent (docs/SUBMIT.md)
 #
 # HEALCL_DEVICE names another device than the GPU, GPU_SECONDS another time. Exits with 1 where a step
 # failed or had no time left; OUT/summary.txt tells which, and what
@@ -107,7 +108,7 @@ measure() { # [OUT]
     export -f run_transcripts
     export here healcl device out
     step transcripts 110 bash -c run_transcripts
-    step check 100 "$healcl" check -d "$device" --quick --json "$out/check.json"
+    step check 100 "$healcl" check -d "$device" --quick --results "$out" --json "$out/check.json"
     step bench 110 "$healcl" bench -d "$device" --json "$out/bench.json"
     "$healcl" devices 2>/dev/null | grep -q ' cpu ' && cpu=(-d cpu)
     [ "$device" != cpu ] || cpu=()
@@ -115,7 +116,8 @@ measure() { # [OUT]
         files+=("$(echo "$here/transcripts/$file".json*)")
     done
     step compare "$((end - SECONDS))" "$healcl" compare --no-measure -d "$device" "${cpu[@]}" \
-        --repeat 3 --html "$out/page.html" --json "$out/compare.json" "${files[@]}"
+        --repeat 3 --results "$out" --html "$out/page.html" --json "$out/compare.json" \
+        "${files[@]}"
     rm -rf "$HEALCL_CACHE_DIR"
     say "all of it: $SECONDS s, in $out"
     return "$failed"

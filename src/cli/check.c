@@ -7,6 +7,8 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
+#include "compare/compare.h"
+#include "compare/describe.h"
 #include "core/clock.h"
 #include "device/self_test.h"
 #include "lab/example.h"
@@ -18,7 +20,7 @@ enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2, KERNELS_KEPT = 256
 
 /* One `healcl check`. */
 struct session {
-    const char *selector, *operation;
+    const char *selector, *operation, *results;
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json, junit;
     bool quick, one_cell;
@@ -217,6 +219,8 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 {
     TRY(report_file_open(&session->json, error));
     TRY(report_file_open(&session->junit, error));
+    if (session->results)
+        TRY(compare_make_results(session->results, error));
     progress_say(&session->progress, "opening the device");
     TRY(device_open(&opencl_loader, session->selector, &session->device, error));
     if (self_test_run(session->device, &session->self_test) == HEALCL_NO_MEMORY)
@@ -245,6 +249,62 @@ static int write_reports(struct session *session)
     return code == EXIT_VERIFIED ? junit_code : code;
 }
 
+/* Into the file of the device. Only the whole table counts. */
+MUST_CHECK static enum healcl_status keep_results(const struct session *session,
+                                                  struct comparison *comparison,
+                                                  struct healcl_error *error)
+{
+    const struct device_info *info = &session->device->info;
+    const struct check_totals totals = check_totals_of_all(&session->facts);
+    struct compare_device *device;
+    compare_describe_host(comparison, host_memory());
+    TRY(comparison_add_device(comparison, &device, error));
+    device->name = comparison_keep(comparison, info->name);
+    device->type = device_type_name(info->type);
+    device->platform = comparison_keep(comparison, info->platform);
+    device->platform_version = comparison_keep(comparison, info->platform_version);
+    device->vendor = comparison_keep(comparison, info->vendor);
+    device->driver = comparison_keep(comparison, info->driver);
+    device->version = comparison_keep(comparison, info->version);
+    device->emulator = device_is_emulator(info);
+    device->compute_units = info->compute_units;
+    device->clock_mhz = info->clock_mhz;
+    device->check = (struct compare_check){
+        .done = true,
+        .verified = check_is_right(&session->facts),
+        .quick = session->quick,
+        .calls = totals.cells,
+        .failed = totals.failures,
+        .unsupported = totals.unsupported,
+        .message = comparison_keep(
+            comparison, session->facts.self_test_failure ? session->facts.self_test_failure : "")};
+    compare_describe_end(comparison);
+    compare_conclude(comparison);
+    TRY(comparison_status(comparison, error));
+    return compare_write_results(comparison, session->results, error);
+}
+
+/* Returns an exit code. */
+static int write_results(const struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    struct comparison *comparison = calloc(1, sizeof *comparison); /* too large for the stack */
+    int code = EXIT_VERIFIED;
+    if (!session->results || !comparison) {
+        free(comparison);
+        return session->results ? printed(HEALCL_NO_MEMORY) : EXIT_VERIFIED;
+    }
+    enum healcl_status status = comparison_init(comparison, &error);
+    if (status == HEALCL_OK)
+        status = keep_results(session, comparison, &error);
+    if (status != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    comparison_release(comparison);
+    free(comparison);
+    return code;
+}
+
 static void print_found(const struct session *session)
 {
     struct style style = style_of(stdout);
@@ -263,6 +323,8 @@ static int tell(struct session *session)
     if (prints_text(session))
         print_found(session);
     int code = finish_output(write_reports(session));
+    if (code == EXIT_VERIFIED)
+        code = write_results(session);
     if (code != EXIT_VERIFIED)
         return code;
     return check_is_right(&session->facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
@@ -312,6 +374,7 @@ static const struct command_option options[] = {
     {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
     {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
     END_OF_OPTIONS,
@@ -323,6 +386,8 @@ static int run(const struct command *command, int argc, char **argv)
     if (!session)
         return printed(HEALCL_NO_MEMORY);
     int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON && session->results && (session->operation || session->one_cell))
+        code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
         coverage_sizes_init(&session->sizes, session->quick);
         choose_rows(session);
@@ -344,31 +409,34 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_check = {
     .name = "check",
     .summary = "check every kernel of a device against the host reference",
-    .help = "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
-            "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-            "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
-            "\n"
-            "Usage: healcl check [OPTIONS]\n"
-            "\n"
-            "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-            "      --op NAME      one operation, or one form of it (healcl ops)\n"
-            "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
-            "                     operations by their examples against their bodies\n"
-            "                     (docs/VENDORS.md); may be repeated\n"
-            "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
-            "                     and any options of compilers\n"
-            "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
-            "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
-            "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
-            "                     (docs/JSON.md)\n"
-            "      --junit FILE|-  the same as JUnit XML, a test case for each form and dtype\n"
-            "                     (docs/CI.md)\n"
-            "  -h, --help         this text\n"
-            "\n"
-            "A cell of the table counts calls that were right, of all: for each layout\n"
-            "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
-            "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
-            "nothing could be checked; what is only too large for the device is not wrong.\n",
+    .help =
+        "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
+        "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
+        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
+        "\n"
+        "Usage: healcl check [OPTIONS]\n"
+        "\n"
+        "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
+        "      --op NAME      one operation, or one form of it (healcl ops)\n"
+        "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
+        "                     operations by their examples against their bodies\n"
+        "                     (docs/VENDORS.md); may be repeated\n"
+        "      --trust DIR    the same where its manifests may name sources elsewhere,\n"
+        "                     and any options of compilers\n"
+        "      --quick        few sizes, below 1000 elements: seconds instead of minutes\n"
+        "      --case CASE    one call, as a failure names it, with its tensors' layouts\n"
+        "      --results DIR  write how many calls were right into DIR/VENDOR-DEVICE.json, for\n"
+        "                     others to check (docs/COMPARE.md); all operations count\n"
+        "      --json FILE|-  write it as JSON too, or with - alone on standard output\n"
+        "                     (docs/JSON.md)\n"
+        "      --junit FILE|-  the same as JUnit XML, a test case for each form and dtype\n"
+        "                     (docs/CI.md)\n"
+        "  -h, --help         this text\n"
+        "\n"
+        "A cell of the table counts calls that were right, of all: for each layout\n"
+        "(contiguous, offset, strided, transposed, broadcast, in place, overlapping) and each\n"
+        "pair of a length n and a number of moduli k. Exit code 1: something is wrong, or\n"
+        "nothing could be checked; what is only too large for the device is not wrong.\n",
     .options = options,
     .run = run,
 };

@@ -11,6 +11,7 @@
 #include "compare/compare.h"
 #include "compare/describe.h"
 #include "compare/fresh_caches.h"
+#include "core/clock.h"
 
 enum {
     REPEAT_MAX = 1000000,
@@ -48,6 +49,7 @@ struct session {
         const char *option, *path;
     } folders[FOLDERS_MAX]; /* of manifests, for runs: "--ops" or "--trust" */
     size_t folder_count;
+    const char *results;                        /* a folder, or NULL */
     const struct healcl_operations *operations; /* that were read from them, to find mistakes now */
     bool keep_binaries[COMPARE_DEVICES_MAX];    /* its driver keeps nothing of its own */
     const char *const *arguments;               /* of the command, its name first */
@@ -59,7 +61,8 @@ struct session {
     struct report_file outputs[OUTPUT_COUNT];
     struct progress progress;
     struct comparison comparison;
-    int interrupted; /* the signal, or 0 */
+    size_t run_count; /* here: baselines' are behind them */
+    int interrupted;  /* the signal, or 0 */
 };
 
 /* ---------------------------------------------------------------- child processes */
@@ -96,6 +99,7 @@ MUST_CHECK static enum healcl_status add_reference(struct session *session,
     device->type = "host";
     device->platform = "healcl";
     device->driver = session->comparison.origin.healcl;
+    device->version = healcl_compiler;
     return HEALCL_OK;
 }
 
@@ -200,6 +204,7 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct compa
     progress_say(&session->progress, "checking %s", device->selector);
     TRY(run_child(session, arguments, session->timeout, &result, error));
     enum healcl_status status = compare_read_check(&session->comparison, device, &result, error);
+    device->check.quick = true;
     process_result_release(&result);
     return status;
 }
@@ -301,7 +306,8 @@ MUST_CHECK static enum healcl_status time_first_results(struct session *session,
         return HEALCL_OK;
     if (tuned)
         (void)setenv("HEALCL_TUNING", device->tuning, 1);
-    progress_say(&session->progress, "%s: %s, first result", device->selector,
+    progress_say(&session->progress, "%zu of %zu: %s: %s, first result",
+                 (size_t)(run - session->comparison.runs) + 1, session->run_count, device->selector,
                  session->files[run->transcript]);
     enum healcl_status status = run_cold_and_warm(session, run, error);
     if (tuned)
@@ -315,13 +321,21 @@ MUST_CHECK static enum healcl_status run_one(struct session *session, struct com
 {
     struct comparison *comparison = &session->comparison;
     const char *selector = comparison->devices[run->device].selector;
+    const uint64_t begin = monotonic_nanoseconds();
     struct process_result result;
-    progress_say(&session->progress, "%s: %s", selector, session->files[run->transcript]);
+    progress_say(&session->progress, "%zu of %zu: %s: %s", (size_t)(run - comparison->runs) + 1,
+                 session->run_count, selector, session->files[run->transcript]);
     TRY(run_file(session, selector, run->transcript, session->repeat, &run->command, &result,
                  error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
     process_result_release(&result);
-    return status == HEALCL_OK ? time_first_results(session, run, error) : status;
+    run->taken_nanoseconds = monotonic_nanoseconds() - begin;
+    if (status == HEALCL_OK)
+        status = time_first_results(session, run, error);
+    run->taken_nanoseconds = monotonic_nanoseconds() - begin;
+    if (comparison_left(comparison) > 0)
+        progress_estimate(&session->progress, comparison_left(comparison));
+    return status;
 }
 
 /* Asks the host reference, where results differ and it is not among the devices. */
@@ -354,10 +368,10 @@ MUST_CHECK static enum healcl_status add_runs(struct session *session, struct he
 
 /* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
  * slower must be so in another process, which then counts. */
-MUST_CHECK static enum healcl_status run_slower_again(struct session *session, size_t run_count,
+MUST_CHECK static enum healcl_status run_slower_again(struct session *session,
                                                       struct healcl_error *error)
 {
-    for (size_t i = 0; i < run_count; i++) {
+    for (size_t i = 0; i < session->run_count; i++) {
         struct compare_run *run = &session->comparison.runs[i];
         if (!compare_is_slower(&session->comparison, run))
             continue;
@@ -369,19 +383,18 @@ MUST_CHECK static enum healcl_status run_slower_again(struct session *session, s
 
 /* The first ones: those behind them are baselines'. */
 MUST_CHECK static enum healcl_status run_all(struct session *session, size_t device_count,
-                                             size_t run_count, struct healcl_error *error)
+                                             struct healcl_error *error)
 {
     struct comparison *comparison = &session->comparison;
     for (size_t i = 0; i < device_count; i++) {
         TRY(measure(session, &comparison->devices[i], error));
         TRY(check(session, &comparison->devices[i], error));
     }
-    for (size_t i = 0; i < run_count; i++)
+    for (size_t i = 0; i < session->run_count; i++)
         TRY(run_one(session, &comparison->runs[i], error));
-    TRY(run_slower_again(session, run_count, error));
+    TRY(run_slower_again(session, error));
     for (size_t i = 0; i < comparison->transcript_count; i++)
         TRY(judge(session, i, error));
-    compare_conclude(comparison);
     return HEALCL_OK;
 }
 
@@ -429,12 +442,22 @@ MUST_CHECK static enum healcl_status compare(struct session *session, struct hea
     TRY(describe(session, error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         TRY(report_file_open(&session->outputs[i], error));
+    if (session->results)
+        TRY(compare_make_results(session->results, error));
     TRY(add_devices(session, error));
     TRY(add_runs(session, error));
     size_t device_count = session->comparison.device_count;
-    size_t run_count = session->comparison.run_count;
+    session->run_count = session->comparison.run_count;
     TRY(add_baselines(session, error)); /* one that is no good must not cost the runs */
-    return run_all(session, device_count, run_count, error);
+    enum healcl_status status = run_all(session, device_count, error);
+    /* What was measured until then is not lost. */
+    if (session->interrupted && comparison_end_early(&session->comparison) > 0)
+        status = HEALCL_OK;
+    if (status != HEALCL_OK)
+        return status;
+    compare_describe_end(&session->comparison);
+    compare_conclude(&session->comparison);
+    return comparison_status(&session->comparison, error);
 }
 
 static int print_all(struct session *session)
@@ -452,6 +475,18 @@ static int print_all(struct session *session)
             code = report_file_end(&session->outputs[i], printers[i](&session->comparison, stream),
                                    false);
     }
+    return code;
+}
+
+/* Of a comparison that is whole. Returns an exit code. */
+static int write_results(const struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = EXIT_VERIFIED;
+    if (session->results && !session->interrupted &&
+        compare_write_results(&session->comparison, session->results, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
     return code;
 }
 
@@ -508,7 +543,7 @@ static int code_of_runs(const struct comparison *comparison)
 static int compare_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&session->progress, true);
+    progress_start_long(&session->progress);
     enum healcl_status status = comparison_init(&session->comparison, &error);
     if (status == HEALCL_OK)
         status = compare(session, &error);
@@ -519,7 +554,9 @@ static int compare_and_tell(struct session *session)
     else if (!session->interrupted)
         code = report_files_error(&session->outputs[OUTPUT_JSON], &session->outputs[OUTPUT_JUNIT],
                                   NULL, &error, false);
-    if (status == HEALCL_OK && code == EXIT_VERIFIED) {
+    if (status == HEALCL_OK && code == EXIT_VERIFIED)
+        code = write_results(session);
+    if (status == HEALCL_OK && code == EXIT_VERIFIED && !session->interrupted) {
         fflush(stdout); /* what follows stands below the table */
         tell_slowdowns(&session->comparison);
         code = code_of_runs(&session->comparison);
@@ -528,9 +565,10 @@ static int compare_and_tell(struct session *session)
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
         report_file_discard(&session->outputs[i]);
     comparison_release(&session->comparison);
+    code = finish_output(code);
     if (session->interrupted)
         raise(session->interrupted);
-    return finish_output(code);
+    return code;
 }
 
 /* ---------------------------------------------------------------- options */
@@ -590,6 +628,7 @@ static const struct command_option options[] = {
     {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
     {"check", 0, OPTION_FLAG, KEPT_IN(check)},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(results)},
     {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
     {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
     {"csv", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_CSV])},
@@ -644,6 +683,9 @@ const struct command command_compare = {
         "      --fail-slower PERCENT  exit with 5 where a run takes more than so much longer than\n"
         "                     the baseline's, and the whole interval (95 %, at least 7 runs of\n"
         "                     each) says so, in a second process too\n"
+        "      --results DIR  write what each device did into DIR/VENDOR-DEVICE.json, for others "
+        "to\n"
+        "                     check (docs/COMPARE.md); healcl check adds to it\n"
         "      --html FILE|-  write a page with charts, which needs no other file\n"
         "      --markdown FILE|-  write tables for an issue or a pull request\n"
         "      --csv FILE|-   write a line for each run\n"
@@ -652,7 +694,8 @@ const struct command command_compare = {
         "                     (docs/CI.md)\n"
         "  -h, --help         this text\n"
         "\n"
-        "What is written to - goes to standard output, alone.\n"
+        "What is written to - goes to standard output, alone. Without a terminal, standard error\n"
+        "gets a line of progress a minute. Interrupted, it writes what it has measured.\n"
         "\n"
         "Exit codes: 0 verified, or nothing to verify; else 1 a result differs; else 4 a device\n"
         "failed, crashed or timed out; else 3 a transcript is refused; else 5 slower than\n"

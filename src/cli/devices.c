@@ -266,7 +266,8 @@ const struct command command_devices = {
         "  -h, --help        this text\n"
         "\n"
         "The device that is marked runs where none is named: the one that the environment's\n"
-        "HEALCL_DEVICE selects, else the best. Exit code 4: there is none.\n",
+        "HEALCL_DEVICE selects, else the best. Emulators and software renderers, which are told\n"
+        "by their names, go last. Exit code 4: there is none.\n",
     .options = options,
     .run = run,
 };

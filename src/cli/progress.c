@@ -1,8 +1,10 @@
 #include "cli/progress.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,14 +16,31 @@ enum {
     PATIENCE = 300000000, /* nanoseconds before the line appears */
     INTERVAL = 100000000, /* between two looks */
     SECOND = 1000000000,
+    MINUTE = 60, /* seconds */
 };
 
 /* ---------------------------------------------------------------- the line; the lock is held */
 
+enum { LINE_SIZE = PROGRESS_TEXT_SIZE + 64, LEFT_SIZE = 40 };
+
+/* ", about 40 s left", or "" where that is unknown, or was wrong. */
+static const char *left_text(const struct progress *progress, char text[LEFT_SIZE])
+{
+    const uint64_t now = monotonic_nanoseconds(), minute = 60;
+    const uint64_t left = progress->ends_at > now ? (progress->ends_at - now) / SECOND + 1 : 0;
+    *text = 0;
+    if (left > 0 && left < 2 * minute)
+        snprintf(text, LEFT_SIZE, ", about %" PRIu64 " s left", left);
+    else if (left > 0)
+        snprintf(text, LEFT_SIZE, ", about %" PRIu64 " min left", (left + minute / 2) / minute);
+    return text;
+}
+
 static void draw(struct progress *progress, uint64_t elapsed)
 {
-    char line[PROGRESS_TEXT_SIZE + 32];
-    snprintf(line, sizeof line, "%.1f s  %s", (double)elapsed / SECOND, progress->text);
+    char line[LINE_SIZE], left[LEFT_SIZE];
+    snprintf(line, sizeof line, "%.1f s%s  %s", (double)elapsed / SECOND, left_text(progress, left),
+             progress->text);
     text_clean(line, false);
     /* A line that reached the last column would wrap and could not be taken back. */
     for (size_t kept = strlen(line); kept > 0 && text_columns(line) >= progress->width;)
@@ -40,7 +59,28 @@ static void erase(struct progress *progress)
     progress->shown = false;
 }
 
+/* Without a terminal. */
+static void print_line(const struct progress *progress, uint64_t elapsed)
+{
+    char left[LEFT_SIZE];
+    print_notice("%" PRIu64 " s%s: %s", elapsed / SECOND, left_text(progress, left),
+                 progress->text);
+}
+
 /* ---------------------------------------------------------------- the thread */
+
+static void show(struct progress *progress)
+{
+    const uint64_t elapsed = monotonic_nanoseconds() - progress->start;
+    if (progress->ends || !progress->text[0])
+        return;
+    if (progress->interval == 0 && elapsed >= PATIENCE)
+        draw(progress, elapsed);
+    else if (progress->interval > 0 && elapsed >= progress->next_line) {
+        print_line(progress, elapsed);
+        progress->next_line = elapsed + progress->interval;
+    }
+}
 
 static void *keep_alive(void *argument)
 {
@@ -53,21 +93,15 @@ static void *keep_alive(void *argument)
         until.tv_sec += until.tv_nsec / SECOND;
         until.tv_nsec %= SECOND;
         pthread_cond_timedwait(&progress->wake, &progress->lock, &until);
-        uint64_t elapsed = monotonic_nanoseconds() - progress->start;
-        if (!progress->ends && elapsed >= PATIENCE && progress->text[0])
-            draw(progress, elapsed);
+        show(progress);
     }
     erase(progress);
     pthread_mutex_unlock(&progress->lock);
     return NULL;
 }
 
-void progress_start(struct progress *progress, bool wanted)
+static void start(struct progress *progress)
 {
-    *progress =
-        (struct progress){.width = style_of(stderr).width, .start = monotonic_nanoseconds()};
-    if (!wanted || !is_smart_terminal(stderr))
-        return;
     pthread_mutex_init(&progress->lock, NULL);
     pthread_cond_init(&progress->wake, NULL);
     /* Signals are for the main thread. */
@@ -76,6 +110,41 @@ void progress_start(struct progress *progress, bool wanted)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     progress->running = pthread_create(&progress->thread, NULL, keep_alive, progress) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void init(struct progress *progress)
+{
+    *progress =
+        (struct progress){.width = style_of(stderr).width, .start = monotonic_nanoseconds()};
+}
+
+void progress_start(struct progress *progress, bool wanted)
+{
+    init(progress);
+    if (wanted && is_smart_terminal(stderr))
+        start(progress);
+}
+
+void progress_start_long(struct progress *progress)
+{
+    const char *seconds = getenv("HEALCL_PROGRESS_SECONDS");
+    uint32_t interval = MINUTE;
+    init(progress);
+    if (!is_smart_terminal(stderr)) {
+        if (seconds && *seconds && !parse_count(seconds, UINT32_MAX, &interval))
+            return; /* 0, or nonsense */
+        progress->interval = progress->next_line = (uint64_t)interval * SECOND;
+    }
+    start(progress);
+}
+
+void progress_estimate(struct progress *progress, uint64_t nanoseconds)
+{
+    if (!progress->running)
+        return;
+    pthread_mutex_lock(&progress->lock);
+    progress->ends_at = monotonic_nanoseconds() + nanoseconds;
+    pthread_mutex_unlock(&progress->lock);
 }
 
 void progress_say(struct progress *progress, const char *format, ...)

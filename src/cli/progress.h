@@ -1,6 +1,7 @@
 /*
  * One line on a terminal that says what long work is at and how long it has taken. A thread of its
- * own keeps it alive, for what takes long is mostly one call into a driver.
+ * own keeps it alive, for what takes long is mostly one call into a driver. Work of many minutes
+ * says so without a terminal too, by a line a minute.
  */
 #ifndef HEALCL_CLI_PROGRESS_H
 #define HEALCL_CLI_PROGRESS_H
@@ -18,6 +19,9 @@ struct progress {
     pthread_t thread;
     pthread_mutex_t lock; /* of everything below, and of the terminal */
     pthread_cond_t wake;
+    uint64_t ends_at;   /* when the work will probably be done, by that clock; 0: unknown */
+    uint64_t interval;  /* nanoseconds between lines; 0: on a terminal, where one line stays */
+    uint64_t next_line; /* since the start */
     bool ends;
     bool shown; /* the line stands there now */
     char text[PROGRESS_TEXT_SIZE];
@@ -25,6 +29,13 @@ struct progress {
 
 /* Shows nothing unless it is wanted and standard error is a terminal that can take a line back. */
 void progress_start(struct progress *progress, bool wanted);
+
+/* The same; where standard error is no such terminal, a line goes there every minute. The
+ * environment's HEALCL_PROGRESS_SECONDS is another time; 0: no lines. */
+void progress_start_long(struct progress *progress);
+
+/* How long the rest will probably take, from now on. */
+void progress_estimate(struct progress *progress, uint64_t nanoseconds);
 
 /* What the work is at from now on. */
 __attribute__((format(printf, 2, 3))) void progress_say(struct progress *progress,

@@ -333,5 +333,12 @@ void chart_range(const struct chart *chart, double low, double high)
 
 void chart_sample(const struct chart *chart, double value)
 {
-    print_tick(chart, "sample", value, BAR_HEIGHT / 2 + 2, BAR_HEIGHT / 2 + 6);
+    if (value <= chart->high) {
+        print_tick(chart, "sample", value, BAR_HEIGHT / 2 + 2, BAR_HEIGHT / 2 + 6);
+    } else if (chart->body) {
+        fprintf(chart->body, "<use class=\"beyond\" href=\"#beyond\" x=\"100%%\" y=\"%u\"><title>",
+                chart->line + BAR_HEIGHT / 2 + 4);
+        print_value(chart, chart->body, value);
+        fputs("</title></use>\n", chart->body);
+    }
 }

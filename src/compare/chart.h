@@ -68,6 +68,7 @@ void chart_phase(const struct chart *chart, unsigned phase, double from, double 
 void chart_mark(struct chart *chart, unsigned series, double value, const char *label);
 void chart_interval(const struct chart *chart, unsigned series, double low, double high);
 void chart_range(const struct chart *chart, double low, double high); /* over a bar */
-void chart_sample(const struct chart *chart, double value);           /* below a bar */
+/* Below a bar. What is beyond the axis is one mark at its end. */
+void chart_sample(const struct chart *chart, double value);
 
 #endif

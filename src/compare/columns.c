@@ -25,6 +25,8 @@ TEXT_COLUMN(baseline, device->origin->baseline ? device->origin->baseline : "")
 TEXT_COLUMN(tuned, !*device->tuning ? "" : device->tuned ? "true" : "false")
 TEXT_COLUMN(outcome, compare_outcome_name(run->outcome))
 TEXT_COLUMN(message, run->message)
+TEXT_COLUMN(warning, compare_is_noisy(run) ? "the times spread by more than 30 %" : "")
+_Static_assert(COMPARE_SPREAD_MAX == 30, "the warning tells it");
 TEXT_COLUMN(fault, run->fault == COMPARE_DEVICE_FAULT       ? "device"
                    : run->fault == COMPARE_TRANSCRIPT_FAULT ? "transcript"
                                                             : "")
@@ -54,6 +56,17 @@ TIME_COLUMN(most, 1)
 TIME_COLUMN(p95, P95_SAMPLES)
 TIME_COLUMN(p99, P99_SAMPLES)
 
+static bool per_second(const struct comparison *comparison, const struct compare_run *run,
+                       struct column_value *value)
+{
+    (void)comparison;
+    struct compare_times times;
+    if (!compare_is_right(run) || !compare_times_of(run, &times) || times.median == 0)
+        return false;
+    value->factor = 1e9 / (double)times.median;
+    return true;
+}
+
 static bool spread(const struct comparison *comparison, const struct compare_run *run,
                    struct column_value *value)
 {
@@ -63,6 +76,13 @@ static bool spread(const struct comparison *comparison, const struct compare_run
         return false;
     value->factor = compare_spread(&times);
     return true;
+}
+
+static void noise_note(const struct comparison *comparison, const struct compare_run *run,
+                       char text[UNIT_TEXT_SIZE])
+{
+    (void)comparison;
+    strcpy(text, compare_is_noisy(run) ? "noisy" : "");
 }
 
 static bool samples(const struct comparison *comparison, const struct compare_run *run,
@@ -95,8 +115,12 @@ static void speedup_note(const struct comparison *comparison, const struct compa
     char low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     *text = 0;
     if (run == compare_reference(comparison, run->transcript))
-        strcpy(text, "reference");
-    else if (compare_speedup_of(comparison, run, &speedup))
+        strcpy(text, "the first");
+    else if (!compare_speedup_of(comparison, run, &speedup))
+        return;
+    else if (speedup.low <= 1 && speedup.high >= 1)
+        strcpy(text, "no difference");
+    else
         snprintf(text, UNIT_TEXT_SIZE, "%.12s to %.12s", text_factor(speedup.low, low),
                  text_factor(speedup.high, high));
 }
@@ -109,14 +133,23 @@ static bool overhead(const struct comparison *comparison, const struct compare_r
 }
 
 /* The share of what kernels' segments took that the device's rates allow. */
-static bool roofline(const struct comparison *comparison, const struct compare_run *run,
-                     struct column_value *value)
+static bool of_its_rates(const struct comparison *comparison, const struct compare_run *run,
+                         struct column_value *value)
 {
     (void)comparison;
     if (run->roofline_nanoseconds == 0 || run->compute_nanoseconds == 0)
         return false;
     value->factor = 100 * (double)run->roofline_nanoseconds / (double)run->compute_nanoseconds;
     return true;
+}
+
+/* What is in caches is faster than copies of memory are. */
+static void caches_note(const struct comparison *comparison, const struct compare_run *run,
+                        char text[UNIT_TEXT_SIZE])
+{
+    struct column_value share;
+    bool is_beyond = of_its_rates(comparison, run, &share) && share.factor > SHARE_MAX;
+    strcpy(text, is_beyond ? "caches" : "");
 }
 
 /* ---------------------------------------------------------------- what a process costs */
@@ -165,20 +198,25 @@ const struct compare_column compare_columns[] = {
     {"baseline", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = baseline},
     {"outcome", "outcome", NULL, COLUMN_TEXT, IN_CSV, .value = outcome},
     {"message", "message", NULL, COLUMN_TEXT, IN_CSV, .value = message},
+    {"warning", "warning", NULL, COLUMN_TEXT, IN_CSV, .value = warning},
     {"results", "results.total", NULL, COLUMN_COUNT, IN_CSV, FIELD(results)},
     {"compared", "results.compared", NULL, COLUMN_COUNT, IN_CSV, FIELD(compared)},
     {"different", "results.different", NULL, COLUMN_COUNT, IN_CSV, FIELD(different)},
     {"samples", NULL, NULL, COLUMN_COUNT, IN_CSV, .value = samples},
     {"median_ns", "median_ns", "Median", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
      .value = median},
+    {"per_second", "per_second", "Inferences/s", COLUMN_RATE,
+     IN_CSV | IN_MARKDOWN | IN_VERDICTS | WHERE_KNOWN, .value = per_second,
+     .meaning = "runs of the transcript in a second, 1 over the median"},
     {"low_ns", "low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
     {"high_ns", "high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
     {"least_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = least},
     {"most_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = most},
-    {NULL, NULL, "Spread", COLUMN_PERCENT, FOR_PEOPLE | IN_VERDICTS, .value = spread},
-    {"p95_ns", "p95_ns", "p95", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
+    {NULL, NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL,
+     .value = spread, .note = noise_note},
+    {"p95_ns", "p95_ns", "p95", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS,
      .value = p95},
-    {"p99_ns", "p99_ns", "p99", COLUMN_TIME, IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
+    {"p99_ns", "p99_ns", "p99", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS,
      .value = p99},
     {"speedup", "speedup.factor", "Speed-up", COLUMN_FACTOR, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
      .value = speedup_factor, .note = speedup_note},
@@ -197,26 +235,29 @@ const struct compare_column compare_columns[] = {
     {"process_ns", "process_ns", "Process", COLUMN_TIME, IN_CSV | IN_COSTS,
      FIELD(process_nanoseconds)},
     {"first_cold_ns", "first_result.cold_ns", "First, cold", COLUMN_TIME,
-     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(cold.nanoseconds)},
+     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(cold.nanoseconds),
+     .meaning = "from the start of a process to its first verified result, with empty caches"},
     {"compile_cold_ns", "first_result.compile_cold_ns", "of it kernels", COLUMN_TIME,
      IN_CSV | IN_FIRST | NONE_IF_0, FIELD(cold.compile_nanoseconds)},
     {"first_warm_ns", "first_result.warm_ns", "First, warm", COLUMN_TIME,
-     IN_CSV | FOR_PEOPLE | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(warm.nanoseconds)},
+     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(warm.nanoseconds),
+     .meaning = "the same with the caches that this left"},
     {"compile_warm_ns", "first_result.compile_warm_ns", "of it kernels", COLUMN_TIME,
      IN_CSV | IN_FIRST | NONE_IF_0, FIELD(warm.compile_nanoseconds)},
-    {NULL, NULL, "Kernels", COLUMN_TIME, FOR_PEOPLE | NOTE_IN_TERMINAL, .value = kernels,
-     .note = kernels_note},
+    {NULL, NULL, "Kernels", COLUMN_TIME, IN_MARKDOWN, .value = kernels, .note = kernels_note},
     {"fallbacks", "fallbacks", "On the host", COLUMN_COUNT,
      IN_CSV | FOR_PEOPLE | IN_VERDICTS | WHERE_KNOWN | NONE_IF_0, FIGURE},
     {"compute_ns", "compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, FIELD(compute_nanoseconds)},
     {"roofline_ns", "roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0,
      FIELD(roofline_nanoseconds)},
-    {NULL, NULL, "Roofline", COLUMN_PERCENT, FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS,
-     .value = roofline},
+    {NULL, NULL, "Of its rates", COLUMN_SHARE,
+     FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS | NOTE_IN_TERMINAL, .value = of_its_rates,
+     .note = caches_note,
+     .meaning = "the share of the time of segments with kernels that the device's measured rates "
+                "of copies and products allow; caches make some faster than that"},
     {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
     {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
-    {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES,
-     IN_CSV | IN_TERMINAL | IN_COSTS, FIGURE},
+    {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES, IN_CSV | IN_COSTS, FIGURE},
     {"host_memory_peak", "host_memory_peak", "Memory of the host", COLUMN_BYTES, IN_CSV | IN_COSTS,
      FIELD(host_bytes)},
     {"tuned", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = tuned},
@@ -236,6 +277,17 @@ static size_t field_of(const struct compare_column *column)
     return column->field ? column->field
                          : offsetof(struct compare_run, figures) +
                                (size_t)(column - compare_columns) * sizeof(uint64_t);
+}
+
+bool column_is_decimal(const struct compare_column *column)
+{
+    return column->kind == COLUMN_FACTOR || column->kind == COLUMN_RATE ||
+           column->kind == COLUMN_SPREAD || column->kind == COLUMN_SHARE;
+}
+
+double share_shown(double percent)
+{
+    return percent < SHARE_MAX ? percent : SHARE_MAX;
 }
 
 bool column_value(const struct compare_column *column, const struct comparison *comparison,
@@ -283,8 +335,10 @@ const char *column_text(const struct compare_column *column, const struct compar
     case COLUMN_COUNT: snprintf(unit, sizeof unit, "%" PRIu64, value.number); break;
     case COLUMN_TIME: text_time(value.number, unit); break;
     case COLUMN_BYTES: text_bytes(value.number, unit); break;
-    case COLUMN_FACTOR: text_factor(value.factor, unit); break;
-    case COLUMN_PERCENT: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
+    case COLUMN_FACTOR:
+    case COLUMN_RATE: text_factor(value.factor, unit); break;
+    case COLUMN_SPREAD: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
+    case COLUMN_SHARE: snprintf(unit, sizeof unit, "%.3g %%", share_shown(value.factor)); break;
     }
     if (column->note && with_note)
         column->note(comparison, run, note);
@@ -319,7 +373,7 @@ void columns_add_json(struct json *json, cJSON *object, const struct comparison 
         cJSON *at = object_at(json, object, column->path, &key);
         if (column->kind == COLUMN_TEXT)
             json_string(json, at, key, value.text);
-        else if (column->kind == COLUMN_FACTOR || column->kind == COLUMN_PERCENT)
+        else if (column_is_decimal(column))
             json_decimal(json, at, key, value.factor);
         else
             json_number(json, at, key, value.number);

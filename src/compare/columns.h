@@ -16,7 +16,9 @@ enum column_kind {
     COLUMN_TIME,
     COLUMN_BYTES,
     COLUMN_FACTOR,
-    COLUMN_PERCENT,
+    COLUMN_RATE,   /* a second */
+    COLUMN_SPREAD, /* percent to both sides */
+    COLUMN_SHARE,  /* percent of a whole; people are told no more than all of it */
 };
 
 /* Where a column is told. */
@@ -29,7 +31,7 @@ enum {
     IN_COSTS = 32,
     NOTE_IN_TERMINAL = 64,
     NONE_IF_0 = 128,   /* a field that is not always measured */
-    WHERE_KNOWN = 256, /* on the terminal and in Markdown: only where any run has a value */
+    WHERE_KNOWN = 256, /* for people only where any run has a value */
 };
 
 /* Of one run. A column has the member of its kind: text; number for a count, a time in nanoseconds
@@ -55,6 +57,7 @@ struct compare_column {
     /* More about a value, for people: a few words of ASCII, or "". May be NULL. */
     void (*note)(const struct comparison *comparison, const struct compare_run *run,
                  char text[UNIT_TEXT_SIZE]);
+    const char *meaning; /* of the heading, for notes below tables; plain ASCII, or NULL */
 };
 
 extern const struct compare_column compare_columns[];
@@ -65,6 +68,14 @@ extern const size_t compare_column_count;
          column < compare_columns + compare_column_count; column++) \
         if (column->places & (place))
 
+/* Whether its values are in the member factor. */
+bool column_is_decimal(const struct compare_column *column);
+
+/* A share in percent as people are told it. Caches may make it more than all of what was measured
+ * in memory: that is a word beside it. */
+enum { SHARE_MAX = 100 };
+double share_shown(double percent);
+
 /* Returns false where a run has no value of that column. What was measured it always has: 0 where
  * there was nothing. */
 bool column_value(const struct compare_column *column, const struct comparison *comparison,
@@ -74,7 +85,7 @@ bool column_value(const struct compare_column *column, const struct comparison *
 bool column_is_known(const struct compare_column *column, const struct comparison *comparison,
                      const struct compare_run *run, struct column_value *value);
 
-/* Whether a column is told on a terminal and in Markdown, of these runs. */
+/* Whether a column is told in such a place for people, of these runs. */
 bool column_is_shown(const struct compare_column *column, const struct comparison *comparison,
                      unsigned place);
 

@@ -14,7 +14,16 @@
 
 enum healcl_status comparison_init(struct comparison *comparison, struct healcl_error *error)
 {
-    *comparison = (struct comparison){.arena = arena_create(), .command = "", .environment = ""};
+    *comparison = (struct comparison){.arena = arena_create(),
+                                      .command = "",
+                                      .environment = "",
+                                      .origin = {.date = "",
+                                                 .healcl = "",
+                                                 .commit = "",
+                                                 .system = "",
+                                                 .processor = "",
+                                                 .model = "",
+                                                 .governor = ""}};
     if (!comparison->arena)
         NO_MEMORY(error);
     return HEALCL_OK;
@@ -62,6 +71,7 @@ enum healcl_status comparison_add_device(struct comparison *comparison,
                                        .name = "",
                                        .type = "",
                                        .platform = "",
+                                       .platform_version = "",
                                        .vendor = "",
                                        .driver = "",
                                        .version = "",
@@ -124,6 +134,49 @@ void comparison_reset_run(struct compare_run *run)
                                 .command = ""};
 }
 
+static bool is_own(const struct comparison *comparison, const struct compare_run *run)
+{
+    return !comparison->devices[run->device].origin->baseline;
+}
+
+size_t comparison_end_early(struct comparison *comparison)
+{
+    size_t kept = 0, made = 0;
+    comparison->planned = 0;
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run run = comparison->runs[i];
+        const bool own = is_own(comparison, &run);
+        comparison->planned += own;
+        made += own && run.taken_nanoseconds > 0;
+        if (!own || run.taken_nanoseconds > 0)
+            comparison->runs[kept++] = run;
+    }
+    comparison->run_count = kept;
+    return made;
+}
+
+uint64_t comparison_left(const struct comparison *comparison)
+{
+    uint64_t left = 0, all = 0, all_count = 0;
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        all += comparison->runs[i].taken_nanoseconds;
+        all_count += comparison->runs[i].taken_nanoseconds > 0;
+    }
+    for (size_t i = 0; i < comparison->run_count && all_count > 0; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        uint64_t same = 0, count = 0;
+        if (!is_own(comparison, run) || run->taken_nanoseconds > 0)
+            continue;
+        for (size_t j = 0; j < comparison->run_count; j++)
+            if (comparison->runs[j].transcript == run->transcript) {
+                same += comparison->runs[j].taken_nanoseconds;
+                count += comparison->runs[j].taken_nanoseconds > 0;
+            }
+        left += count > 0 ? same / count : all / all_count;
+    }
+    return left;
+}
+
 /* ---------------------------------------------------------------- times */
 
 /* The smallest of sorted samples that so many percent of them do not exceed. */
@@ -161,6 +214,12 @@ double compare_spread(const struct compare_times *times)
 {
     return times->median > 0 ? 50.0 * (double)(times->high - times->low) / (double)times->median
                              : 0;
+}
+
+bool compare_is_noisy(const struct compare_run *run)
+{
+    struct compare_times times;
+    return compare_times_of(run, &times) && compare_spread(&times) > COMPARE_SPREAD_MAX;
 }
 
 bool compare_is_right(const struct compare_run *run)

@@ -37,15 +37,21 @@ struct compare_origin {
     const char *baseline; /* the file that it was read from; NULL: here and now */
     const char *date;     /* "2026-01-31T12:00:00Z" */
     const char *healcl;   /* version */
+    const char *commit;   /* or "" */
     const char *system;   /* "Linux 6.1.0 x86_64" */
     const char *processor;
+    const char *model;    /* of the processor: "family 25, model 17, stepping 1", or "" */
+    const char *governor; /* of its clock: "performance", or "" */
     uint64_t processors, memory_bytes;
+    uint64_t load_before, load_after; /* how many processes ran or waited, in the minute before the
+                                         runs began and before they ended: hundredths */
 };
 
 /* What `healcl check` found on a device. */
 struct compare_check {
     bool done;
     bool verified; /* nothing was wrong */
+    bool quick;    /* few sizes */
     uint64_t calls, failed, unsupported;
     const char *message; /* why it came to no end, or "" */
 };
@@ -53,17 +59,21 @@ struct compare_check {
 /* Speed-ups of a device over all transcripts that count (compare_transcript). */
 struct compare_mean {
     double factor;            /* their geometric mean; 0: it has not all of them */
+    double low, high;         /* those of opposite quartiles */
     double least, most;       /* of them */
     size_t least_at, most_at; /* the transcripts that they belong to */
 };
 
 struct compare_device {
     const struct compare_origin *origin;
-    const char *selector; /* as --device takes it, or "reference" */
+    const char *selector;         /* as --device takes it, or "reference" */
+    const char *platform_version; /* which may tell of the compiler */
     const char *name, *type, *platform, *vendor, *driver, *version; /* "" where unknown */
+    const char *title;    /* what it is called for people: compare_conclude; or NULL */
     const char *tuning;   /* as HEALCL_TUNING takes it; "" where unknown */
     const char *tuned_by; /* "healcl tune", "the environment" ...; "" where it is not, or unknown */
     bool tuned;
+    bool emulator;                     /* of hardware that is not there, or a software renderer */
     uint64_t compute_units, clock_mhz; /* 0 where unknown */
     uint64_t global_memory, max_allocation, local_memory, max_work_group_size;
     uint64_t copied_bytes, products; /* a second (docs/JSON.md); 0: not measured */
@@ -79,6 +89,7 @@ struct compare_transcript {
     const char *file;
     uint64_t bytes;
     char digest[24]; /* of the file: 64 bits of xxHash */
+    bool too_small;  /* to tell devices apart: compare_conclude */
     bool counts;     /* in geometric means: compare_conclude */
     /* The host reference's run that tells whose fault it is that results differ; NULL where none
      * do, or where the reference is among the devices. */
@@ -127,6 +138,7 @@ struct compare_run {
     uint64_t programs_built, programs_loaded; /* from source; from kept binaries */
     struct compare_first cold, warm; /* with empty caches; with those that the cold one left */
     uint64_t process_nanoseconds;    /* from before the process started to after its end */
+    uint64_t taken_nanoseconds;      /* by all of its processes; 0: it has not been made */
     uint64_t host_bytes;             /* most at one time */
     uint64_t compute_nanoseconds;    /* of segments with kernels, medians */
     uint64_t roofline_nanoseconds;   /* that the device's rates allow for these; 0: unknown */
@@ -154,6 +166,7 @@ struct comparison {
     const char *command;
     const char *environment; /* with which commands begin: "A=b C=d", or "" */
     uint32_t repeat, timeout_seconds;
+    size_t planned;     /* runs here, where it was interrupted; else 0 */
     bool judges_times;  /* by those of baselines */
     double fail_slower; /* percent that they may be slower */
     struct compare_transcript *transcripts;
@@ -204,6 +217,14 @@ MUST_CHECK enum healcl_status comparison_add_judge(struct comparison *comparison
 /* Makes a run empty again, to be filled anew. */
 void comparison_reset_run(struct compare_run *run);
 
+/* Forgets the runs that are still to be made, for nobody will make them: the comparison is
+ * incomplete from then on. Returns how many of those here are there. */
+size_t comparison_end_early(struct comparison *comparison);
+
+/* What the runs that are still to be made will probably take: as long as those of their transcript
+ * did, or else as all. 0: nothing is known. */
+uint64_t comparison_left(const struct comparison *comparison);
+
 /* Fills a run from the end of its process, and from what `healcl run --json` wrote there. */
 MUST_CHECK enum healcl_status compare_read_run(struct comparison *comparison,
                                                struct compare_run *run,
@@ -225,6 +246,11 @@ MUST_CHECK enum healcl_status compare_read_check(struct comparison *comparison,
 void compare_read_rates(struct comparison *comparison, struct compare_device *device,
                         const char *text);
 
+/* *text: all of a file, to be freed also behind an error. HEALCL_USAGE: it cannot be read, or is
+ * too large. */
+MUST_CHECK enum healcl_status compare_read_file(const char *path, char **text,
+                                                struct healcl_error *error);
+
 /* Adds the devices of a saved comparison and their runs of transcripts that are compared here, that
  * is, files of the same bytes. *added: how many runs. HEALCL_USAGE: the file cannot be read or is
  * no saved comparison. */
@@ -233,25 +259,47 @@ MUST_CHECK enum healcl_status compare_read_baseline(struct comparison *compariso
 
 /* ---- what it means (compare.c, conclude.c) ---- */
 
+/* A run of fewer nanoseconds is launches and noise. A transcript is too small to tell devices
+ * apart where the fastest of them takes less. */
+enum { COMPARE_LEAST_NANOSECONDS = 1000000 };
+extern const char compare_too_small[]; /* a sentence about such a transcript */
+
 /*
- * Once all is filled: whose fault a run is that did not go well, and the geometric means.
+ * Once all is filled: titles, whose fault a run is that did not go well, and the geometric means.
+ * Where there is no memory for titles: comparison_status.
  *
- * A transcript counts in means where every device of this comparison that is not at fault has run
- * it right. Speed-ups are against the first of those devices. A device at fault, or of a baseline,
- * has a mean where it has run all of these transcripts right.
+ * A transcript counts in means where it is not too small, and where every device of this comparison
+ * that is not at fault has run it right. Speed-ups are against the first of those devices. A device
+ * at fault, or of a baseline, has a mean where it has run all of these transcripts right.
  */
 void compare_conclude(struct comparison *comparison);
+
+/* Whether it is the host reference. It tells what is right, and is never called the fastest. */
+bool compare_is_reference(const struct compare_device *device);
 
 /* How many devices ran here and now: the first ones. */
 size_t compare_own_devices(const struct comparison *comparison);
 
-/* The device here, not at fault, with the greatest mean; device_count where there are no means. */
+/* The devices here, not at fault, with the greatest mean and the next one; device_count where there
+ * are none. */
 size_t compare_fastest(const struct comparison *comparison);
+size_t compare_next(const struct comparison *comparison);
+
+/* How many times as fast as another device one is, over the transcripts that count. False: one of
+ * them has not run all of these right. */
+bool compare_mean_against(const struct comparison *comparison, size_t device, size_t other,
+                          struct compare_mean *mean);
+
+/* Whether that is no difference: the interval has 1 in it. */
+bool compare_is_alike(const struct compare_mean *mean);
 
 /* How many times as fast as the base of the means a device ran a transcript that counts. False:
  * there is none, or it did not run it right. */
 bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
                        double *factor);
+
+/* What it all comes to, in a few sentences of plain text. To be freed; NULL: there is no memory. */
+char *compare_lead(const struct comparison *comparison);
 
 /* Of sorted samples. Between low and high, the quartiles, lies half of them. */
 struct compare_times {
@@ -268,6 +316,10 @@ struct compare_speedup {
 
 /* How far the quartiles are from the middle between them, in percent of the median. */
 double compare_spread(const struct compare_times *times);
+
+/* Whether times spread so much, in percent, that their median says little. */
+enum { COMPARE_SPREAD_MAX = 30 };
+bool compare_is_noisy(const struct compare_run *run);
 
 /* Both return false where there are none: no samples; or also a result that is not right. */
 bool compare_times_of(const struct compare_run *run, struct compare_times *times);
@@ -329,17 +381,26 @@ const char *compare_outcome_text(const struct comparison *comparison, const stru
 
 /* ---- names (label.c) ---- */
 
-const char *compare_device_name(const struct compare_device *device); /* or its selector */
+/* Its title, or else its name, or its selector. */
+const char *compare_device_name(const struct compare_device *device);
+
+/* What its driver calls it, where that is something else; or "". */
+const char *compare_driver_name(const struct compare_device *device);
+
+/* What people call a device: "PoCL 3.1 on AMD EPYC 9354", "NVIDIA H100". Returns title. */
+enum { TITLE_PART_SIZE = 256, TITLE_SIZE = 4 * TITLE_PART_SIZE };
+const char *compare_title(const struct compare_device *device, char title[TITLE_SIZE]);
 
 enum { LABEL_SIZE = 512 };
 
-/* What a device's name leaves open, "" where it tells it from all others: the platform, where
- * another one drives the same chip, that is, a device whose name contains this one's or the other
- * way round; its driver; its selector, unless that is told anyway. Returns text. */
+/* What a device's name leaves open, "" where it tells it from all others: what its driver calls it;
+ * the platform, where another one drives the same chip, that is, a device whose name contains this
+ * one's or the other way round; its driver; its selector, unless that is told anyway. Returns text.
+ */
 const char *compare_device_detail(const struct comparison *comparison, size_t device,
                                   bool has_selector, char text[LABEL_SIZE]);
 
-/* "AMD EPYC 9R14 (Intel(R) OpenCL)", "(baseline) llvmpipe". Returns text. */
+/* "PoCL 3.1 on AMD EPYC", "(baseline) llvmpipe", "NVIDIA H100 (1:0)". Returns text. */
 const char *compare_device_label(const struct comparison *comparison, size_t device,
                                  char text[LABEL_SIZE]);
 
@@ -348,6 +409,21 @@ const char *compare_check_text(const struct compare_check *check, char text[LABE
 
 /* The file of a path. */
 const char *compare_base_name(const char *path);
+
+/* "Intel Arc A770" of "Intel(R) Arc(TM) A770": a name of a driver's, without marks, cut where it is
+ * long. */
+void compare_plain_name(char plain[TITLE_PART_SIZE], const char *name);
+
+/* ---- files of devices (results.c) ---- */
+
+/* Makes a folder for them, unless there is one. HEALCL_USAGE: it cannot be written into. */
+MUST_CHECK enum healcl_status compare_make_results(const char *folder, struct healcl_error *error);
+
+/* Writes FOLDER/VENDOR-DEVICE.json of each device here but the host reference. What such a file
+ * has of runs, or of a check, stays where there are none now. HEALCL_USAGE: it cannot be read or
+ * written, or is of another device. */
+MUST_CHECK enum healcl_status compare_write_results(const struct comparison *comparison,
+                                                    const char *folder, struct healcl_error *error);
 
 /* ---- printing, one file each ---- */
 

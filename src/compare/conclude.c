@@ -95,6 +95,33 @@ size_t compare_own_devices(const struct comparison *comparison)
     return count;
 }
 
+_Static_assert(COMPARE_LEAST_NANOSECONDS == 1000000, "the sentence tells it");
+const char compare_too_small[] =
+    "Too small to tell devices apart: the fastest takes less than 1 ms.";
+
+bool compare_is_reference(const struct compare_device *device)
+{
+    return strcmp(device->selector, COMPARE_REFERENCE) == 0;
+}
+
+/* By the fastest device here; no transcript is too small for one device alone. */
+static bool is_too_small(const struct comparison *comparison, size_t transcript)
+{
+    bool is_known = false;
+    uint64_t least = UINT64_MAX;
+    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
+        const struct compare_run *run = compare_find(comparison, transcript, j);
+        struct compare_times times;
+        if (compare_is_reference(&comparison->devices[j]) || !is_timed(run) ||
+            !compare_times_of(run, &times))
+            continue;
+        is_known = true;
+        if (times.median < least)
+            least = times.median;
+    }
+    return is_known && comparison->device_count > 1 && least < COMPARE_LEAST_NANOSECONDS;
+}
+
 /* Chooses the base, and the transcripts that count. */
 static void choose_means(struct comparison *comparison)
 {
@@ -108,7 +135,9 @@ static void choose_means(struct comparison *comparison)
     }
     comparison->counting_count = 0;
     for (size_t i = 0; i < comparison->transcript_count; i++) {
-        bool all = comparison->base < comparison->device_count;
+        comparison->transcripts[i].too_small = is_too_small(comparison, i);
+        bool all =
+            comparison->base < comparison->device_count && !comparison->transcripts[i].too_small;
         for (size_t j = 0; all && j < own; j++)
             all = !compared[j] || is_timed(compare_find(comparison, i, j));
         comparison->transcripts[i].counts = all;
@@ -118,57 +147,109 @@ static void choose_means(struct comparison *comparison)
         comparison->base = comparison->device_count;
 }
 
-bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
-                       double *factor)
+static double ratio(uint64_t a, uint64_t b)
+{
+    return (double)(a ? a : 1) / (double)(b ? b : 1);
+}
+
+/* Of a transcript that counts. */
+static bool speedup_against(const struct comparison *comparison, size_t transcript, size_t device,
+                            size_t other, struct compare_speedup *speedup)
 {
     const struct compare_run *run = compare_find(comparison, transcript, device);
-    struct compare_times base, times;
-    if (!comparison->transcripts[transcript].counts || !is_timed(run) ||
-        !compare_times_of(run, &times) ||
-        !compare_times_of(compare_find(comparison, transcript, comparison->base), &base))
+    const struct compare_run *against = compare_find(comparison, transcript, other);
+    struct compare_times times, base;
+    if (!comparison->transcripts[transcript].counts || !is_timed(run) || !is_timed(against) ||
+        !compare_times_of(run, &times) || !compare_times_of(against, &base))
         return false;
-    *factor = (double)(base.median ? base.median : 1) / (double)(times.median ? times.median : 1);
+    *speedup = (struct compare_speedup){.factor = ratio(base.median, times.median),
+                                        .low = ratio(base.low, times.high),
+                                        .high = ratio(base.high, times.low)};
     return true;
 }
 
-static struct compare_mean mean_of(const struct comparison *comparison, size_t device)
+bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,
+                       double *factor)
 {
-    struct compare_mean mean = {.factor = 0};
-    double sum = 0, factor;
+    struct compare_speedup speedup;
+    if (!speedup_against(comparison, transcript, device, comparison->base, &speedup))
+        return false;
+    *factor = speedup.factor;
+    return true;
+}
+
+bool compare_mean_against(const struct comparison *comparison, size_t device, size_t other,
+                          struct compare_mean *mean)
+{
+    double sum = 0, sum_low = 0, sum_high = 0;
+    *mean = (struct compare_mean){.factor = 0};
     for (size_t i = 0; i < comparison->transcript_count; i++) {
+        struct compare_speedup speedup;
         if (!comparison->transcripts[i].counts)
             continue;
-        if (!compare_mean_part(comparison, i, device, &factor))
-            return (struct compare_mean){.factor = 0};
-        sum += log(factor);
-        if (mean.least <= 0 || factor < mean.least) {
-            mean.least = factor;
-            mean.least_at = i;
+        if (!speedup_against(comparison, i, device, other, &speedup)) {
+            *mean = (struct compare_mean){.factor = 0};
+            return false;
         }
-        if (factor > mean.most) {
-            mean.most = factor;
-            mean.most_at = i;
+        sum += log(speedup.factor);
+        sum_low += log(speedup.low);
+        sum_high += log(speedup.high);
+        if (mean->least <= 0 || speedup.factor < mean->least) {
+            mean->least = speedup.factor;
+            mean->least_at = i;
+        }
+        if (speedup.factor > mean->most) {
+            mean->most = speedup.factor;
+            mean->most_at = i;
         }
     }
-    if (comparison->counting_count > 0)
-        mean.factor = exp(sum / (double)comparison->counting_count);
-    return mean;
+    const double count = (double)comparison->counting_count;
+    if (comparison->counting_count == 0)
+        return false;
+    mean->factor = exp(sum / count);
+    mean->low = exp(sum_low / count);
+    mean->high = exp(sum_high / count);
+    return true;
+}
+
+bool compare_is_alike(const struct compare_mean *mean)
+{
+    return mean->low <= 1 && mean->high >= 1;
+}
+
+/* The fastest but for one; device_count where there is none. */
+static size_t fastest_but(const struct comparison *comparison, size_t but)
+{
+    size_t best = comparison->device_count;
+    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
+        const struct compare_device *device = &comparison->devices[j];
+        if (j != but && !device->at_fault && !compare_is_reference(device) &&
+            device->mean.factor > 0 &&
+            (best == comparison->device_count ||
+             device->mean.factor > comparison->devices[best].mean.factor))
+            best = j;
+    }
+    return best;
 }
 
 size_t compare_fastest(const struct comparison *comparison)
 {
-    size_t best = comparison->base;
-    for (size_t j = 0; j < compare_own_devices(comparison) && best < comparison->device_count; j++)
-        if (!comparison->devices[j].at_fault &&
-            comparison->devices[j].mean.factor > comparison->devices[best].mean.factor)
-            best = j;
-    return best;
+    return fastest_but(comparison, comparison->device_count);
+}
+
+size_t compare_next(const struct comparison *comparison)
+{
+    return fastest_but(comparison, compare_fastest(comparison));
 }
 
 void compare_conclude(struct comparison *comparison)
 {
+    char title[TITLE_SIZE];
+    for (size_t j = 0; j < comparison->device_count; j++)
+        comparison->devices[j].title =
+            comparison_keep(comparison, compare_title(&comparison->devices[j], title));
     find_faults(comparison);
     choose_means(comparison);
     for (size_t j = 0; j < comparison->device_count; j++)
-        comparison->devices[j].mean = mean_of(comparison, j);
+        (void)compare_mean_against(comparison, j, comparison->base, &comparison->devices[j].mean);
 }

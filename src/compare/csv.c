@@ -23,7 +23,9 @@ static void put_value(const struct compare_column *column, const struct column_v
     case COLUMN_TIME:
     case COLUMN_BYTES: fprintf(stream, "%" PRIu64, value->number); break;
     case COLUMN_FACTOR:
-    case COLUMN_PERCENT: fprintf(stream, "%.6g", value->factor); break;
+    case COLUMN_RATE:
+    case COLUMN_SPREAD:
+    case COLUMN_SHARE: fprintf(stream, "%.6g", value->factor); break;
     }
 }
 

@@ -15,25 +15,74 @@
 
 /* ---------------------------------------------------------------- this machine */
 
-/* "AMD EPYC", or "" where Linux does not tell. */
-static void processor_name(char *name, size_t size)
+enum { FACT_SIZE = 256 };
+
+/* The value of a line "key : value" of Linux; false: it is another line. */
+static bool take_value(const char *line, const char *key, char value[FACT_SIZE])
 {
-    char line[512];
-    *name = 0;
+    const size_t length = strlen(key);
+    if (strncmp(line, key, length) != 0 || line[length + strspn(line + length, " \t")] != ':')
+        return false;
+    const char *text = strchr(line, ':') + 1;
+    text += strspn(text, " \t");
+    snprintf(value, FACT_SIZE, "%.*s", (int)strcspn(text, "\n"), text);
+    return true;
+}
+
+/* name: "AMD EPYC 9354 32-Core Processor"; model: "family 25, model 17, stepping 1". Both are ""
+ * where Linux does not tell. */
+static void describe_processor(char name[FACT_SIZE], char model[FACT_SIZE])
+{
+    static const struct {
+        const char *key, *word;
+    } facts[] = {{"cpu family", "family"},           {"model", "model"},
+                 {"stepping", "stepping"},           {"microcode", "microcode"},
+                 {"CPU implementer", "implementer"}, {"CPU part", "part"},
+                 {"CPU revision", "revision"}};
+    char line[512], value[FACT_SIZE];
+    *name = *model = 0;
     FILE *file = fopen("/proc/cpuinfo", "re");
-    while (file && !*name && fgets(line, sizeof line, file)) {
-        const char *value = strncmp(line, "model name", 10) == 0 ? strchr(line, ':') : NULL;
-        if (value)
-            snprintf(name, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+    while (file && fgets(line, sizeof line, file) && *line != '\n') { /* of the first processor */
+        if (take_value(line, "model name", name))
+            continue;
+        for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+            const size_t used = strlen(model);
+            if (take_value(line, facts[i].key, value))
+                snprintf(model + used, FACT_SIZE - used, "%s%s %.40s", used > 0 ? ", " : "",
+                         facts[i].word, value);
+        }
     }
     if (file)
         fclose(file);
 }
 
+static void describe_governor(char governor[FACT_SIZE])
+{
+    *governor = 0;
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "re");
+    if (file && fgets(governor, FACT_SIZE, file))
+        governor[strcspn(governor, "\n")] = 0;
+    if (file)
+        fclose(file);
+}
+
+/* In hundredths; 0 where it is unknown. */
+static uint64_t load_now(void)
+{
+    double load;
+    return getloadavg(&load, 1) == 1 ? (uint64_t)(100 * load + 0.5) : 0;
+}
+
+void compare_describe_end(struct comparison *comparison)
+{
+    comparison->origin.load_after = load_now();
+}
+
 void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes)
 {
     struct compare_origin *origin = &comparison->origin;
-    char date[32] = "", system[256] = "", processor[256];
+    char date[32] = "", system[256] = "", processor[FACT_SIZE], model[FACT_SIZE],
+         governor[FACT_SIZE];
     time_t now = time(NULL);
     struct tm parts;
     struct utsname names;
@@ -41,11 +90,16 @@ void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes)
         strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &parts);
     if (uname(&names) == 0)
         snprintf(system, sizeof system, "%s %s %s", names.sysname, names.release, names.machine);
-    processor_name(processor, sizeof processor);
+    describe_processor(processor, model);
+    describe_governor(governor);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     origin->processors = processors > 0 ? (uint64_t)processors : 0;
     origin->memory_bytes = memory_bytes;
+    origin->load_before = origin->load_after = load_now();
     origin->healcl = comparison_keep(comparison, healcl_version());
+    origin->commit = comparison_keep(comparison, healcl_commit());
+    origin->model = comparison_keep(comparison, model);
+    origin->governor = comparison_keep(comparison, governor);
     origin->date = comparison_keep(comparison, date);
     origin->system = comparison_keep(comparison, system);
     origin->processor = comparison_keep(comparison, processor);

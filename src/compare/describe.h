@@ -8,6 +8,9 @@
  * memory for what is kept: comparison_status. */
 void compare_describe_host(struct comparison *comparison, uint64_t memory_bytes);
 
+/* Fills in the load behind the runs. */
+void compare_describe_end(struct comparison *comparison);
+
 /* Fills in size and digest of a file that can be read. Errors: HEALCL_USAGE. */
 MUST_CHECK enum healcl_status compare_describe_file(struct comparison *comparison, const char *path,
                                                     struct compare_transcript *transcript,

@@ -7,8 +7,12 @@ static void add_origin(struct json *json, cJSON *object, const struct compare_or
     cJSON *host = json_object(json, object, "host");
     json_string(json, host, "system", origin->system);
     json_string(json, host, "processor", origin->processor);
+    json_string(json, host, "model", origin->model);
+    json_string(json, host, "governor", origin->governor);
     json_number(json, host, "processors", origin->processors);
     json_number(json, host, "memory", origin->memory_bytes);
+    json_decimal(json, host, "load_before", (double)origin->load_before / 100);
+    json_decimal(json, host, "load_after", (double)origin->load_after / 100);
 }
 
 static void add_transcript(struct json *json, cJSON *list,
@@ -18,6 +22,7 @@ static void add_transcript(struct json *json, cJSON *list,
     json_string(json, object, "file", transcript->file);
     json_number(json, object, "bytes", transcript->bytes);
     json_string(json, object, "digest", transcript->digest);
+    json_bool(json, object, "too_small", transcript->too_small);
     json_bool(json, object, "in_mean", transcript->counts);
 }
 
@@ -26,11 +31,14 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     cJSON *object = json_object(json, list, NULL);
     json_string(json, object, "index", device->selector);
     json_string(json, object, "name", device->name);
+    json_string(json, object, "title", compare_device_name(device));
     json_string(json, object, "type", device->type);
     json_string(json, object, "platform", device->platform);
+    json_string(json, object, "platform_version", device->platform_version);
     json_string(json, object, "vendor", device->vendor);
     json_string(json, object, "driver", device->driver);
     json_string(json, object, "version", device->version);
+    json_bool(json, object, "emulator", device->emulator);
     json_number(json, object, "compute_units", device->compute_units);
     json_number(json, object, "clock_mhz", device->clock_mhz);
     json_number(json, object, "global_memory", device->global_memory);
@@ -58,6 +66,8 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     if (device->mean.factor > 0) {
         cJSON *mean = json_object(json, object, "mean_speedup");
         json_decimal(json, mean, "factor", device->mean.factor);
+        json_decimal(json, mean, "low", device->mean.low);
+        json_decimal(json, mean, "high", device->mean.high);
         json_decimal(json, mean, "least", device->mean.least);
         json_decimal(json, mean, "most", device->mean.most);
     }
@@ -175,10 +185,13 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
 {
     struct json json;
     json_begin(&json, comparison->origin.healcl);
+    json_string(&json, json.top, "commit", comparison->origin.commit);
     json_string(&json, json.top, "date", comparison->origin.date);
     json_string(&json, json.top, "command", comparison->command);
     json_number(&json, json.top, "repeat", comparison->repeat);
     json_number(&json, json.top, "timeout_s", comparison->timeout_seconds);
+    if (comparison->planned > 0)
+        json_number(&json, json.top, "interrupted_of_runs", comparison->planned);
     if (comparison->judges_times)
         json_decimal(&json, json.top, "fail_slower_percent", comparison->fail_slower);
     add_origin(&json, json.top, &comparison->origin);

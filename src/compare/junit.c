@@ -17,8 +17,9 @@ static void put_details(struct junit *junit, const struct compare_run *run)
     for (size_t i = 0; i < run->difference_count; i++)
         junit_line(junit, "%s", run->differences[i]);
     if (compare_times_of(run, &times))
-        junit_line(junit, "median %s of %zu runs, spread %.1f %%", text_time(times.median, median),
-                   run->sample_count, compare_spread(&times));
+        junit_line(junit, "median %s of %zu runs, spread %.1f %%%s",
+                   text_time(times.median, median), run->sample_count, compare_spread(&times),
+                   compare_is_noisy(run) ? " (noisy)" : "");
     junit_line(junit, "%s", run->command);
 }
 

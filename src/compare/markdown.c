@@ -1,5 +1,6 @@
 /* A comparison as Markdown, for issues and pull requests. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "compare/columns.h"
@@ -27,6 +28,8 @@ static void put_device(const struct comparison *comparison, size_t index, FILE *
         putc(' ', stream);
         put_text(stream, device->driver);
     }
+    if (device->emulator)
+        fputs(", emulator", stream);
     if (device->tuned)
         fputs(", tuned", stream);
     if (device->origin->baseline)
@@ -133,11 +136,29 @@ static void put_checks(const struct comparison *comparison, FILE *stream)
     }
 }
 
+/* What columns mean whose headings do not say it. */
+static void put_meanings(const struct comparison *comparison, FILE *stream)
+{
+    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    {
+        if (column->meaning && column_is_shown(column, comparison, IN_MARKDOWN))
+            fprintf(stream, "\n*%s*: %s.\n", column->heading, column->meaning);
+    }
+}
+
 enum healcl_status compare_print_markdown(const struct comparison *comparison, FILE *stream)
 {
+    char *lead = compare_lead(comparison);
+    if (!lead)
+        return HEALCL_NO_MEMORY;
+    put_text(stream, lead);
+    free(lead);
+    fputs("\n\n", stream);
     for (size_t i = 0; i < comparison->transcript_count; i++) {
         fputs(i > 0 ? "\n### " : "### ", stream);
         put_text(stream, comparison->transcripts[i].file);
+        if (comparison->transcripts[i].too_small)
+            fprintf(stream, "\n\n%s", compare_too_small);
         put_heading(comparison, stream);
         for (size_t j = 0; j < comparison->device_count; j++) {
             const struct compare_run *run = compare_find(comparison, i, j);
@@ -149,9 +170,12 @@ enum healcl_status compare_print_markdown(const struct comparison *comparison, F
     }
     put_means(comparison, stream);
     put_checks(comparison, stream);
+    put_meanings(comparison, stream);
     fprintf(stream, "\nMedians and quartiles of %" PRIu32 " runs each, healcl ",
             comparison->repeat);
     put_text(stream, comparison->origin.healcl);
+    if (*comparison->origin.commit)
+        fprintf(stream, " (%s)", comparison->origin.commit);
     fputs(", ", stream);
     put_text(stream, comparison->origin.processor);
     fputs(", ", stream);

@@ -21,6 +21,8 @@ static void put_device(const struct page *page, size_t device, const char *detai
     html_print(page->stream, "%s</span>", compare_device_name(about));
     if (*detail)
         html_print(page->stream, " <span class=\"detail\">(%s)</span>", detail);
+    if (about->emulator)
+        fputs(" <span class=\"tag\">emulator</span>", page->stream);
     if (about->origin->baseline)
         fputs(" <span class=\"tag\">baseline</span>", page->stream);
     fputs("</span>", page->stream);
@@ -40,10 +42,11 @@ void page_device_details(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
     const char *baseline = about->origin->baseline;
-    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s</small>", about->selector,
-               *about->platform ? ", " : "", about->platform, *about->driver ? ", " : "",
-               about->driver, about->tuned ? ", tuned" : "", baseline ? ", from " : "",
-               baseline ? compare_base_name(baseline) : "");
+    const char *name = compare_driver_name(about);
+    html_print(page->stream, "<small>%s%s%s%s%s%s%s%s%s%s</small>", about->selector,
+               *name ? ", " : "", name, *about->platform ? ", " : "", about->platform,
+               *about->driver ? ", " : "", about->driver, about->tuned ? ", tuned" : "",
+               baseline ? ", from " : "", baseline ? compare_base_name(baseline) : "");
 }
 
 void page_legend(const struct page *page)
@@ -87,7 +90,8 @@ void page_origin(const struct page *page, const struct compare_origin *origin)
                *origin->processor ? origin->processor : "unknown processor");
     fprintf(page->stream, ", %" PRIu64 " processor%s, %s &middot; ", origin->processors,
             origin->processors == 1 ? "" : "s", html_bytes(origin->memory_bytes, text));
-    html_print(page->stream, "%s &middot; healcl %s", origin->system, origin->healcl);
+    html_print(page->stream, "%s &middot; healcl %s%s%s%s", origin->system, origin->healcl,
+               *origin->commit ? " (" : "", origin->commit, *origin->commit ? ")" : "");
 }
 
 /* ---------------------------------------------------------------- runs */
@@ -126,7 +130,14 @@ void page_verdict(const struct page *page, const struct compare_run *run)
 void page_columns_head(const struct page *page, unsigned place)
 {
     FOR_EACH_COLUMN(column, place)
-    fprintf(page->stream, "<th scope=\"col\" class=\"n\">%s</th>", column->heading);
+    {
+        if (!column_is_shown(column, page->comparison, place))
+            continue;
+        fputs("<th scope=\"col\" class=\"n\"", page->stream);
+        if (column->meaning)
+            html_print(page->stream, " title=\"%s\"", column->meaning);
+        fprintf(page->stream, ">%s</th>", column->heading);
+    }
 }
 
 void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
@@ -134,6 +145,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
     FILE *stream = page->stream;
     FOR_EACH_COLUMN(column, place)
     {
+        if (!column_is_shown(column, page->comparison, place))
+            continue;
         struct column_value value;
         char text[HTML_UNIT_SIZE], words[COLUMN_TEXT_SIZE], note[UNIT_TEXT_SIZE] = "";
         fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
@@ -147,8 +160,12 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
         else if (column->kind == COLUMN_FACTOR && known)
             fprintf(stream, " data-factor=\"%.8g\">%s&times;", value.factor,
                     text_factor(value.factor, text));
-        else if (column->kind == COLUMN_PERCENT && known)
+        else if (column->kind == COLUMN_RATE && known)
+            fprintf(stream, ">%s", text_factor(value.factor, text));
+        else if (column->kind == COLUMN_SPREAD && known)
             fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
+        else if (column->kind == COLUMN_SHARE && known)
+            fprintf(stream, ">%.3g&#8239;%%", share_shown(value.factor));
         else
             putc('>', stream);
         if (known && (column->kind == COLUMN_TEXT || column->kind == COLUMN_COUNT))
@@ -156,7 +173,8 @@ void page_columns(const struct page *page, const struct compare_run *run, unsign
         if (column->note && known)
             column->note(page->comparison, run, note);
         if (*note)
-            fprintf(stream, " <small>%s</small>", note);
+            fprintf(stream, " <small%s>%s</small>",
+                    column->kind == COLUMN_SPREAD ? " class=\"warn\"" : "", note);
         fputs(known ? "</td>" : "&ndash;</td>", stream);
     }
 }

@@ -32,7 +32,8 @@ size_t page_timed_runs(const struct page *page);
 void page_device_name(const struct page *page, size_t device);
 void page_device(const struct page *page, size_t device);
 
-/* Platform, driver, whether it is tuned, from which file: a line below it. */
+/* What its driver calls it, platform, driver, whether it is tuned, from which file: a line below
+ * it. */
 void page_device_details(const struct page *page, size_t device);
 
 /* A text, with the home folder as "~". */

@@ -4,6 +4,7 @@
 
 #include "compare/html.h"
 #include "compare/page.h"
+#include "report/report.h"
 
 /* ---------------------------------------------------------------- devices */
 
@@ -37,8 +38,12 @@ static void put_card(const struct page *page, size_t device)
     page_device_name(page, device);
     fputs("</h3><dl>", page->stream);
     put_fact(page, "Selector", about->selector);
+    put_fact(page, "Driver's name", compare_driver_name(about));
     put_fact(page, "Type", about->type);
+    if (about->emulator)
+        put_fact(page, "Emulator", "it stands for hardware that is not there");
     put_fact(page, "Platform", about->platform);
+    put_fact(page, "Platform's version", about->platform_version);
     put_fact(page, "Vendor", about->vendor);
     put_fact(page, "Driver", about->driver);
     put_fact(page, "Version", about->version);
@@ -107,6 +112,51 @@ static void put_commands(const struct page *page)
     fputs("</pre></section>", page->stream);
 }
 
+/* ---------------------------------------------------------------- where, and how to read it */
+
+static void put_machine(const struct page *page)
+{
+    const struct compare_origin *origin = &page->comparison->origin;
+    FILE *stream = page->stream;
+    fputs("<section id=\"machine\"><h2>Where it was measured</h2><dl>", stream);
+    put_fact(page, "Processor", origin->processor);
+    put_fact(page, "Its model", origin->model);
+    put_number_fact(page, "Processors", origin->processors, "");
+    put_fact(page, "Governor", *origin->governor ? origin->governor : "unknown");
+    fprintf(stream, "<dt>Load</dt><dd>%.2f before the runs, %.2f at their end</dd>",
+            (double)origin->load_before / 100, (double)origin->load_after / 100);
+    put_bytes_fact(page, "Memory", origin->memory_bytes, "");
+    put_fact(page, "System", origin->system);
+    put_fact(page, "Date", origin->date);
+    put_fact(page, "healcl", origin->healcl);
+    put_fact(page, "Commit", *origin->commit ? origin->commit : "unknown");
+    put_fact(page, "Its compiler", healcl_compiler);
+    fputs("</dl></section>\n", stream);
+}
+
+static void put_reading(const struct page *page)
+{
+    fprintf(
+        page->stream,
+        "<section id=\"reading\"><h2>How to read this</h2><ol class=\"reading\">\n"
+        "<li><b>Verdicts come first.</b> Each result is compared bit for bit with the one that "
+        "the transcript expects. A red cross is a device&#39;s fault.</li>\n"
+        "<li><b>A time</b> is the median of %" PRIu32 " run%s in a process of its own, by the "
+        "host&#39;s CLOCK_MONOTONIC: from the first command to the last result, with transfers, "
+        "without building kernels and comparing results. Inferences/s is 1 over it. A "
+        "millisecond (ms) is 1000 microseconds (&micro;s), a MB is 1000&#8239;000 bytes.</li>\n"
+        "<li><b>A spread</b> is half the distance of the quartiles, in percent of the median. "
+        "Above %d&#8239;%% it is a warning. Where the quartiles of two devices overlap there is no "
+        "difference between them, and below 1&#8239;ms no device is told from another.</li>\n"
+        "<li><b>A speed-up</b> of 2&times; takes half the time of the first device. Means are "
+        "geometric. A wrong result has no speed-up.</li>\n"
+        "<li><b>Of its rates</b> is the share of the time of segments with kernels that the "
+        "device&#39;s own measured rates allow: copies in memory, and products, butterflies and "
+        "digits in cache. What caches make faster than that is told as 100&#8239;%% with the word "
+        "caches.</li>\n</ol></section>\n",
+        page->comparison->repeat, page->comparison->repeat == 1 ? "" : "s", COMPARE_SPREAD_MAX);
+}
+
 void page_end(const struct page *page)
 {
     const struct comparison *comparison = page->comparison;
@@ -115,12 +165,7 @@ void page_end(const struct page *page)
         put_card(page, i);
     fputs("</div></section>\n", page->stream);
     put_commands(page);
-    fputs("</main>\n<footer><p>Times are of the host&#39;s CLOCK_MONOTONIC. A run goes "
-          "from its first command to its last result, with transfers, without building kernels and "
-          "without comparing results. Median and quartiles are of the repetitions; the spread is "
-          "half the distance of the quartiles, in percent of the median. The roofline is the "
-          "share of the time of segments with kernels that the device&#39;s own rates allow, of "
-          "copies and of products, butterflies and digits in cache. A wrong result has no "
-          "speed-up. Each run is a process of its own.</p></footer>\n</body></html>\n",
-          page->stream);
+    put_machine(page);
+    put_reading(page);
+    fputs("</main>\n</body></html>\n", page->stream);
 }

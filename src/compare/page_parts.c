@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "compare/columns.h"
 #include "compare/html.h"
 #include "compare/page.h"
 #include "report/text.h"
@@ -297,7 +298,7 @@ static void draw_bandwidth(const struct page *page, struct chart *chart, const s
         const struct compare_device *device = &page->comparison->devices[run->device];
         double share = bandwidth_share(device, part_of(run, parts, row));
         if (share > 0)
-            chart_mark(chart, (unsigned)run->device, share, page->labels[run->device]);
+            chart_mark(chart, (unsigned)run->device, share_shown(share), page->labels[run->device]);
     }
 }
 
@@ -314,9 +315,9 @@ static void put_bandwidth_table(const struct page *page, const struct parts *par
             const struct compare_device *device = &page->comparison->devices[run->device];
             double share = bandwidth_share(device, part_of(run, parts, &parts->rows[i]));
             fprintf(stream,
-                    share > 0 ? "<td class=\"n\">%.3g&#8239;%%</td>"
+                    share > 0 ? "<td class=\"n\">%.3g&#8239;%%%s</td>"
                               : "<td class=\"n\">&ndash;</td>",
-                    share);
+                    share_shown(share), share > SHARE_MAX ? " <small>caches</small>" : "");
         }
         fputs("</tr>\n", stream);
     }
@@ -333,14 +334,13 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     FOR_EACH_RUN(page, run)
     {
         for (size_t i = 0; i < parts->count; i++)
-            chart_reach(&chart, bandwidth_share(&page->comparison->devices[run->device],
-                                                part_of(run, parts, &parts->rows[i])));
+            chart_reach(&chart, share_shown(bandwidth_share(&page->comparison->devices[run->device],
+                                                            part_of(run, parts, &parts->rows[i]))));
     }
     if (chart.high <= 0)
         return;
-    const double whole = 100; /* percent: an axis that makes much of little misleads */
-    chart_reach(&chart, whole);
-    chart.logarithmic = true; /* shares lie orders of magnitude apart */
+    chart_reach(&chart, SHARE_MAX); /* an axis that makes much of little misleads */
+    chart.logarithmic = true;       /* shares lie orders of magnitude apart */
     size_t shown = parts->count < ROWS_MAX ? parts->count : ROWS_MAX;
     fprintf(page->stream,
             "<div class=\"part\"><h3 id=\"bandwidth%zu\">Share of the bandwidth</h3><p "
@@ -358,8 +358,8 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
         fprintf(page->stream, " %s/s", html_bytes(device->copied_bytes, text));
         first = false;
     }
-    fputs("). The axis is logarithmic. Caches may make it more than 100&#8239;%. At the right, the "
-          "bytes of a run.</p>",
+    fputs("). The axis is logarithmic, and ends at 100&#8239;%: caches may make it more. At the "
+          "right, the bytes of a run.</p>",
           page->stream);
     if (page_timed_runs(page) > 1)
         page_legend(page);

@@ -68,6 +68,8 @@ static void put_transcript(const struct page *page)
                                                        : compare_base_name(transcript->file));
     page_path(page, transcript->file);
     fprintf(page->stream, ", %s</p>\n", html_bytes(transcript->bytes, text));
+    if (transcript->too_small)
+        fprintf(page->stream, "<p class=\"note\">%s</p>\n", compare_too_small);
     put_verdicts(page);
     put_problems(page);
     page_times(page);

@@ -22,15 +22,40 @@ static bool times_are_far_apart(const struct page *page)
     return most > far * least;
 }
 
+/* Where the axis may end for a run: far beyond its quartiles lie single runs that were late, and
+ * nothing of the others is to be seen beside them. */
+static double axis_end(const struct compare_times *times)
+{
+    const double quartiles = 1.5, least = 1.25; /* times their distance; of the median */
+    double end = (double)times->high + quartiles * (double)(times->high - times->low);
+    if (end < least * (double)times->median)
+        end = least * (double)times->median;
+    return end < (double)times->most ? end : (double)times->most;
+}
+
+/* "105 ms", and how many runs are beyond the axis: "105 ms, 1 late" */
+static void times_note(const struct chart *chart, const struct compare_run *run,
+                       const struct compare_times *times, char note[NOTE_SIZE])
+{
+    char median[HTML_UNIT_SIZE];
+    size_t beyond = 0;
+    for (size_t i = 0; i < run->sample_count; i++)
+        beyond += (double)run->samples[i] > chart->high;
+    snprintf(note, NOTE_SIZE, "%s", html_time(times->median, median));
+    if (beyond > 0)
+        snprintf(note, NOTE_SIZE, "%s, %zu late", html_time(times->median, median), beyond);
+}
+
 static void draw_times(const struct page *page, struct chart *chart, const struct compare_run *run)
 {
     enum { TICKS_MAX = 500 };
-    char note[HTML_UNIT_SIZE];
+    char note[NOTE_SIZE];
     unsigned series = (unsigned)run->device;
     struct compare_times times;
     if (!compare_times_of(run, &times))
         return;
-    page_chart_row(page, chart, run->device, html_time(times.median, note));
+    times_note(chart, run, &times, note);
+    page_chart_row(page, chart, run->device, note);
     if (chart->logarithmic) {
         chart_interval(chart, series, (double)times.low, (double)times.high);
         chart_mark(chart, series, (double)times.median, page->labels[run->device]);
@@ -50,22 +75,26 @@ static void put_time_chart(const struct page *page)
                    "For each device the median, the quartiles as a line, and each run as a tick "
                    "below. The table above has the figures.");
     chart.logarithmic = times_are_far_apart(page);
+    bool is_cut = false;
     struct compare_times times;
     FOR_EACH_RUN(page, run)
     {
         if (!compare_times_of(run, &times))
             continue;
         chart_reach(&chart, (double)times.least);
-        chart_reach(&chart, (double)times.most);
+        chart_reach(&chart, axis_end(&times));
+        is_cut |= axis_end(&times) < (double)times.most;
     }
     if (chart.high <= 0)
         return;
     fprintf(page->stream,
             "<div class=\"part\"><h3 id=\"time%zu\">Time of a run</h3><p class=\"note\">%s are "
-            "medians, lines over them join the quartiles, ticks below are the single runs.%s"
+            "medians, lines over them join the quartiles, ticks below are the single runs.%s%s"
             "</p>",
             page->transcript, chart.logarithmic ? "Points" : "Bars",
-            chart.logarithmic ? " The axis is logarithmic." : "");
+            chart.logarithmic ? " The axis is logarithmic." : "",
+            is_cut ? " An arrow at the end of the axis is for late runs, which are beyond it."
+                   : "");
     chart_begin(&chart);
     FOR_EACH_RUN(page, run) draw_times(page, &chart, run);
     page_chart_end(page, &chart);

@@ -1,6 +1,6 @@
 /* The top of a comparison's page: what it comes to, the contents, all transcripts at a glance. */
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "compare/html.h"
 #include "compare/page.h"
@@ -9,154 +9,15 @@
 /* Embedded: src/compare/page.css and .svg. */
 extern const char healcl_compare_page_css[], healcl_compare_page_svg[];
 
-/* ---------------------------------------------------------------- the lead */
-
-/* Whether a result was verified here and now, or is wrong by a device's fault. */
-static bool any_verified(const struct comparison *comparison)
-{
-    for (size_t i = 0; i < comparison->run_count; i++) {
-        const struct compare_run *run = &comparison->runs[i];
-        if (!comparison->devices[run->device].origin->baseline &&
-            (run->outcome == COMPARE_VERIFIED ||
-             (run->outcome == COMPARE_DIFFERENT && run->fault == COMPARE_DEVICE_FAULT)))
-            return true;
-    }
-    return false;
-}
-
-static void put_devices_at_fault(const struct page *page)
-{
-    const struct comparison *comparison = page->comparison;
-    size_t right = 0, count = compare_own_devices(comparison);
-    for (size_t i = 0; i < count; i++)
-        right += !comparison->devices[i].at_fault;
-    if (right == count && !any_verified(comparison))
-        fputs("Nothing was verified.", page->stream);
-    else if (right > 0 && !any_verified(comparison))
-        fprintf(page->stream, "Nothing was verified, and %zu of %zu devices failed.", count - right,
-                count);
-    else if (count == 1)
-        fputs(right ? "The device is right in every result that was verified."
-                    : "The device did not get it right.",
-              page->stream);
-    else if (right == 0)
-        fprintf(page->stream, "None of %zu devices got everything right.", count);
-    else if (right == count)
-        fprintf(page->stream, "All %zu devices are right in every result that was verified.",
-                count);
-    else
-        fprintf(page->stream, "%zu of %zu devices are right.", right, count);
-}
-
-/* Whether a transcript is at fault here and now, in that way. */
-static bool is_at_fault(const struct comparison *comparison, size_t transcript,
-                        enum compare_outcome how)
-{
-    for (size_t j = 0; j < compare_own_devices(comparison); j++) {
-        const struct compare_run *run = compare_find(comparison, transcript, j);
-        if (run && run->outcome == how && run->fault == COMPARE_TRANSCRIPT_FAULT)
-            return true;
-    }
-    return false;
-}
-
-static void put_transcripts_at_fault(const struct page *page, enum compare_outcome how,
-                                     const char *one, const char *several)
-{
-    const struct comparison *comparison = page->comparison;
-    size_t count = 0, last = 0;
-    for (size_t i = 0; i < comparison->transcript_count; i++)
-        if (is_at_fault(comparison, i, how)) {
-            last = i;
-            count++;
-        }
-    if (count == 0)
-        return;
-    putc(' ', page->stream);
-    if (comparison->transcript_count == 1)
-        fputs("The transcript", page->stream);
-    else if (count == 1)
-        html_text(page->stream, compare_base_name(comparison->transcripts[last].file));
-    else
-        fprintf(page->stream, "%zu transcripts", count);
-    fprintf(page->stream, " %s.", count == 1 ? one : several);
-}
-
-/* "recognizer.json and digits.json", or how many. */
-static void put_counting_transcripts(const struct page *page)
-{
-    enum { NAMED_MAX = 3 };
-    const struct comparison *comparison = page->comparison;
-    size_t told = 0, count = comparison->counting_count;
-    if (count > NAMED_MAX && count == comparison->transcript_count) {
-        fprintf(page->stream, "all %zu transcripts", count);
-    } else if (count > NAMED_MAX) {
-        fprintf(page->stream, "%zu of %zu transcripts", count, comparison->transcript_count);
-    } else {
-        for (size_t i = 0; i < comparison->transcript_count; i++) {
-            if (!comparison->transcripts[i].counts)
-                continue;
-            told++;
-            html_print(page->stream, "%s%s",
-                       told == 1       ? ""
-                       : told == count ? " and "
-                                       : ", ",
-                       compare_base_name(comparison->transcripts[i].file));
-        }
-    }
-}
-
-/* "1.09 (digits.json)" */
-static void put_extreme(const struct page *page, double factor, size_t transcript)
-{
-    char text[UNIT_TEXT_SIZE];
-    html_print(page->stream, "%s (%s)", text_factor(factor, text),
-               compare_base_name(page->comparison->transcripts[transcript].file));
-}
-
-static void put_fastest(const struct page *page)
-{
-    const struct comparison *comparison = page->comparison;
-    size_t best = compare_fastest(comparison);
-    char text[UNIT_TEXT_SIZE];
-    if (compare_own_devices(comparison) < 2 || best == comparison->device_count)
-        return;
-    const struct compare_mean *mean = &comparison->devices[best].mean;
-    html_print(page->stream, " The fastest is %s", page->labels[best]);
-    if (best != comparison->base)
-        html_print(page->stream, ", %s times as fast as %s", text_factor(mean->factor, text),
-                   page->labels[comparison->base]);
-    if (comparison->transcript_count > 1) {
-        fputs(best == comparison->base         ? ", by the geometric mean over "
-              : comparison->counting_count > 1 ? ": the geometric mean over "
-                                               : " on ",
-              page->stream);
-        put_counting_transcripts(page);
-    }
-    if (best != comparison->base && comparison->counting_count > 1) {
-        fputs(", from ", page->stream);
-        put_extreme(page, mean->least, mean->least_at);
-        fputs(" to ", page->stream);
-        put_extreme(page, mean->most, mean->most_at);
-    }
-    putc('.', page->stream);
-}
+/* ---------------------------------------------------------------- the head */
 
 static void put_lead(const struct page *page)
 {
-    const struct comparison *comparison = page->comparison;
-    size_t saved = comparison->device_count - compare_own_devices(comparison);
-    fputs("<p class=\"lead\">", page->stream);
-    put_devices_at_fault(page);
-    put_transcripts_at_fault(page, COMPARE_REFUSED, "is refused", "are refused");
-    put_transcripts_at_fault(page, COMPARE_DIFFERENT,
-                             "expects other values than the host reference computes",
-                             "expect other values than the host reference computes");
-    put_fastest(page);
-    if (saved > 0)
-        fprintf(page->stream, " Beside them stand%s %zu of saved runs.", saved == 1 ? "s" : "",
-                saved);
-    fputs("</p>\n", page->stream);
+    char *lead = compare_lead(page->comparison);
+    *page->no_memory |= !lead;
+    if (lead)
+        html_print(page->stream, "<p class=\"lead\">%s</p>\n", lead);
+    free(lead);
 }
 
 static void put_title(const struct page *page)
@@ -254,6 +115,8 @@ static void put_contents(const struct page *page)
     }
     put_link(page, true, "devices", "Devices");
     put_link(page, true, "commands", "To repeat it");
+    put_link(page, true, "machine", "Where it was measured");
+    put_link(page, true, "reading", "How to read this");
     fputs("</ul></nav>\n<main>\n", page->stream);
 }
 
@@ -316,6 +179,22 @@ static void put_factor_cell(const struct page *page, const char *class, double f
         fputs(">&ndash;</td>", page->stream);
 }
 
+/* With its interval, or that this says nothing. */
+static void put_mean_cell(const struct page *page, size_t device)
+{
+    const struct compare_mean *mean = &page->comparison->devices[device].mean;
+    char factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
+    if (mean->factor <= 0 || device == page->comparison->base) {
+        put_factor_cell(page, "n mean", mean->factor);
+        return;
+    }
+    fprintf(page->stream,
+            "<td class=\"n mean\" data-factor=\"%.8g\">%s&times; %s<small>%s to %s</small></td>",
+            mean->factor, text_factor(mean->factor, factor),
+            compare_is_alike(mean) ? "<small>no difference</small>" : "",
+            text_factor(mean->low, low), text_factor(mean->high, high));
+}
+
 /* Speed-ups of all transcripts, and what they come to. */
 static void put_means(const struct page *page)
 {
@@ -325,13 +204,11 @@ static void put_means(const struct page *page)
         return;
     html_print(stream,
                "<section id=\"means\"><h2>Speed-up</h2><p class=\"note\">How many times as fast as "
-               "%s. The geometric mean is over ",
-               page->labels[comparison->base]);
-    put_counting_transcripts(page);
-    fputs(comparison->counting_count < comparison->transcript_count
-              ? ": those that all devices have run right, but for devices that failed.</p>"
-              : ".</p>",
-          stream);
+               "%s. The geometric mean is over %zu of %zu transcripts: those that tell devices "
+               "apart, and that all devices have run right which are not at fault. Below it are "
+               "the means of the quartiles.</p>",
+               page->labels[comparison->base], comparison->counting_count,
+               comparison->transcript_count);
     fputs("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Device</th><th scope=\"col\" "
           "class=\"n mean\">Geometric mean</th>",
           stream);
@@ -343,7 +220,7 @@ static void put_means(const struct page *page)
         fputs("<tr><th scope=\"row\">", stream);
         page_device(page, j);
         fputs("</th>", stream);
-        put_factor_cell(page, "n mean", comparison->devices[j].mean.factor);
+        put_mean_cell(page, j);
         for (size_t i = 0; i < comparison->transcript_count; i++) {
             double factor = 0;
             put_factor_cell(page, "n", compare_mean_part(comparison, i, j, &factor) ? factor : 0);

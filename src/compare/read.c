@@ -40,6 +40,13 @@ static uint64_t number(const cJSON *object, const char *key)
     return json_number_of(get(object, key));
 }
 
+/* Of a number up to a million; else 0. */
+static uint64_t hundredths(const cJSON *object, const char *key)
+{
+    const double value = cJSON_GetNumberValue(get(object, key)), most = 1e6;
+    return value >= 0 && value <= most ? (uint64_t)(100 * value + 0.5) : 0;
+}
+
 /* The string itself, which lives as long as object. */
 static const char *text_of(const cJSON *object, const char *key)
 {
@@ -82,12 +89,14 @@ static void read_device(struct comparison *comparison, const cJSON *object,
     device->name = string(comparison, object, "name");
     device->type = string(comparison, object, "type");
     device->platform = string(comparison, object, "platform");
+    device->platform_version = string(comparison, object, "platform_version");
     device->vendor = string(comparison, object, "vendor");
     device->driver = string(comparison, object, "driver");
     device->version = string(comparison, object, "version");
     device->tuning = string(comparison, object, "tuning");
     device->tuned_by = string(comparison, object, "tuned_by");
     device->tuned = cJSON_IsTrue(get(object, "tuned"));
+    device->emulator = cJSON_IsTrue(get(object, "emulator"));
     device->compute_units = number(object, "compute_units");
     device->clock_mhz = number(object, "clock_mhz");
     device->global_memory = number(object, "global_memory");
@@ -427,6 +436,11 @@ static void read_origin(struct comparison *comparison, const cJSON *top, const c
     origin->baseline = comparison_keep(comparison, path);
     origin->date = string(comparison, top, "date");
     origin->healcl = string(comparison, top, "healcl");
+    origin->commit = string(comparison, top, "commit");
+    origin->model = string(comparison, host, "model");
+    origin->governor = string(comparison, host, "governor");
+    origin->load_before = hundredths(host, "load_before");
+    origin->load_after = hundredths(host, "load_after");
     origin->system = string(comparison, host, "system");
     origin->processor = string(comparison, host, "processor");
     origin->processors = number(host, "processors");
@@ -482,9 +496,7 @@ MUST_CHECK static enum healcl_status read_saved(struct comparison *comparison, c
     return comparison_status(comparison, error);
 }
 
-/* *text: all of it, to be freed also behind an error. */
-MUST_CHECK static enum healcl_status read_file(const char *path, char **text,
-                                               struct healcl_error *error)
+enum healcl_status compare_read_file(const char *path, char **text, struct healcl_error *error)
 {
     char block[1 << 16];
     size_t size, got;
@@ -515,7 +527,7 @@ enum healcl_status compare_read_baseline(struct comparison *comparison, const ch
 {
     char *text;
     *added = 0;
-    enum healcl_status status = read_file(path, &text, error);
+    enum healcl_status status = compare_read_file(path, &text, error);
     if (status == HEALCL_OK) {
         cJSON *top;
         status = json_tree_read(text, strlen(text), VALUES_MAX, &top, NULL, error);

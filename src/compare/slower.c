@@ -15,6 +15,7 @@
 #include "report/text.h"
 
 static const double CONFIDENCE = 0.975;
+static const char too_few[] = "too few runs for an interval";
 
 struct interval {
     uint64_t median, low, high;
@@ -74,8 +75,12 @@ static void hold_against(const struct comparison *comparison, const struct compa
     *slowdown = (struct compare_slowdown){.run = run, .baseline = saved};
     if (!compare_is_right(saved)) {
         slowdown->reason = "it was not right there";
+    } else if (compare_is_noisy(run)) {
+        slowdown->reason = "its times here spread by more than 30 %";
+    } else if (compare_is_noisy(saved)) {
+        slowdown->reason = "its times there spread by more than 30 %";
     } else if (!interval_of(run, &now) || !interval_of(saved, &before)) {
-        slowdown->reason = "too few runs for an interval";
+        slowdown->reason = too_few;
     } else {
         slowdown->ratio = ratio(now.median, before.median);
         slowdown->low = ratio(now.low, before.high);
@@ -122,12 +127,14 @@ const char *compare_slowdown_text(const struct comparison *comparison,
     char factor[UNIT_TEXT_SIZE], low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     if (!saved)
         snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged: %s", slowdown->reason);
-    else if (slowdown->reason)
+    else if (slowdown->reason == too_few)
         snprintf(
             text, SLOWDOWN_TEXT_SIZE,
             "its time is not judged by %.300s: %s (%zu here, %zu there, %d of each are needed)",
-            file, slowdown->reason, slowdown->run->sample_count, saved->sample_count,
-            SLOWDOWN_SAMPLES);
+            file, too_few, slowdown->run->sample_count, saved->sample_count, SLOWDOWN_SAMPLES);
+    else if (slowdown->reason)
+        snprintf(text, SLOWDOWN_TEXT_SIZE, "its time is not judged by %.300s: %s", file,
+                 slowdown->reason);
     else
         snprintf(text, SLOWDOWN_TEXT_SIZE,
                  "%s times the time in %.300s (%s to %s at 95 %%), %s %g %% slower",

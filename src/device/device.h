@@ -110,6 +110,11 @@ MUST_CHECK enum healcl_status device_select(const struct device_info *list, size
  * to it. */
 bool device_emulates_gpu(const struct device_info *info);
 
+/* Whether it stands for hardware that is not there, on the host's processor: an emulator, a
+ * simulator, or a software renderer. Known by name. A driver that runs the processor as what it is
+ * makes a real device of it. */
+bool device_is_emulator(const struct device_info *info);
+
 /* NULL where the device can be used, else why not: "it has no compiler". */
 const char *device_unusable(const struct device_info *info);
 

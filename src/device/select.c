@@ -354,6 +354,37 @@ bool device_emulates_gpu(const struct device_info *info)
            (info->double_width == 0 || info->loop_limit > 0);
 }
 
+static bool contains(const char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (; *text; text++)
+        if (strncasecmp(text, part, length) == 0)
+            return true;
+    return false;
+}
+
+bool device_is_emulator(const struct device_info *info)
+{
+    /* In what a device or its platform is called, whatever the letters' case. */
+    static const char *const words[] = {
+        /* Intel's FPGAs, Xilinx's hw_emu */
+        "emulat",
+        "oclgrind",
+        "simulator",
+        "gpgpu-sim",
+        /* Mesa's renderers, and Google's */
+        "llvmpipe",
+        "softpipe",
+        "swrast",
+        "lavapipe",
+        "swiftshader",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (contains(info->name, words[i]) || contains(info->platform, words[i]))
+            return true;
+    return false;
+}
+
 const char *device_unusable(const struct device_info *info)
 {
     if (info->fault != CL_SUCCESS)
@@ -392,15 +423,6 @@ void device_allow_packaged(struct device_info *list, size_t count)
 }
 
 /* ---------------------------------------------------------------- selection */
-
-static bool contains(const char *text, const char *part)
-{
-    size_t length = strlen(part);
-    for (; *text; text++)
-        if (strncasecmp(text, part, length) == 0)
-            return true;
-    return false;
-}
 
 /* "0:1" */
 static bool parse_indices(const char *selector, unsigned long *platform, unsigned long *device)
@@ -466,8 +488,11 @@ static int type_rank(cl_device_type type)
     }
 }
 
+/* What runs where nothing is named: hardware that is there goes first. */
 static bool is_better(const struct device_info *a, const struct device_info *b)
 {
+    if (device_is_emulator(a) != device_is_emulator(b))
+        return device_is_emulator(b);
     int rank_a = type_rank(a->type), rank_b = type_rank(b->type);
     if (rank_a != rank_b)
         return rank_a > rank_b;

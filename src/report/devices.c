@@ -22,7 +22,8 @@ static void add_offer(struct table *table, const struct device_info *info,
                       const struct self_test_result *self_test)
 {
     char version[VERSION_SIZE], bytes[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", device_type_name(info->type));
+    table_cell(table, "%s%s", device_type_name(info->type),
+               device_is_emulator(info) ? ", emulator" : "");
     table_cell(table, "%u", info->compute_units);
     table_cell(table, "%s", text_bytes(info->global_memory_bytes, bytes));
     table_cell(table, "%s", version_number(info->version, version));
@@ -99,6 +100,18 @@ static void print_failed_families(const struct device_info *info, FILE *stream)
     fprintf(stream, " (%s)\n", found.family_failure);
 }
 
+/* Marked in the table. */
+static void print_emulators(const struct devices_facts *facts, FILE *stream)
+{
+    bool any = false;
+    for (size_t i = 0; i < facts->count; i++)
+        any |= device_is_emulator(&facts->list[i]);
+    if (any)
+        fputs("emulator: the processor stands for hardware that is not there; runs by default only "
+              "where\nnothing else can\n",
+              stream);
+}
+
 /* Why devices cannot or should not be used, and which platforms tell of none. */
 static void print_reasons(const struct devices_facts *facts, FILE *stream)
 {
@@ -159,6 +172,7 @@ enum healcl_status report_devices(const struct devices_facts *facts, const struc
     putc('\n', style->stream);
     if (facts->best < facts->count)
         fprintf(style->stream, "* runs where no device is named\n");
+    print_emulators(facts, style->stream);
     if (facts->rates)
         fprintf(style->stream,
                 "64x64: products of 64-bit integers, both halves of each; copy: bytes "
@@ -178,6 +192,7 @@ void report_device_members(struct json *json, cJSON *object, const struct device
     json_string(json, object, "name", info->name);
     json_string(json, object, "type", device_type_name(info->type));
     json_string(json, object, "platform", info->platform);
+    json_string(json, object, "platform_version", info->platform_version);
     json_string(json, object, "vendor", info->vendor);
     json_string(json, object, "driver", info->driver);
     json_string(json, object, "version", info->version);
@@ -188,6 +203,7 @@ void report_device_members(struct json *json, cJSON *object, const struct device
     json_number(json, object, "local_memory", info->local_memory_bytes);
     json_number(json, object, "max_work_group_size", info->max_work_group_size);
     json_bool(json, object, "unified_memory", info->unified_memory);
+    json_bool(json, object, "emulator", device_is_emulator(info));
 }
 
 void report_self_test(struct json *json, cJSON *object, enum self_test_outcome outcome,

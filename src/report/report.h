@@ -124,6 +124,13 @@ void report_operations_markdown(FILE *stream);
 
 /* ---- healcl itself ---- */
 
+/* The commit that it was built from, with "-dirty" behind it where files had changed since; ""
+ * where there was no repository. */
+const char *healcl_commit(void);
+
+/* The compiler that built it: "gcc 12.2.0". */
+extern const char healcl_compiler[];
+
 /* Its first line is "healcl 0.1.0". */
 void report_version(const struct style *style);
 MUST_CHECK enum healcl_status report_version_json(FILE *stream);

@@ -14,6 +14,11 @@ struct table {
     size_t column_count;
     char **cells; /* the headings are the first row */
     size_t cell_count, cell_capacity;
+    struct line {
+        size_t above; /* the cell */
+        char *text;
+    } * lines;
+    size_t line_count, line_capacity;
     bool failed;
 };
 
@@ -21,7 +26,10 @@ static void free_table(struct table *table)
 {
     for (size_t i = 0; i < table->cell_count; i++)
         free(table->cells[i]);
+    for (size_t i = 0; i < table->line_count; i++)
+        free(table->lines[i].text);
     free(table->cells);
+    free(table->lines);
     free(table);
 }
 
@@ -65,6 +73,24 @@ void table_cell(struct table *table, const char *format, ...)
     va_end(arguments);
     text_clean(cell, false);
     table->cells[table->cell_count++] = cell;
+}
+
+void table_line(struct table *table, const char *text)
+{
+    if (!table || table->failed)
+        return;
+    char *copy = strdup(text);
+    struct line *lines =
+        array_with_room(table->lines, table->line_count, &table->line_capacity, sizeof *lines);
+    if (lines)
+        table->lines = lines;
+    if (!lines || !copy) {
+        free(copy);
+        table->failed = true;
+        return;
+    }
+    text_clean(copy, false);
+    table->lines[table->line_count++] = (struct line){table->cell_count, copy};
 }
 
 /* Widths of the columns, and of the whole table with its gaps. */
@@ -137,8 +163,12 @@ enum healcl_status table_print(struct table *table, FILE *stream, unsigned width
             shrink(table, widths, needed, width);
         for (size_t i = 0; i < table->cell_count; i++)
             cut(table->cells[i], widths[i % table->column_count]);
-        for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count)
+        size_t line = 0;
+        for (size_t i = 0; i + table->column_count <= table->cell_count; i += table->column_count) {
+            for (; line < table->line_count && table->lines[line].above <= i; line++)
+                fprintf(stream, "%s\n", table->lines[line].text);
             print_row(table, i, widths, stream);
+        }
     }
     free(widths);
     free_table(table);

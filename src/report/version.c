@@ -14,6 +14,8 @@
 #define COMPILER "unknown"
 #endif
 
+const char healcl_compiler[] = COMPILER;
+
 enum { LIBRARIES = 5, VERSION_SIZE = 32 };
 
 struct library {
@@ -49,10 +51,11 @@ void report_version(const struct style *style)
     list_libraries(libraries);
     opencl_version(opencl);
     fprintf(style->stream, "healcl %s\n", healcl_version());
+    report_label(style, "commit", "%s", *healcl_commit() ? healcl_commit() : "unknown");
     report_label(style, "OpenCL", "%s", opencl);
     for (size_t i = 0; i < LIBRARIES; i++)
         report_label(style, libraries[i].name, "%s", libraries[i].version);
-    report_label(style, "compiler", "%s", COMPILER);
+    report_label(style, "compiler", "%s", healcl_compiler);
 }
 
 enum healcl_status report_version_json(FILE *stream)
@@ -63,10 +66,11 @@ enum healcl_status report_version_json(FILE *stream)
     list_libraries(libraries);
     opencl_version(opencl);
     json_begin(&json, healcl_version());
+    json_string(&json, json.top, "commit", healcl_commit());
     json_string(&json, json.top, "opencl", opencl);
     cJSON *object = json_object(&json, json.top, "libraries");
     for (size_t i = 0; i < LIBRARIES; i++)
         json_string(&json, object, libraries[i].name, libraries[i].version);
-    json_string(&json, json.top, "compiler", COMPILER);
+    json_string(&json, json.top, "compiler", healcl_compiler);
     return json_print(&json, stream);
 }

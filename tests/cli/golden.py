@@ -40,6 +40,7 @@ MASKS = [
     (re.compile(r"above the limit of \d+$"), "above the limit of <host>"),
     (re.compile(r"^(device      )(?!host reference).*"), r"\1<device>"),
     (re.compile(r"^(driver      ).*"), r"\1<driver>"),
+    (re.compile(r"^(commit      ).*"), r"\1<commit>"),
     (re.compile(r"healcl \d+\.\d+\.\d+"), "healcl <version>"),
     (re.compile(r'("healcl":\s*)"\d+\.\d+\.\d+"'), r'\1"<version>"'),
     (re.compile(r"\[src/(\S+):\d+\]"), r"[src/\1:<line>]"),

@@ -10,7 +10,9 @@ static const char *type_of(enum column_kind kind)
     case COLUMN_TIME:
     case COLUMN_BYTES: return "integer";
     case COLUMN_FACTOR:
-    case COLUMN_PERCENT: return "number";
+    case COLUMN_RATE:
+    case COLUMN_SPREAD:
+    case COLUMN_SHARE: return "number";
     }
     return "null";
 }

@@ -9,6 +9,7 @@ A driver without event times must be timed by the host's clock. PoCL is made to 
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ class Compare:
         self.healcl, self.folder = healcl, folder
         self.environment = {key: value for key, value in os.environ.items()
                             if not key.startswith("HEALCL_") or key == "HEALCL_CACHE_DIR"}
-        self.environment.update(LD_PRELOAD=driver)
+        self.environment.update(LD_PRELOAD=driver, HEALCL_PROGRESS_SECONDS="0")
         self.show_pocl_alone()
         self.faulty = ""  # a part of the name of the first of them
         self.devices = []  # two of PoCL, as --device takes them, the one that can be faulty first
@@ -200,9 +201,10 @@ def is_gone(pid):
         return True
 
 
-def is_run(pid):
+def is_run(pid, device=""):
     try:
-        return b"\0run\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"\0run\0" in command and f"\0{device}".encode() in command
     except OSError:
         return False
 
@@ -220,6 +222,43 @@ def test_interrupts(compare):
         assert not report.exists()
         if number != signal.SIGKILL:
             assert not list(Path(compare.folder).glob("interrupted*"))
+
+
+def test_interrupted_reports(compare):
+    """What was measured before is written, and said to be incomplete."""
+    good, faulty = compare.devices[::-1]
+    for number in (signal.SIGINT, signal.SIGTERM):
+        report, page = (Path(f"{compare.folder}/partial.{kind}") for kind in ("json", "html"))
+        process = compare.start("--json", str(report), "--html", str(page), TRANSCRIPT,
+                                devices=[good, faulty], FAULTY_DEVICE=compare.faulty,
+                                FAULTY_HOW="hang")
+        wait_for(lambda: any(is_run(child, faulty) for child in children_of(process)),
+                 "the second device does not run")
+        process.send_signal(number)
+        out, _ = process.communicate()
+        assert process.returncode == -number, process.returncode
+        told = json.loads(report.read_text())
+        run, = told["runs"]
+        assert run["outcome"] == "verified" and told["interrupted_of_runs"] == 2, told
+        for text in page.read_text(), out:
+            assert "Interrupted: 1 of 2 runs were made. " in text, text
+        report.unlink()
+        page.unlink()
+
+
+def test_progress(compare):
+    """Without a terminal, a line now and then."""
+    process = compare.start("--timeout", "4", TRANSCRIPT, devices=compare.devices[::-1],
+                            FAULTY_DEVICE=compare.faulty, FAULTY_HOW="hang",
+                            HEALCL_PROGRESS_SECONDS="1")
+    _, errors = process.communicate()
+    lines = errors.splitlines()
+    assert 2 <= len(lines) <= 60, errors
+    # An estimate that has run out is not told.
+    told = re.compile(r"healcl: \d+ s(, about \d+ s left)?: 2 of 2: [\d:]+: " +
+                      re.escape(TRANSCRIPT))
+    assert any(map(told.fullmatch, lines)), errors
+    assert all(line.startswith("healcl: ") for line in lines), errors
 
 
 def test_killed_child(compare):
@@ -245,7 +284,8 @@ def main():
             print("there is no PoCL that can show two devices")
             return 77
         for test in (test_all_right, test_faults, test_check, test_ignored_children, test_listing,
-                     test_talking, test_times_of_operations, test_interrupts, test_killed_child):
+                     test_talking, test_times_of_operations, test_interrupts,
+                     test_interrupted_reports, test_progress, test_killed_child):
             print(test.__name__, flush=True)
             test(compare)
     return 0

@@ -236,6 +236,7 @@ def check_page(text, report):
     check_contents(page, report)
     check_commands(page, report)
     check_charts(text)
+    assert "local, local, scroll, scroll" in text  # shades where a table goes on
     assert not page.all("script") and not page.all("link") and not page.all("img")
     for element in page.elements:
         for key in ("src", "href"):
@@ -265,7 +266,7 @@ def check_page(text, report):
         for phase in ("open_device", "open_transcript", "compile", "warm_up", "process"):
             assert run[f"{phase}_ns"] in told, phase
         assert set(run.get("first_result", {}).values()) <= told, run
-        assert run.get("p95_ns", 0) in told, run
+        assert run.get("p95_ns", 0) in told | {0}, run
     for chart in page.all("svg", role="img"):
         assert chart[2].strip()
     assert len(page.all("title")) > len(page.all("svg", role="img"))

@@ -9,6 +9,8 @@
 
 static struct healcl_error error;
 
+enum { MS = 1000000 }; /* nanoseconds */
+
 /* ---------------------------------------------------------------- comparisons by hand */
 
 static struct compare_device *add_device(struct comparison *comparison, const char *selector,
@@ -51,8 +53,8 @@ static void begin(struct comparison *comparison, size_t transcripts)
 {
     static const char *const names[] = {"/tmp/a.json", "/tmp/b.json", "/tmp/c.json"};
     assert_int_equal(comparison_init(comparison, &error), HEALCL_OK);
-    comparison->origin = (struct compare_origin){
-        .date = "2026-01-31T12:00:00Z", .healcl = "1", .system = "", .processor = ""};
+    comparison->origin.date = "2026-01-31T12:00:00Z";
+    comparison->origin.healcl = "1";
     comparison->transcripts =
         arena_alloc(comparison->arena, transcripts * sizeof *comparison->transcripts);
     assert_non_null(comparison->transcripts);
@@ -103,10 +105,10 @@ static void tells_means_and_their_range(void **state)
     begin(&comparison, 2);
     add_device(&comparison, "0:0", "Slow", "One");
     add_device(&comparison, "0:1", "Fast", "One");
-    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 274, 1);
-    add_run(&comparison, 0, 1, COMPARE_VERIFIED, 100, 1);
-    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109, 1);
-    add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100, 1);
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 274 * MS, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, 100 * MS, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 109 * MS, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, 100 * MS, 1);
     compare_conclude(&comparison);
     const struct compare_mean *mean = &comparison.devices[1].mean;
     assert_int_equal(comparison.base, 0);
@@ -119,13 +121,13 @@ static void tells_means_and_their_range(void **state)
     assert_contains(page, "The fastest is Fast, 1.73 times as fast as Slow: the geometric mean "
                           "over a.json and b.json, from 1.09 (b.json) to 2.74 (a.json).");
     assert_contains(page, "<td class=\"n mean\" data-factor=\"1\">1.00&times;</td>");
-    assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times;</td><td "
-                          "class=\"n\" data-factor=\"2.74\">");
+    assert_contains(page, "<td class=\"n mean\" data-factor=\"1.7281782\">1.73&times; <small>"
+                          "1.73 to 1.73</small></td><td class=\"n\" data-factor=\"2.74\">");
     free(page);
     char *table = printed_by(print_terminal, &comparison);
-    assert_contains(table, "\nspeed-up   mean  a.json  b.json\n"
-                           "0:0  Slow  1.00    1.00    1.00\n"
-                           "0:1  Fast  1.73    2.74    1.09\n");
+    assert_contains(table, "\nspeed-up   mean  least  most\n"
+                           "0:0  Slow  1.00   1.00  1.00\n"
+                           "0:1  Fast  1.73   1.09  2.74\n");
     assert_contains(table, "mean: the geometric one over 2 of 2 transcripts; 1.00 is Slow\n");
     free(table);
     char *markdown = printed_by(compare_print_markdown, &comparison);
@@ -145,9 +147,9 @@ static void counts_what_all_have_run(void **state)
     add_device(&comparison, "0:1", "Slow", "One");
     add_device(&comparison, "0:2", "Fast", "One");
     for (size_t i = 0; i < 2; i++) {
-        add_run(&comparison, i, 0, i == 0 ? COMPARE_VERIFIED : COMPARE_CRASHED, 1, i == 0);
-        add_run(&comparison, i, 1, COMPARE_VERIFIED, 400, 1);
-        add_run(&comparison, i, 2, COMPARE_VERIFIED, 100, 1);
+        add_run(&comparison, i, 0, i == 0 ? COMPARE_VERIFIED : COMPARE_CRASHED, MS, i == 0);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 400 * MS, 1);
+        add_run(&comparison, i, 2, COMPARE_VERIFIED, 100 * MS, 1);
     }
     for (size_t j = 0; j < 3; j++)
         add_run(&comparison, 2, j, COMPARE_REFUSED, 0, 0);
@@ -162,6 +164,201 @@ static void counts_what_all_have_run(void **state)
     assert_contains(page, "2 of 3 devices are right. c.json is refused. The fastest is Fast, 4.00 "
                           "times as fast as Slow: the geometric mean over a.json and b.json");
     free(page);
+    comparison_release(&comparison);
+}
+
+/* ---------------------------------------------------------------- the lead */
+
+static void assert_lead(const struct comparison *comparison, const char *part)
+{
+    char *lead = compare_lead(comparison);
+    assert_non_null(lead);
+    assert_contains(lead, part);
+    free(lead);
+}
+
+/* It is there to tell what is right. */
+static void the_reference_never_leads(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t chip, other, reference; /* milliseconds; 0: there is no such device */
+        const char *lead;
+    } cases[] = {
+        {10, 0, 20, "verified. Chip is 2.00 times as fast as the host reference."},
+        {10, 0, 5, "verified. No device is faster than the host reference."},
+        {10, 0, 10, "verified. No device is faster than the host reference."},
+        {10, 20, 5,
+         "No device is faster than the host reference. The fastest is Chip, 2.00 times as fast as "
+         "Other."},
+        {30, 20, 40, "verified. The fastest is Other, 1.50 times as fast as Chip."},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        size_t device = 0;
+        begin(&comparison, 1);
+        add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+        add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].reference * MS, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].chip * MS, 1);
+        if (cases[i].other > 0) {
+            add_device(&comparison, "1:0", "Other", "One");
+            add_run(&comparison, 0, device++, COMPARE_VERIFIED, cases[i].other * MS, 1);
+        }
+        compare_conclude(&comparison);
+        assert_lead(&comparison, cases[i].lead);
+        comparison_release(&comparison);
+    }
+}
+
+/* By the fastest device, not by the host reference. */
+static void tells_which_transcripts_are_too_small(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    add_device(&comparison, "0:0", "Slow", "One");
+    add_device(&comparison, "0:1", "Fast", "One");
+    add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 4 * MS, 1);
+    add_run(&comparison, 0, 1, COMPARE_VERIFIED, MS - 1, 1);
+    add_run(&comparison, 0, 2, COMPARE_VERIFIED, 1000, 1);
+    add_run(&comparison, 1, 0, COMPARE_VERIFIED, 3 * MS, 1);
+    add_run(&comparison, 1, 1, COMPARE_VERIFIED, MS, 1);
+    add_run(&comparison, 1, 2, COMPARE_VERIFIED, MS - 1, 1);
+    compare_conclude(&comparison);
+    assert_true(comparison.transcripts[0].too_small && !comparison.transcripts[0].counts);
+    assert_false(comparison.transcripts[1].too_small);
+    assert_int_equal(comparison.counting_count, 1);
+    assert_lead(&comparison, " a.json is too small to tell devices apart. ");
+    assert_lead(&comparison, "The fastest is Fast, 3.00 times as fast as Slow on b.json.");
+    static enum healcl_status (*const printers[])(const struct comparison *, FILE *) = {
+        print_terminal, compare_print_markdown, compare_print_html};
+    for (size_t i = 0; i < 3; i++) {
+        char *text = printed_by(printers[i], &comparison);
+        assert_contains(text, "Too small to tell devices apart: the fastest takes less than 1 ms");
+        free(text);
+    }
+    char *json = printed_by(compare_print_json, &comparison);
+    assert_contains(json, "\"too_small\":\ttrue");
+    assert_contains(json, "\"too_small\":\tfalse");
+    free(json);
+    /* Nothing is told apart where there is one device. */
+    comparison_release(&comparison);
+    begin(&comparison, 1);
+    add_device(&comparison, "0:0", "Slow", "One");
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1, 1);
+    compare_conclude(&comparison);
+    assert_false(comparison.transcripts[0].too_small);
+    comparison_release(&comparison);
+}
+
+/* Adds repetitions of 8, 9, 10, 11 and 12 tenths of a time: the quartiles are 9 and 11. */
+static void add_spread_run(struct comparison *comparison, size_t transcript, size_t device,
+                           uint64_t nanoseconds)
+{
+    struct compare_run *run =
+        add_run(comparison, transcript, device, COMPARE_VERIFIED, nanoseconds, 5);
+    for (size_t i = 0; i < 5; i++)
+        run->samples[i] = nanoseconds * (8 + i) / 10;
+}
+
+/* Where the intervals of the quartiles overlap. */
+static void tells_where_there_is_no_difference(void **state)
+{
+    (void)state;
+    for (int differ = 0; differ < 2; differ++) {
+        struct comparison comparison;
+        begin(&comparison, 2);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_device(&comparison, "0:1", "Other", "One");
+        for (size_t i = 0; i < 2; i++) {
+            add_spread_run(&comparison, i, 0, 100 * MS);
+            add_spread_run(&comparison, i, 1, differ && i == 0 ? 200 * MS : 110 * MS);
+        }
+        compare_conclude(&comparison);
+        struct compare_mean mean;
+        assert_true(compare_mean_against(&comparison, 0, 1, &mean));
+        assert_true(fabs(mean.low - mean.factor * 9 / 11) < 1e-9);
+        assert_true(fabs(mean.high - mean.factor * 11 / 9) < 1e-9);
+        assert_lead(&comparison,
+                    differ ? " The fastest is Chip, 1.48 times as fast as Other: the "
+                           : " There is no difference on average between Chip and Other, 0.90 to "
+                             "1.34 times as "
+                             "fast: the geometric mean over a.json and b.json, from 1.10 (a.json) "
+                             "to 1.10 (a.json).");
+        char *page = printed_by(compare_print_html, &comparison);
+        (differ ? assert_lacks
+                : assert_contains)(page, "<small>no difference</small><small>0.74 to 1.11</small>");
+        assert_contains(page, "<small>no difference</small>"); /* of b.json */
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
+static void warns_of_noise(void **state)
+{
+    (void)state;
+    for (uint64_t step = 30; step <= 31; step++) { /* percent of the median, of 100 */
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 0, 5);
+        for (size_t i = 0; i < 5; i++)
+            run->samples[i] = (100 - 2 * step + i * step) * MS;
+        compare_conclude(&comparison);
+        assert_int_equal(compare_is_noisy(run), step > 30);
+        static const struct {
+            enum healcl_status (*print)(const struct comparison *, FILE *);
+            const char *text;
+        } printers[] = {
+            {print_terminal, "31.0 % (noisy)"},
+            {print_terminal, "Warning: the times of Chip on a.json"},
+            {compare_print_markdown, "31.0 % (noisy)"},
+            {compare_print_html, "&plusmn;31.0&#8239;% <small class=\"warn\">noisy</small>"},
+            {compare_print_html, "Warning: the times of Chip on a.json spread by more than 30 %."},
+            {compare_print_json, "\"warning\":\t\"the times spread by more than 30 %\""},
+            {compare_print_csv, "\"the times spread by more than 30 %\""},
+            {compare_print_junit, "spread 31.0 % (noisy)"},
+        };
+        for (size_t i = 0; i < sizeof printers / sizeof *printers; i++) {
+            char *text = printed_by(printers[i].print, &comparison);
+            (step > 30 ? assert_contains : assert_lacks)(text, printers[i].text);
+            free(text);
+        }
+        comparison_release(&comparison);
+    }
+}
+
+/* ---------------------------------------------------------------- runs to come */
+
+static void estimates_what_is_left(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 2);
+    struct compare_origin before = comparison.origin;
+    before.baseline = "before.json";
+    add_device(&comparison, "0:0", "Chip", "One");
+    add_device(&comparison, "0:1", "Other", "One");
+    add_device(&comparison, "0:0", "Chip", "One")->origin = &before;
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 2; j++)
+            add_run(&comparison, i, j, COMPARE_VERIFIED, MS, 1);
+    add_run(&comparison, 0, 2, COMPARE_VERIFIED, MS, 1);
+    assert_int_equal(comparison_left(&comparison), 0);
+    comparison.runs[0].taken_nanoseconds = 10;
+    assert_int_equal(comparison_left(&comparison), 30);
+    comparison.runs[1].taken_nanoseconds = 20;
+    assert_int_equal(comparison_left(&comparison), 2 * 15);
+    comparison.runs[2].taken_nanoseconds = 100;
+    assert_int_equal(comparison_left(&comparison), 100);
+    assert_int_equal(comparison_end_early(&comparison), 3);
+    assert_int_equal(comparison.planned, 4);
+    assert_int_equal(comparison.run_count, 4); /* the baseline's too */
+    assert_int_equal(comparison.runs[3].device, 2);
+    compare_conclude(&comparison);
+    assert_lead(&comparison, "Interrupted: 3 of 4 runs were made. All 2 devices are right");
     comparison_release(&comparison);
 }
 
@@ -252,9 +449,9 @@ static void tells_devices_apart(void **state)
 {
     (void)state;
     struct comparison comparison;
-    static struct compare_origin before = {
-        .baseline = "/tmp/before.json", .date = "", .healcl = "", .system = "", .processor = ""};
     begin(&comparison, 1);
+    struct compare_origin before = comparison.origin;
+    before.baseline = "/tmp/before.json";
     add_device(&comparison, "0:0", "EPYC", "Intel(R) OpenCL");
     add_device(&comparison, "1:0", "pthread-EPYC", "Portable Computing Language");
     add_device(&comparison, "2:0", "Arc", "Intel(R) OpenCL Graphics");
@@ -283,6 +480,99 @@ static void tells_devices_apart(void **state)
     comparison_release(&comparison);
 }
 
+/* What people call them, and beside it what their drivers do. */
+static void calls_devices_what_they_are(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *type, *name, *platform, *driver, *processor, *title;
+        bool emulator;
+    } cases[] = {
+        {"cpu", "pthread-skylake-avx512-AMD EPYC", "Portable Computing Language", "3.1+debian",
+         "AMD EPYC 9354 32-Core Processor", "PoCL 3.1 on AMD EPYC 9354", false},
+        {"cpu", "AMD EPYC", "Intel(R) OpenCL", "2024.18.6.0.02_160000", "AMD EPYC",
+         "Intel OpenCL 2024.18 on AMD EPYC", false},
+        {"cpu", "Intel(R) Xeon(R) CPU", "Intel(R) OpenCL", "2026.22",
+         "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz",
+         "Intel OpenCL 2026.22 on Intel Xeon Platinum 8481C", false},
+        {"cpu", "A CPU", "A platform", "", "", "A CPU", false},
+        {"gpu", "Intel(R) Arc(TM) A770 Graphics", "Intel(R) OpenCL Graphics", "24.1", "AMD EPYC",
+         "Intel Arc A770 Graphics", false},
+        {"gpu", "NVIDIA H100 80GB HBM3", "NVIDIA CUDA", "550.54", "AMD EPYC",
+         "NVIDIA H100 80GB HBM3", false},
+        {"cpu", "Oclgrind Simulator", "Oclgrind", "Oclgrind 21.10", "AMD EPYC",
+         "Oclgrind Simulator", true},
+        {"host", "host reference", "healcl", "0.1.0", "AMD EPYC", "host reference", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        comparison.origin.processor = cases[i].processor;
+        struct compare_device *device =
+            add_device(&comparison, "0:0", cases[i].name, cases[i].platform);
+        device->type = cases[i].type;
+        device->driver = cases[i].driver;
+        device->emulator = cases[i].emulator;
+        add_run(&comparison, 0, 0, COMPARE_VERIFIED, MS, 1);
+        compare_conclude(&comparison);
+        assert_string_equal(compare_device_name(device), cases[i].title);
+        char *page = printed_by(compare_print_html, &comparison), text[512];
+        snprintf(text, sizeof text, "<span class=\"name\">%s</span>", cases[i].title);
+        assert_contains(page, text);
+        const bool same = strcmp(cases[i].name, cases[i].title) == 0;
+        snprintf(text, sizeof text, "<small>0:0, %s%s%s", same ? "" : cases[i].name,
+                 same ? "" : ", ", cases[i].platform);
+        assert_contains(page, text);
+        free(page);
+        comparison_release(&comparison);
+    }
+    /* Two of one driver. */
+    struct comparison comparison;
+    char label[LABEL_SIZE];
+    begin(&comparison, 1);
+    comparison.origin.processor = "AMD EPYC";
+    add_device(&comparison, "0:0", "basic", "Portable Computing Language")->type = "cpu";
+    add_device(&comparison, "0:1", "pthread", "Portable Computing Language")->type = "cpu";
+    compare_conclude(&comparison);
+    assert_string_equal(compare_device_label(&comparison, 1, label),
+                        "PoCL 1.0 on AMD EPYC (pthread)");
+    comparison_release(&comparison);
+}
+
+static void fits_a_terminal(void **state)
+{
+    (void)state;
+    enum { WIDTH = 100 };
+    struct comparison comparison;
+    begin(&comparison, 2);
+    comparison.origin.processor = "AMD EPYC 9354 32-Core Processor";
+    comparison.transcripts[0].file =
+        "a/very/long/path/to/a/folder/of/many/transcripts/that/is/hard/to/remember/a.json";
+    add_device(&comparison, "0:0", "pthread-skylake-avx512-AMD EPYC", "Portable Computing Language")
+        ->type = "cpu";
+    add_device(&comparison, "1:0", "AMD EPYC", "Intel(R) OpenCL")->type = "cpu";
+    comparison.devices[1].driver = "2026.22.10.0.01_160000";
+    add_device(&comparison, COMPARE_REFERENCE, "host reference", "healcl");
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < 3; j++) {
+            add_spread_run(&comparison, i, j, (100 + j) * 1234567);
+            struct compare_run *run = &comparison.runs[comparison.run_count - 1];
+            run->compute_nanoseconds = run->roofline_nanoseconds = 10;
+            run->cold.nanoseconds = run->warm.nanoseconds = 10000 * (uint64_t)MS;
+        }
+    compare_conclude(&comparison);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "\na/very/long/path");
+    assert_contains(table, "\n1:0  Intel OpenCL 2026.22 on AMD EPYC 9354  verified ");
+    assert_contains(table,
+                    "\n0:0 is pthread-skylake-avx512-AMD EPYC of Portable Computing Language");
+    for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
+        if (strcspn(line, "\n") > WIDTH)
+            fail_msg("too long: %s", line);
+    free(table);
+    comparison_release(&comparison);
+}
+
 /* The lead, the overview, the legends and the charts have the platform. */
 static void prints_platforms(void **state)
 {
@@ -292,8 +582,8 @@ static void prints_platforms(void **state)
     add_device(&comparison, "0:0", "EPYC", "Intel OpenCL");
     add_device(&comparison, "1:0", "EPYC", "PoCL");
     for (size_t i = 0; i < 2; i++) {
-        add_run(&comparison, i, 0, COMPARE_VERIFIED, 300, 1);
-        add_run(&comparison, i, 1, COMPARE_VERIFIED, 100, 1);
+        add_run(&comparison, i, 0, COMPARE_VERIFIED, 300 * MS, 1);
+        add_run(&comparison, i, 1, COMPARE_VERIFIED, 100 * MS, 1);
     }
     compare_conclude(&comparison);
     char *page = printed_by(compare_print_html, &comparison);
@@ -311,6 +601,67 @@ static void prints_platforms(void **state)
     char *table = printed_by(print_terminal, &comparison);
     assert_contains(table, "1:0  EPYC (PoCL)");
     free(table);
+    comparison_release(&comparison);
+}
+
+/* What a committee asks. */
+static void tells_where_it_was_measured(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 1);
+    comparison.origin.commit = "0123456789ab";
+    comparison.origin.model = "family 25, model 17";
+    comparison.origin.governor = "powersave";
+    comparison.origin.load_before = 25;
+    comparison.origin.load_after = 175;
+    add_device(&comparison, "0:0", "Chip", "One")->platform_version = "One 2.0, LLVM 15";
+    add_run(&comparison, 0, 0, COMPARE_VERIFIED, 4 * MS, 1);
+    compare_conclude(&comparison);
+    static const struct {
+        enum healcl_status (*print)(const struct comparison *, FILE *);
+        const char *text;
+    } printers[] = {
+        {compare_print_html, "<dt>Commit</dt><dd>0123456789ab</dd>"},
+        {compare_print_html, "<dt>Its model</dt><dd>family 25, model 17</dd>"},
+        {compare_print_html, "<dt>Governor</dt><dd>powersave</dd>"},
+        {compare_print_html, "0.25 before the runs, 1.75 at their end"},
+        {compare_print_html, "One 2.0, LLVM 15"},
+        {compare_print_html, "data-label=\"Inferences/s\">250</td>"},
+        {compare_print_html, "How to read this"},
+        {compare_print_json, "\"commit\":\t\"0123456789ab\""},
+        {compare_print_json, "\"load_after\":\t1.75"},
+        {compare_print_json, "\"per_second\":\t250"},
+        {compare_print_markdown, "healcl 1 (0123456789ab)"},
+    };
+    for (size_t i = 0; i < sizeof printers / sizeof *printers; i++) {
+        char *text = printed_by(printers[i].print, &comparison);
+        assert_contains(text, printers[i].text);
+        free(text);
+    }
+    comparison_release(&comparison);
+}
+
+static void marks_emulators(void **state)
+{
+    (void)state;
+    struct comparison comparison;
+    begin(&comparison, 1);
+    add_device(&comparison, "0:0", "llvmpipe", "rusticl")->emulator = true;
+    add_device(&comparison, "1:0", "Chip", "One");
+    for (size_t j = 0; j < 2; j++)
+        add_run(&comparison, 0, j, COMPARE_VERIFIED, 100 * MS, 1);
+    compare_conclude(&comparison);
+    char *page = printed_by(compare_print_html, &comparison);
+    assert_contains(page, "llvmpipe</span> <span class=\"tag\">emulator</span>");
+    assert_lacks(page, "Chip</span> <span class=\"tag\">emulator</span>");
+    free(page);
+    char *table = printed_by(print_terminal, &comparison);
+    assert_contains(table, "\n0:0 is an emulator\n");
+    free(table);
+    char *markdown = printed_by(compare_print_markdown, &comparison);
+    assert_contains(markdown, "rusticl 1.0, emulator |");
+    free(markdown);
     comparison_release(&comparison);
 }
 
@@ -335,11 +686,61 @@ static void needs_samples_for_percentiles(void **state)
         assert_int_equal(times.p99, cases[i].p99);
         compare_conclude(&comparison);
         char *page = printed_by(compare_print_html, &comparison), cell[64];
-        snprintf(cell, sizeof cell, "data-label=\"p99\" data-ns=\"%d\">%s", (int)cases[i].p99,
-                 cases[i].p99 ? "99" : "&ndash;");
-        assert_contains(page, cell);
+        snprintf(cell, sizeof cell, "data-label=\"p99\" data-ns=\"%d\">99", (int)cases[i].p99);
+        (cases[i].p99 > 0 ? assert_contains : assert_lacks)(page, cell);
         (cases[i].count < 100 ? assert_contains : assert_lacks)(page, "<code>--repeat</code>");
         free(page);
+        comparison_release(&comparison);
+    }
+}
+
+/* Only a spread goes to both sides. Caches make a share of the rates more than all of them: people
+ * are told so by a word, programs get what was measured. */
+static void tells_shares_up_to_the_whole(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t roofline;
+        const char *page, *text;
+    } cases[] = {{106, ">10.6&#8239;%", "10.6 %"},
+                 {1000, ">100&#8239;%", "100 %"},
+                 {1105, ">100&#8239;% <small>caches</small>", "100 % (caches)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One")->copied_bytes = 1000000000;
+        struct compare_run *run = add_run(&comparison, 0, 0, COMPARE_VERIFIED, 1000, 4);
+        run->compute_nanoseconds = 1000;
+        run->roofline_nanoseconds = cases[i].roofline;
+        run->operations = arena_alloc(comparison.arena, sizeof *run->operations);
+        assert_non_null(run->operations);
+        *run->operations = (struct compare_part){.name = "ntt",
+                                                 .count = 1,
+                                                 .bytes = cases[i].roofline,
+                                                 .nanoseconds = 1000,
+                                                 .fallback_reason = ""};
+        run->operation_count = 1;
+        compare_conclude(&comparison);
+        char *page = printed_by(compare_print_html, &comparison), cell[128];
+        snprintf(cell, sizeof cell, "data-label=\"Of its rates\"%s", cases[i].page);
+        assert_contains(page, cell);
+        assert_contains(page, "data-label=\"Spread\">&plusmn;40.0&#8239;%");
+        snprintf(cell, sizeof cell, "ntt</th><td class=\"n\"%s", cases[i].page);
+        assert_contains(page, cell);
+        assert_lacks(page, "110&#8239;%");
+        free(page);
+        char *table = printed_by(print_terminal, &comparison);
+        assert_contains(table, cases[i].text);
+        assert_contains(table, "\nof its rates: the share of ");
+        free(table);
+        char *markdown = printed_by(compare_print_markdown, &comparison);
+        assert_contains(markdown, cases[i].text);
+        assert_contains(markdown, "\n*Of its rates*: the share of ");
+        free(markdown);
+        char *json = printed_by(compare_print_json, &comparison), key[64];
+        snprintf(key, sizeof key, "\"roofline_ns\":\t%d", (int)cases[i].roofline);
+        assert_contains(json, key);
+        free(json);
         comparison_release(&comparison);
     }
 }
@@ -356,7 +757,7 @@ static void compares_cold_with_cold(void **state)
     run->programs_built = 1;
     run->programs_loaded = 4;
     compare_conclude(&comparison);
-    char *table = printed_by(print_terminal, &comparison);
+    char *table = printed_by(compare_print_markdown, &comparison);
     assert_contains(table, "3.00 ms (4 of 5 cached)");
     free(table);
     const struct process_result cold = {
@@ -364,7 +765,7 @@ static void compares_cold_with_cold(void **state)
         .text = (char[]){"{\"first_result_ns\": 9000000000, \"compile_ns\": 7000000000}"}};
     compare_read_first(&comparison, &run->cold, &cold);
     assert_int_equal(run->cold.nanoseconds, 9000000000);
-    table = printed_by(print_terminal, &comparison);
+    table = printed_by(compare_print_markdown, &comparison);
     assert_contains(table, "9.00 s");
     assert_contains(table, "7.00 s");
     assert_lacks(table, "3.00 ms");
@@ -494,6 +895,33 @@ static void spreads_ticks(void **state)
     assert_true(axis * least / 100 > 6 * letter); /* "500 ms" */
 }
 
+/* One late run does not make the bars of all others thin. */
+static void keeps_late_runs_out_of_the_axis(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct comparison comparison;
+        begin(&comparison, 1);
+        add_device(&comparison, "0:0", "Chip", "One");
+        add_spread_run(&comparison, 0, 0, 100 * MS);
+        comparison.runs[0].samples[4] = (uint64_t)(late ? 9000 : 120) * MS;
+        compare_conclude(&comparison);
+        char *page = printed_by(compare_print_html, &comparison);
+        const char *chart = strstr(page, "id=\"time0\"");
+        double bar = 0;
+        assert_non_null(chart);
+        assert_true(next_number(&chart, "class=\"bar d0\"", &bar));
+        assert_true(next_number(&chart, "width=\"", &bar));
+        assert_true(bar > 50);
+        (late ? assert_contains : assert_lacks)(page, "href=\"#beyond\" x=\"100%\" ");
+        (late ? assert_contains : assert_lacks)(page, "<title>9&#8239;s</title></use>");
+        (late ? assert_contains : assert_lacks)(page, "100&#8239;ms, 1 late<");
+        (late ? assert_contains : assert_lacks)(page, "late runs, which are beyond it.");
+        free(page);
+        comparison_release(&comparison);
+    }
+}
+
 /* Marks that would hide each other lie below each other, and all of them within the chart. */
 static void shows_every_mark(void **state)
 {
@@ -537,14 +965,25 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_means_and_their_range),
         cmocka_unit_test(counts_what_all_have_run),
+        cmocka_unit_test(the_reference_never_leads),
+        cmocka_unit_test(tells_which_transcripts_are_too_small),
+        cmocka_unit_test(tells_where_there_is_no_difference),
+        cmocka_unit_test(warns_of_noise),
+        cmocka_unit_test(estimates_what_is_left),
         cmocka_unit_test(tells_whose_fault_it_is),
         cmocka_unit_test(asks_the_reference),
         cmocka_unit_test(tells_devices_apart),
+        cmocka_unit_test(calls_devices_what_they_are),
+        cmocka_unit_test(fits_a_terminal),
         cmocka_unit_test(prints_platforms),
+        cmocka_unit_test(tells_where_it_was_measured),
+        cmocka_unit_test(marks_emulators),
         cmocka_unit_test(needs_samples_for_percentiles),
+        cmocka_unit_test(tells_shares_up_to_the_whole),
         cmocka_unit_test(compares_cold_with_cold),
         cmocka_unit_test(reads_checks),
         cmocka_unit_test(spreads_ticks),
+        cmocka_unit_test(keeps_late_runs_out_of_the_axis),
         cmocka_unit_test(shows_every_mark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

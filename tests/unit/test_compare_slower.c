@@ -79,6 +79,14 @@ static void test_intervals(void **state)
     comparison.fail_slower = 20; /* the interval must lie beyond it */
     assert_false(compare_is_slower(&comparison, &comparison.runs[0]));
 
+    now[5] = now[6] = 400; /* beyond the quartile: a busy machine */
+    now[3] = 300;
+    assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 1);
+    assert_false(slowdowns[0].is_slower);
+    assert_string_equal(compare_slowdown_text(&comparison, &slowdowns[0], text),
+                        "its time is not judged by base.json: its times here spread by more than "
+                        "30 %");
+
     comparison.runs[0].sample_count = 6;
     assert_int_equal(compare_slowdowns_of(&comparison, &comparison.runs[0], slowdowns), 1);
     assert_non_null(slowdowns[0].reason);

@@ -98,6 +98,44 @@ static void simulators_are_cpus(void **state)
     assert_int_equal(device_select(list, 1, "gpu", &index, &error), HEALCL_USAGE);
 }
 
+/* Nobody who names no device wants hardware that is not there. */
+static void emulators_go_last(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *platform, *name;
+        cl_device_type type;
+        bool emulator;
+    } cases[] = {
+        {"Intel(R) FPGA Emulation Platform for OpenCL(TM)", "Intel(R) FPGA Emulation Device",
+         CL_DEVICE_TYPE_ACCELERATOR, true},
+        {"Oclgrind", "Oclgrind Simulator", CL_DEVICE_TYPE_GPU, true},
+        {"rusticl", "llvmpipe (LLVM 15.0.6, 256 bits)", CL_DEVICE_TYPE_GPU, true},
+        {"Clover", "softpipe", CL_DEVICE_TYPE_GPU, true},
+        {"clvk", "SwiftShader Device (LLVM 10.0.0)", CL_DEVICE_TYPE_GPU, true},
+        {"Intel(R) OpenCL", "AMD EPYC", CL_DEVICE_TYPE_CPU, false},
+        {"Portable Computing Language", "pthread-AMD EPYC", CL_DEVICE_TYPE_CPU, false},
+        {"rusticl", "AMD Radeon RX 7900 XTX (radeonsi)", CL_DEVICE_TYPE_GPU, false},
+        {"NVIDIA CUDA", "NVIDIA H100", CL_DEVICE_TYPE_GPU, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct device_info list[] = {
+            make_device(0, 0, cases[i].platform, cases[i].name, cases[i].type),
+            make_device(1, 0, "Portable", "plain", CL_DEVICE_TYPE_CPU)};
+        list[0].compute_units = 64;
+        assert_int_equal(device_is_emulator(&list[0]), cases[i].emulator);
+        size_t index = 2;
+        OK(device_select(list, 2, NULL, &index, &error));
+        assert_int_equal(index, cases[i].emulator);
+        OK(device_select(list, 1, NULL, &index, &error)); /* there is nothing else */
+        OK(device_select(list, 2, cases[i].name, &index, &error));
+        assert_int_equal(index, 0);
+        list[1].available = false;
+        OK(device_select(list, 2, NULL, &index, &error));
+        assert_int_equal(index, 0);
+    }
+}
+
 static void environment_selects(void **state)
 {
     (void)state;
@@ -508,6 +546,7 @@ int main(void)
         DEVICE_TEST(selectors),
         DEVICE_TEST(platforms_go_before_names),
         DEVICE_TEST(simulators_are_cpus),
+        DEVICE_TEST(emulators_go_last),
         DEVICE_TEST(environment_selects),
         DEVICE_TEST(refused_selectors),
         DEVICE_TEST(long_lists_are_cut),

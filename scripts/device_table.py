@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Prints the table of devices that results/*.json make (docs/COMPARE.md), or puts it between the
+markers of a page.
+
+    device_table.py [--results FOLDER]            prints it
+    device_table.py [--results FOLDER] FILE       puts it into FILE
+    device_table.py [--results FOLDER] --check FILE  exits with 1 where FILE has another one
+
+FILE has a line "<!-- devices -->" and one "<!-- /devices -->".
+"""
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+LEVELS = ["ran", "emulated", "compiled only"]
+MARKED = re.compile(r"(<!-- devices -->\n).*?(<!-- /devices -->)", re.DOTALL)
+
+
+def count(number):
+    return f"{number:,}"
+
+
+def verified(part):
+    runs = part.get("runs", [])
+    right = sum(run["outcome"] == "verified" for run in runs)
+    # Nothing to verify is nothing wrong either.
+    of = sum(run["outcome"] != "nothing to verify" for run in runs)
+    fallbacks = sum(run.get("fallbacks", 0) for run in runs)
+    told = f"{right} of {of} transcripts"
+    told += f" ({count(fallbacks)} steps on the host)" if fallbacks else ""
+    return told if of else ""
+
+
+def checked(part):
+    if part.get("message"):
+        return part["message"]
+    if "calls" not in part:
+        return ""
+    right = part["calls"] - part["failed"] - part["unsupported"]
+    told = f"{count(right)} of {count(part['calls'])} calls"
+    return told + (f" ({count(part['unsupported'])} beyond it)" if part["unsupported"] else "")
+
+
+def cells(device):
+    parts = [device[key] for key in ("compare", "check") if key in device]
+    newest = max(parts, key=lambda part: part["date"], default={})
+    right = [verified(device.get("compare", {})), checked(device.get("check", {})),
+             device.get("note", "")]
+    commit = newest.get("commit", "")
+    return [device["title"], device.get("driver", ""), f"*{device['level']}*",
+            ", ".join(filter(None, right)),
+            newest.get("date", "")[:10] + (f" `{commit}`" if commit else "")]
+
+
+HEADINGS = ["device", "driver", "level", "right", "when"]
+
+
+def plain(text):
+    """What a driver says is text, not markup."""
+    return re.sub(r"([|<>\\])", r"\\\1", text).replace("\n", " ")
+
+
+def grouped(rows):
+    """Devices of which the same is told, as of one compiler, are one row."""
+    groups = {}
+    for title, *rest in rows:
+        groups.setdefault(tuple(rest), []).append(title)
+    return [[", ".join(titles), *rest] for rest, titles in groups.items()]
+
+
+def table(folder):
+    devices = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    for device in devices:
+        if device["level"] not in LEVELS:
+            raise SystemExit(f"device_table.py: no level {device['level']!r}")
+    devices.sort(key=lambda device: (LEVELS.index(device["level"]), device["title"]))
+    rows = grouped([cells(device) for device in devices])
+    lines = [HEADINGS, *([plain(cell) for cell in row] for row in rows)]
+    lines = ["| " + " | ".join(line) + " |\n" for line in lines]
+    return lines[0] + "|" + "---|" * len(HEADINGS) + "\n" + "".join(lines[1:])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--results", type=Path,
+                        default=Path(__file__).resolve().parents[1] / "results")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("file", type=Path, nargs="?")
+    options = parser.parse_args()
+    made = table(options.results)
+    if not options.file:
+        sys.stdout.write(made)
+        return 0
+    text = options.file.read_text()
+    if not MARKED.search(text):
+        print(f"device_table.py: {options.file} has no markers for the table")
+        return 1
+    wanted = MARKED.sub(lambda found: f"{found[1]}\n{made}\n{found[2]}", text)
+    if options.check and wanted != text:
+        print(f"device_table.py: the table of {options.file} is not what results/ has: "
+              f"scripts/device_table.py {options.file}")
+        return 1
+    if not options.check:
+        options.file.write_text(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
