@@ -16,20 +16,21 @@ SCRIPT = ROOT / "scripts/device_table.py"
 DEVICES = {
     "b": {"level": "ran", "title": "B | chip", "platform": "Maker", "driver": "3.1",
           "compare": {"date": "2026-01-02T00:00:00Z", "commit": "abc", "runs": [
-              {"outcome": "verified", "fallbacks": 3}, {"outcome": "different"}, {"outcome": "nothing to verify"}]},
+              {"outcome": "verified", "fallbacks": 3}, {"outcome": "different"},
+              {"outcome": "nothing to verify"}]},
           "check": {"date": "2026-01-01T00:00:00Z", "commit": "old", "calls": 5000, "failed": 1,
                     "unsupported": 2}},
-    "a": {"level": "compiled only", "title": "A", "driver": "clang 15", "note": "no private memory"},
-    "d": {"level": "compiled only", "title": "E", "driver": "clang 15", "note": "no private memory"},
+    "a": {"level": "compiled only", "title": "A", "driver": "clang 15", "note": "compiles"},
+    "d": {"level": "compiled only", "title": "E", "driver": "clang 15", "note": "compiles"},
     "c": {"level": "emulated", "title": "C", "platform": "D", "driver": "D 1"},
 }
 TABLE = """\
 | device | driver | level | right | when |
 |---|---|---|---|---|
-| B \\| chip | 3.1 | *ran* | 1 of 2 transcripts (3 steps on the host), 4,997 of 5,000 calls (2 beyond it) | \
-2026-01-02 `abc` |
+| B \\| chip | 3.1 | *ran* | 1 of 2 transcripts (3 steps on the host), 4,997 of 5,000 calls \
+(2 beyond it) | 2026-01-02 `abc` |
 | C | D 1 | *emulated* |  |  |
-| A, E | clang 15 | *compiled only* | no private memory |  |
+| A, E | clang 15 | *compiled only* | compiles |  |
 """
 
 

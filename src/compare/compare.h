@@ -412,7 +412,7 @@ const char *compare_base_name(const char *path);
 
 /* "Intel Arc A770" of "Intel(R) Arc(TM) A770": a name of a driver's, without marks, cut where it is
  * long. */
-void compare_plain_name(char plain[TITLE_PART_SIZE], const char *name);
+void compare_plain_name(char text[TITLE_PART_SIZE], const char *name);
 
 /* ---- files of devices (results.c) ---- */
 
