@@ -29,7 +29,7 @@ def verified(part):
     # Nothing to verify is nothing wrong either.
     of = sum(run["outcome"] != "nothing to verify" for run in runs)
     fallbacks = sum(run.get("fallbacks", 0) for run in runs)
-    told = f"{right} of {of} transcripts"
+    told = f"{right}/{of} transcripts"
     told += f" ({count(fallbacks)} steps on the host)" if fallbacks else ""
     return told if of else ""
 
@@ -40,7 +40,7 @@ def checked(part):
     if "calls" not in part:
         return ""
     right = part["calls"] - part["failed"] - part["unsupported"]
-    told = f"{count(right)} of {count(part['calls'])} calls"
+    told = f"{right}/{part['calls']} calls"
     return told + (f" ({count(part['unsupported'])} beyond it)" if part["unsupported"] else "")
 
 
@@ -50,12 +50,12 @@ def cells(device):
     right = [verified(device.get("compare", {})), checked(device.get("check", {})),
              device.get("note", "")]
     commit = newest.get("commit", "")
-    return [device["title"], device.get("driver", ""), f"*{device['level']}*",
-            ", ".join(filter(None, right)),
-            newest.get("date", "")[:10] + (f" `{commit}`" if commit else "")]
+    how = [device.get("driver", ""), newest.get("date", "")[:10], commit and f"`{commit}`"]
+    return [device["title"], device["level"], ", ".join(filter(None, right)),
+            ", ".join(filter(None, how))]
 
 
-HEADINGS = ["device", "driver", "level", "right", "when"]
+HEADINGS = ["device", "level", "right", "driver, date, commit"]
 
 
 def plain(text):

@@ -25,12 +25,11 @@ DEVICES = {
     "c": {"level": "emulated", "title": "C", "platform": "D", "driver": "D 1"},
 }
 TABLE = """\
-| device | driver | level | right | when |
-|---|---|---|---|---|
-| B \\| chip | 3.1 | *ran* | 1 of 2 transcripts (3 steps on the host), 4,997 of 5,000 calls \
-(2 beyond it) | 2026-01-02 `abc` |
-| C | D 1 | *emulated* |  |  |
-| A, E | clang 15 | *compiled only* | compiles |  |
+| device | level | right | driver, date, commit |
+|---|---|---|---|
+| B \\| chip | ran | 1/2 transcripts (3 steps on the host), 4997/5000 calls (2 beyond it) | 3.1, 2026-01-02, `abc` |
+| C | emulated |  | D 1 |
+| A, E | compiled only | compiles | clang 15 |
 """
 
 

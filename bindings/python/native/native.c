@@ -37,8 +37,8 @@ intptr_t native_call(struct healcl_queue *queue, const char *operation, size_t c
         memcpy(pair, words + i * sizeof pair, sizeof pair);
         arguments[i] = argument_of(pair);
     }
-    enum healcl_status status = healcl_call(queue, operation, count, arguments,
-                                            wants_result ? &result : NULL, error);
+    enum healcl_status status =
+        healcl_call(queue, operation, count, arguments, wants_result ? &result : NULL, error);
     return status == HEALCL_OK ? (intptr_t)result : -1;
 }
 
