@@ -82,8 +82,8 @@ class Device:
         memory_limit  most bytes of all tensors; 0: no limit
         work_limit    most elements that one operation visits; 0: 2^42
         operations    what may be called beside the built-in ones
-        expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for (repeats,
-                      axis); None: the one that is valid, where both are that of "spec"
+        expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for
+                      (repeats, axis); None: the one that is valid, else that of "spec"
         synchronous   each call waits, so that an error of data is its own
         """
         from ._queue import Queue

@@ -74,7 +74,7 @@ class Queue:
         lib.healcl_queue_cancel(self._handle.pointer)
 
     def close(self) -> None:
-        """Ends what goes on, in other threads too. Tensors of the queue can only be dropped then."""
+        """Ends what goes on, in other threads too. Its tensors can only be dropped then."""
         self._handle.close()
 
     def __enter__(self) -> Queue:

@@ -248,8 +248,8 @@ def load(source: Union[str, os.PathLike[str], bytes, bytearray, memoryview], *,
     memory_limit  most bytes of all tensors; 0: no limit
     work_limit    most elements that one operation visits; 0: 2^42
     operations    what may be named beside the built-in ones
-    expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for (repeats,
-                  axis); None: the one that is valid, where both are that of "spec"
+    expand        the order of expand's integers: "spec" for (axis, repeats), "sdk" for
+                  (repeats, axis); None: the one that is valid, else that of "spec"
     passes        names of passes, with commas between them, or "none"; None: all
     """
     names = ffi.NULL if passes is None else ffi.new("char[]", passes.encode())
