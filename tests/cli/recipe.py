@@ -39,7 +39,9 @@ def main():
         for count in (2, 4):  # cases: verdicts, and then times too
             done = subprocess.run(["sh", "-c", quick], cwd=folder, env=environment,
                                   capture_output=True, text=True)
-            assert done.returncode == 0 and not done.stderr, done
+            # A busy machine makes times that are not judged, which is told.
+            told = [line for line in done.stderr.splitlines() if "is not judged" not in line]
+            assert done.returncode == 0 and not told, done
             assert (folder / "cache/last.json").read_bytes() == (folder / "today.json").read_bytes()
             for report in ("check.xml", "compare.xml"):
                 top = ElementTree.parse(folder / report).getroot()

@@ -34,9 +34,7 @@ static inline void begin(struct comparison *comparison)
     comparison->transcripts[0].bytes = BYTES;
     snprintf(comparison->transcripts[0].digest, sizeof comparison->transcripts[0].digest, DIGEST);
     comparison->transcript_count = 1;
-    comparison->command = comparison->environment = "";
-    comparison->origin = (struct compare_origin){
-        .date = "", .healcl = "", .system = "", .processor = "", .memory_bytes = BYTES};
+    comparison->origin.memory_bytes = BYTES;
 }
 
 /* More devices than there is room for, and no comparison, are refused. */
