@@ -62,6 +62,8 @@ static void release_pooled(struct healcl_device *device, const struct pooled *po
 {
     device->bytes_placed -= pooled->place > 0 ? pooled->bytes : 0;
     release_memory(device, pooled->memory, pooled->bytes);
+    if (pooled->slab)
+        (void)device->cl->clReleaseMemObject(pooled->slab);
 }
 
 /* Lets go of what was released first until at most bytes are allocated, or nothing is pooled.
@@ -82,7 +84,8 @@ static void trim_pool(struct healcl_device *device, uint64_t bytes, bool places_
     device->pool_count = kept;
 }
 
-/* The slab lives as long as parts of it do. */
+/* Each part has a reference to its slab: a driver may refuse one that nobody refers to, even while
+ * parts of it live. */
 static void leave_slab(struct healcl_device *device)
 {
     if (device->slab)
@@ -316,6 +319,10 @@ static enum healcl_status create_part(struct healcl_device *device, uint64_t byt
     cl_mem memory = device->cl->clCreateSubBuffer(device->slab, CL_MEM_READ_WRITE,
                                                   CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     TRY_CL(error, "clCreateSubBuffer", code);
+    code = device->cl->clRetainMemObject(device->slab);
+    if (code != CL_SUCCESS)
+        (void)device->cl->clReleaseMemObject(memory);
+    TRY_CL(error, "clRetainMemObject", code);
     *part = (struct pooled){
         .memory = memory, .bytes = bytes, .slab = device->slab, .slab_offset = device->slab_used};
     device->slab_used += bytes;

@@ -259,6 +259,63 @@ static void asks_for_huge_pages(void **state)
     healcl_device_close(device);
 }
 
+/* The first buffer that is made, and how many references to it are held. Once there are none a
+ * driver may refuse it, as Intel's does, though parts of it live. */
+static cl_mem first_buffer;
+static int references;
+
+static cl_mem CL_API_CALL create_followed(cl_context context, cl_mem_flags flags, size_t size,
+                                          void *data, cl_int *code)
+{
+    cl_mem memory = helper_opencl.clCreateBuffer(context, flags, size, data, code);
+    if (!first_buffer) {
+        first_buffer = memory;
+        references = 1;
+    }
+    return memory;
+}
+
+static cl_int CL_API_CALL retain_followed(cl_mem memory)
+{
+    references += memory == first_buffer;
+    return helper_opencl.clRetainMemObject(memory);
+}
+
+static cl_int CL_API_CALL release_followed(cl_mem memory)
+{
+    references -= memory == first_buffer;
+    return helper_opencl.clReleaseMemObject(memory);
+}
+
+static void parts_hold_their_slab(void **state)
+{
+    (void)state;
+    enum { PART_BYTES = 1 << 14, PARTS = 20 }; /* more than a slab has */
+    struct opencl cl = helper_opencl;
+    struct healcl_device *device = NULL;
+    struct buffer parts[PARTS];
+    first_buffer = NULL;
+    cl.clCreateBuffer = create_followed;
+    cl.clRetainMemObject = retain_followed;
+    cl.clReleaseMemObject = release_followed;
+    OK(device_open(&cl, NULL, &device, &error));
+    for (int i = 0; i < PARTS; i++)
+        OK(device_buffer_acquire_part(device, PART_BYTES, &parts[i], &error));
+    assert_ptr_equal(parts[0].slab, first_buffer);
+    assert_ptr_not_equal(parts[PARTS - 1].slab, first_buffer);
+    for (int i = 1; i < PARTS; i++)
+        device_buffer_release(device, &parts[i]);
+    device_pool_empty(device);
+    assert_int_equal(references, 1); /* the first part's */
+    const struct buffer slab = device_buffer_slab(&parts[0]);
+    char data[8];
+    OK(device_read(device, &slab, parts[0].slab_offset, sizeof data, data, &error));
+    device_buffer_release(device, &parts[0]);
+    device_pool_empty(device);
+    assert_int_equal(references, 0);
+    healcl_device_close(device);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,7 +323,7 @@ int main(void)
         DEVICE_TEST(fresh_buffers_are_idle), DEVICE_TEST(places_keep_their_chunks),
         DEVICE_TEST(makes_chunks),           DEVICE_TEST(counts_bytes),
         DEVICE_TEST(does_not_hoard),         DEVICE_TEST(empties_the_pool_for_room),
-        DEVICE_TEST(asks_for_huge_pages),
+        DEVICE_TEST(asks_for_huge_pages),    DEVICE_TEST(parts_hold_their_slab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
