@@ -8,10 +8,10 @@
 #include "cli/bundled.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "core/new_file.h"
 #include "device/self_test.h"
 #include "package/emit.h"
 #include "report/text.h"
-#include "run/new_file.h"
 #include "run/run.h"
 
 /* One `healcl compile`. */

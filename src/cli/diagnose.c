@@ -5,10 +5,10 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
+#include "core/new_file.h"
 #include "device/self_test.h"
 #include "plan/transcript.h"
 #include "report/diagnosis.h"
-#include "run/new_file.h"
 
 /* One `healcl diagnose`. */
 struct session {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "run/new_file.h"
+#include "core/new_file.h"
 
 struct report_file {
     const char *path; /* NULL: none is wanted */

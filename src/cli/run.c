@@ -10,12 +10,12 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "cli/requests.h"
+#include "core/new_file.h"
 #include "core/process.h"
 #include "device/self_test.h"
 #include "plan/transcript.h"
 #include "report/junit.h"
 #include "report/text.h"
-#include "run/new_file.h"
 #include "run/run.h"
 
 enum {

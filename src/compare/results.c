@@ -9,8 +9,8 @@
 #include "compare/compare.h"
 #include "core/file.h"
 #include "core/json_tree.h"
+#include "core/new_file.h"
 #include "report/json.h"
-#include "run/new_file.h"
 
 enum { NAME_SIZE = 128, PATH_SIZE = 4096, RESULTS_VALUES_MAX = 1 << 16 };
 

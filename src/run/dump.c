@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "run/new_file.h"
+#include "core/new_file.h"
 #include "transcript/npy.h"
 
 struct dump {

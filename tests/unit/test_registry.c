@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/new_file.h"
 #include "core/registry.h"
 #include "device/internal.h"
-#include "run/new_file.h"
 #include "transcript/source.h"
 
 static char directory[64];

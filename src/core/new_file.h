@@ -1,6 +1,6 @@
 /* A file that appears whole or not at all, as core/draft.h has it. A link to a file stays one. */
-#ifndef HEALCL_RUN_NEW_FILE_H
-#define HEALCL_RUN_NEW_FILE_H
+#ifndef HEALCL_CORE_NEW_FILE_H
+#define HEALCL_CORE_NEW_FILE_H
 
 #include <stdio.h>
 

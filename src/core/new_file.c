@@ -1,4 +1,4 @@
-#include "run/new_file.h"
+#include "core/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
