@@ -386,19 +386,24 @@ static enum healcl_status end_download(struct healcl_device *device, const struc
     return HEALCL_OK;
 }
 
-/* Reads bytes of memory behind all that is enqueued, and waits for that. */
-static enum healcl_status read_piece(struct healcl_device *device, const struct piece *piece,
-                                     void *memory, struct healcl_error *error)
+/* Reads a piece into memory, or writes it from data where that is not NULL, behind all that is
+ * enqueued, and waits for that. */
+static enum healcl_status move_piece(struct healcl_device *device, const struct piece *piece,
+                                     void *memory, const void *data, struct healcl_error *error)
 {
+    const size_t offset = (size_t)piece->inside, bytes = (size_t)piece->bytes;
     cl_int code = CL_SUCCESS;
     for (int attempt = 0; attempt < 2; attempt++) {
         struct awaited_events awaited;
         struct traced_command traced;
-        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "download", piece->bytes, error));
+        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, data ? "write" : "download",
+                                piece->bytes, error));
         overlap_begin(device, &(struct command_use){0}, &awaited);
-        code = device->cl->clEnqueueReadBuffer(device->compute, piece->memory, CL_TRUE,
-                                               (size_t)piece->inside, (size_t)piece->bytes, memory,
-                                               AWAITED(awaited), traced.event);
+        code =
+            data ? device->cl->clEnqueueWriteBuffer(device->compute, piece->memory, CL_TRUE, offset,
+                                                    bytes, data, AWAITED(awaited), traced.event)
+                 : device->cl->clEnqueueReadBuffer(device->compute, piece->memory, CL_TRUE, offset,
+                                                   bytes, memory, AWAITED(awaited), traced.event);
         if (code == CL_SUCCESS) {
             device_note_idle(device);
             return traced_command_log(&traced, device, error);
@@ -406,31 +411,7 @@ static enum healcl_status read_piece(struct healcl_device *device, const struct 
         if (!device_recovers(device, code))
             break;
     }
-    TRY_CL(error, "clEnqueueReadBuffer", code);
-    return HEALCL_OK;
-}
-
-/* Writes bytes behind all that is enqueued, and waits for that. */
-static enum healcl_status write_piece(struct healcl_device *device, const struct piece *piece,
-                                      const void *data, struct healcl_error *error)
-{
-    cl_int code = CL_SUCCESS;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        struct awaited_events awaited;
-        struct traced_command traced;
-        TRY(traced_command_init(&traced, device, TRACE_COMPUTE, "write", piece->bytes, error));
-        overlap_begin(device, &(struct command_use){0}, &awaited);
-        code = device->cl->clEnqueueWriteBuffer(device->compute, piece->memory, CL_TRUE,
-                                                (size_t)piece->inside, (size_t)piece->bytes, data,
-                                                AWAITED(awaited), traced.event);
-        if (code == CL_SUCCESS) {
-            device_note_idle(device);
-            return traced_command_log(&traced, device, error);
-        }
-        if (!device_recovers(device, code))
-            break;
-    }
-    TRY_CL(error, "clEnqueueWriteBuffer", code);
+    TRY_CL(error, data ? "clEnqueueWriteBuffer" : "clEnqueueReadBuffer", code);
     return HEALCL_OK;
 }
 
@@ -443,7 +424,7 @@ enum healcl_status device_write_any(struct healcl_device *device, const struct b
     TRY(device_await_uploads(device, error));
     for (uint64_t done = 0; done < bytes;) {
         const struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
-        TRY(write_piece(device, &piece, (const char *)data + done, error));
+        TRY(move_piece(device, &piece, NULL, (const char *)data + done, error));
         done += piece.bytes;
     }
     return HEALCL_OK;
@@ -478,7 +459,7 @@ static enum healcl_status read_pieces(struct healcl_device *device, const struct
     enum healcl_status status = HEALCL_OK;
     for (uint64_t done = 0; status == HEALCL_OK && done < bytes;) {
         const struct piece piece = piece_at(device, buffer, offset + done, bytes - done);
-        status = read_piece(device, &piece, (char *)memory + done, error);
+        status = move_piece(device, &piece, (char *)memory + done, NULL, error);
         done += piece.bytes;
     }
     trace_end(device->trace, span);

@@ -26,4 +26,13 @@ static inline int close_device(void **state)
     return 0;
 }
 
+/* Calls a function with a device, and with none. */
+#define ON_BOTH(function)              \
+    static void function(void **state) \
+    {                                  \
+        (void)state;                   \
+        function##_on(device);         \
+        function##_on(NULL);           \
+    }
+
 #endif

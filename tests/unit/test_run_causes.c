@@ -1,27 +1,10 @@
 /* What errors tell programs: causes, and the numbers of entry, operation and argument. */
-#include "helper_one_device.h"
+#include "helper_queue_calls.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_queue.h"
 #include "ops/ops.h"
-
-#define TENSOR(tensor) healcl_tensor_argument(tensor)
-#define INT(value) healcl_int_argument(value)
-#define CALL(queue, name, ...)                                                                    \
-    healcl_call(queue, name,                                                                      \
-                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
-                (struct healcl_argument[]){__VA_ARGS__}, NULL, &error)
-
-/* Calls a function with a device, and with none. */
-#define ON_BOTH(function)              \
-    static void function(void **state) \
-    {                                  \
-        (void)state;                   \
-        function##_on(device);         \
-        function##_on(NULL);           \
-    }
 
 /* The call fails for that cause; entry, operation and argument are these. */
 #define FAILS(status_, cause_, entry_, operation_, argument_, call)            \
@@ -60,25 +43,29 @@ static void calls_tell_causes_on(struct healcl_device *on)
     const enum operation_id modmul = OPERATION_MODMUL;
     void *mapped;
     int64_t value;
-    REFUSED(OPERATION, 4, -1, -1, CALL(queue, "nonsense", TENSOR(a)));
-    REFUSED(ARGUMENT, 4, modmul, -1, CALL(queue, "modmul", TENSOR(a)));
-    REFUSED(ARGUMENT, 4, modmul, 3, CALL(queue, "_modmul", TENSOR(a), TENSOR(a), INT(7), INT(7)));
-    REFUSED(ARGUMENT, 4, modmul, 2, CALL(queue, "modmul", TENSOR(a), TENSOR(a), INT(0), TENSOR(a)));
-    REFUSED(SHAPE, 4, modmul, 1, CALL(queue, "modmul", TENSOR(a), TENSOR(five), INT(7), TENSOR(a)));
+    REFUSED(OPERATION, 4, -1, -1, CALL(queue, "nonsense", NULL, TENSOR(a)));
+    REFUSED(ARGUMENT, 4, modmul, -1, CALL(queue, "modmul", NULL, TENSOR(a)));
+    REFUSED(ARGUMENT, 4, modmul, 3,
+            CALL(queue, "_modmul", NULL, TENSOR(a), TENSOR(a), INT(7), INT(7)));
+    REFUSED(ARGUMENT, 4, modmul, 2,
+            CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(0), TENSOR(a)));
+    REFUSED(SHAPE, 4, modmul, 1,
+            CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(five), INT(7), TENSOR(a)));
     REFUSED(DTYPE, 4, modmul, 1,
-            CALL(queue, "modmul_ttc", TENSOR(a), TENSOR(narrow), INT(7), TENSOR(a)));
-    REFUSED(DTYPE, 4, OPERATION_ABS, 1, CALL(queue, "abs", TENSOR(bytes), TENSOR(bytes)));
-    REFUSED(ARGUMENT, 4, OPERATION_MOVEAXIS, 1, CALL(queue, "moveaxis", TENSOR(a), INT(2), INT(0)));
-    REFUSED(SHAPE, 4, OPERATION_SQUEEZE, 1, CALL(queue, "squeeze", TENSOR(a), INT(0)));
+            CALL(queue, "modmul_ttc", NULL, TENSOR(a), TENSOR(narrow), INT(7), TENSOR(a)));
+    REFUSED(DTYPE, 4, OPERATION_ABS, 1, CALL(queue, "abs", NULL, TENSOR(bytes), TENSOR(bytes)));
+    REFUSED(ARGUMENT, 4, OPERATION_MOVEAXIS, 1,
+            CALL(queue, "moveaxis", NULL, TENSOR(a), INT(2), INT(0)));
+    REFUSED(SHAPE, 4, OPERATION_SQUEEZE, 1, CALL(queue, "squeeze", NULL, TENSOR(a), INT(0)));
     REFUSED(LIMIT, 4, OPERATION_ZEROS, 0,
             healcl_tensor_create(queue, HEALCL_INT64, 1, huge, NULL, &made, &error));
     USAGE(ARGUMENT, 4, modmul, 1,
-          CALL(queue, "modmul", TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)));
+          CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(foreign), INT(7), TENSOR(a)));
     USAGE(ARGUMENT, -1, -1, -1, healcl_tensor_read(a, &value, 1, &error));
     USAGE(OPERATION, -1, -1, -1, healcl_call_number(queue, SIZE_MAX, 0, NULL, NULL, &error));
     USAGE(STATE, -1, -1, -1, healcl_tensor_unmap(a, &error));
     OK(healcl_tensor_map(a, &mapped, &error));
-    USAGE(STATE, 4, OPERATION_ABS, 0, CALL(queue, "abs", TENSOR(a), TENSOR(a)));
+    USAGE(STATE, 4, OPERATION_ABS, 0, CALL(queue, "abs", NULL, TENSOR(a), TENSOR(a)));
     OK(healcl_tensor_unmap(a, &error));
     close_queue(queue);
     close_queue(other);
@@ -95,12 +82,12 @@ static void data_tell_their_call_on(struct healcl_device *on)
         const int64_t shape[2] = {3, 4}, one[1] = {1};
         struct healcl_tensor *a = create(queue, HEALCL_INT64, 2, shape);
         struct healcl_tensor *p = create(queue, HEALCL_INT64, 1, one);
-        OK(CALL(queue, "modmul", TENSOR(a), TENSOR(a), INT(7), TENSOR(a)));
+        OK(CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(7), TENSOR(a)));
         enum healcl_status status =
-            CALL(queue, "modmul", TENSOR(a), TENSOR(a), TENSOR(p), TENSOR(a));
+            CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), TENSOR(p), TENSOR(a));
         assert_true(!on || synchronous == (status != HEALCL_OK));
         for (int i = 0; i < 3 && status == HEALCL_OK; i++)
-            status = CALL(queue, "modmul", TENSOR(a), TENSOR(a), INT(7), TENSOR(a));
+            status = CALL(queue, "modmul", NULL, TENSOR(a), TENSOR(a), INT(7), TENSOR(a));
         REFUSED(DATA, 3, OPERATION_MODMUL, 2,
                 status == HEALCL_OK ? healcl_queue_wait(queue, &error) : status);
         close_queue(queue);

@@ -1,6 +1,6 @@
 /* Who lives how long, and what threads may do: handles of tensors, transcripts of sessions, calls
  * that are waited for or cancelled. Each on the device and on the host reference. */
-#include "helper_one_device.h"
+#include "helper_queue_calls.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -9,33 +9,9 @@
 
 #include "helper_script.h"
 
-#define TENSOR(tensor) healcl_tensor_argument(tensor)
-#define INT(value) healcl_int_argument(value)
-#define CALL(queue, name, result, ...)                                                            \
-    healcl_call(queue, name,                                                                      \
-                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
-                (struct healcl_argument[]){__VA_ARGS__}, result, &error)
-
-/* Calls a function with a device, and with none. */
-#define ON_BOTH(function)              \
-    static void function(void **state) \
-    {                                  \
-        (void)state;                   \
-        function##_on(device);         \
-        function##_on(NULL);           \
-    }
-
 enum { ELEMENTS = 64 };
 
 static const int64_t shape[1] = {ELEMENTS};
-
-static struct healcl_queue *open_queue(struct healcl_device *on, bool synchronous)
-{
-    struct healcl_queue *queue = NULL;
-    OK(healcl_queue_open_with(on, &(struct healcl_queue_options){.synchronous = synchronous},
-                              &queue, &error));
-    return queue;
-}
 
 static struct healcl_tensor *create(struct healcl_queue *queue, int64_t value)
 {
@@ -53,13 +29,13 @@ static void outlives_its_queue_on(struct healcl_device *on)
 {
     int64_t values[ELEMENTS];
     void *mapped;
-    struct healcl_queue *queue = open_queue(on, false), *other;
+    struct healcl_queue *queue = open_queue(on), *other;
     struct healcl_tensor *tensor = create(queue, 1), *second = create(queue, 2);
     OK(healcl_tensor_map(second, &mapped, &error));
     healcl_tensor_release(tensor); /* the queue has not come to it */
     tensor = create(queue, 3);
     healcl_queue_close(queue);
-    other = open_queue(on, false);
+    other = open_queue(on);
     assert_int_equal(healcl_tensor_describe(tensor).bytes, sizeof values);
     assert_int_equal(healcl_tensor_layout(tensor).storage_elements, ELEMENTS);
     assert_int_equal(healcl_tensor_read(tensor, values, sizeof values, &error), HEALCL_USAGE);
@@ -100,7 +76,7 @@ static void releases_from_threads_on(struct healcl_device *on)
 {
     enum { ROUNDS = 12, CALLS = 500 };
     for (int round = 0; round < ROUNDS; round++) {
-        struct healcl_queue *queue = open_queue(on, false);
+        struct healcl_queue *queue = open_queue(on);
         struct hand_over hand_over = {.ends = false};
         pthread_t threads[2];
         for (int i = 0; i < 2; i++)
@@ -132,7 +108,9 @@ ON_BOTH(releases_from_threads)
 
 static void calls_wait_on(struct healcl_device *on)
 {
-    struct healcl_queue *queue = open_queue(on, true);
+    struct healcl_queue *queue = NULL;
+    OK(healcl_queue_open_with(on, &(struct healcl_queue_options){.synchronous = true}, &queue,
+                              &error));
     struct healcl_tensor *a = create(queue, 1), *idx = create(queue, 1), *out = create(queue, 0);
     struct healcl_tensor *result = NULL;
     assert_int_equal(
@@ -155,7 +133,7 @@ ON_BOTH(calls_wait)
 
 static void polls_on(struct healcl_device *on)
 {
-    struct healcl_queue *queue = open_queue(on, false), *other = open_queue(on, false);
+    struct healcl_queue *queue = open_queue(on), *other = open_queue(on);
     struct healcl_tensor *a = create(queue, 1), *b = create(other, 1);
     OK(healcl_queue_wait(queue, &error));
     assert_true(healcl_queue_poll(queue));
@@ -194,7 +172,7 @@ static void *cancel_always(void *context)
 static void cancels_calls_on(struct healcl_device *on)
 {
     enum { LARGE = 1 << 20 };
-    struct healcl_queue *queue = open_queue(on, false);
+    struct healcl_queue *queue = open_queue(on);
     struct healcl_tensor *large = NULL;
     int64_t value = 0;
     OK(healcl_tensor_create(queue, HEALCL_INT64, 1, (int64_t[]){LARGE}, NULL, &large, &error));

@@ -1,55 +1,22 @@
 /* Operations by call, on the device and on the host reference. */
-#include "helper_one_device.h"
+#include "helper_queue_calls.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "helper_queue.h"
 #include "plan/live.h"
-
-#define TENSOR(tensor) healcl_tensor_argument(tensor)
-#define INT(value) healcl_int_argument(value)
-#define CALL(queue, name, result, ...)                                                            \
-    healcl_call(queue, name,                                                                      \
-                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
-                (struct healcl_argument[]){__VA_ARGS__}, result, &error)
-
-/* Calls a function with a device, and with none. */
-#define ON_BOTH(function)              \
-    static void function(void **state) \
-    {                                  \
-        (void)state;                   \
-        function##_on(device);         \
-        function##_on(NULL);           \
-    }
 
 static const int64_t shape[2] = {3, 4};
 static const int64_t values[12] = {5, -6, INT64_MAX, 8, 9, 10, 11, -12, 13, 14, 15, INT64_MIN};
-
-static struct healcl_queue *open_queue(struct healcl_device *on)
-{
-    struct healcl_queue *queue = NULL;
-    OK(healcl_queue_open(on, NULL, &queue, &error));
-    return queue;
-}
-
-static struct healcl_tensor *create(struct healcl_queue *queue, uint32_t rank, const int64_t *sizes,
-                                    const void *data)
-{
-    struct healcl_tensor *tensor = NULL;
-    OK(healcl_tensor_create(queue, HEALCL_INT64, rank, sizes, data, &tensor, &error));
-    assert_non_null(tensor);
-    return tensor;
-}
 
 static void calls_operations_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
     const int64_t q = INT64_C(4611686018427387847);
     int64_t got[12];
-    struct healcl_tensor *a = create(queue, 2, shape, values);
-    struct healcl_tensor *out = create(queue, 2, shape, NULL), *view = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values);
+    struct healcl_tensor *out = create_tensor(queue, 2, shape, NULL), *view = NULL;
     OK(healcl_tensor_read(a, got, sizeof got, &error));
     assert_memory_equal(got, values, sizeof got);
     OK(healcl_tensor_read(out, got, sizeof got, &error));
@@ -91,8 +58,8 @@ static void refuses_wrong_calls_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on), *other = open_queue(on);
     int64_t got[12];
-    struct healcl_tensor *a = create(queue, 2, shape, values);
-    struct healcl_tensor *foreign = create(other, 2, shape, values), *made = a;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values);
+    struct healcl_tensor *foreign = create_tensor(other, 2, shape, values), *made = a;
 #define REFUSED(text, call)                       \
     do {                                          \
         assert_int_equal(call, HEALCL_REFUSED);   \
@@ -142,10 +109,10 @@ static void names_the_call_on(struct healcl_device *on)
     struct healcl_queue *queue = open_queue(on);
     const int64_t sizes[1] = {4};
     int64_t got[4];
-    struct healcl_tensor *a = create(queue, 1, sizes, (int64_t[]){1, 2, 3, 4});
-    struct healcl_tensor *good = create(queue, 1, sizes, (int64_t[]){3, 2, 1, 0});
-    struct healcl_tensor *bad = create(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
-    struct healcl_tensor *out = create(queue, 1, sizes, NULL);
+    struct healcl_tensor *a = create_tensor(queue, 1, sizes, (int64_t[]){1, 2, 3, 4});
+    struct healcl_tensor *good = create_tensor(queue, 1, sizes, (int64_t[]){3, 2, 1, 0});
+    struct healcl_tensor *bad = create_tensor(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
+    struct healcl_tensor *out = create_tensor(queue, 1, sizes, NULL);
     for (int i = 0; i < 2; i++) {
         OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(good), INT(0), TENSOR(out)));
         enum healcl_status status =
@@ -170,7 +137,7 @@ static void names_the_call_on(struct healcl_device *on)
     /* Told by the next wait, where a release was what had to wait. */
     struct healcl_tensor *tensors[LIVE_STEPS_MAX];
     for (int i = 0; i < LIVE_STEPS_MAX; i++)
-        tensors[i] = create(queue, 0, NULL, NULL);
+        tensors[i] = create_tensor(queue, 0, NULL, NULL);
     OK(healcl_queue_wait(queue, &error));
     OK(CALL(queue, "take_along_axis", NULL, TENSOR(a), TENSOR(bad), INT(0), TENSOR(out)));
     for (int i = 0; i < LIVE_STEPS_MAX; i++)
@@ -191,8 +158,8 @@ static void frees_what_fails_on(struct healcl_device *on)
     static int64_t data[LARGE], got[LARGE];
     struct healcl_queue *queue = open_queue(on);
     const int64_t sizes[1] = {4}, larger[1] = {LARGE};
-    struct healcl_tensor *a = create(queue, 1, sizes, values);
-    struct healcl_tensor *bad = create(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
+    struct healcl_tensor *a = create_tensor(queue, 1, sizes, values);
+    struct healcl_tensor *bad = create_tensor(queue, 1, sizes, (int64_t[]){0, 1, 4, 2});
     for (int i = 0; i < LARGE; i++)
         data[i] = i - 7;
     enum healcl_status status = /* copies a first */
@@ -201,7 +168,7 @@ static void frees_what_fails_on(struct healcl_device *on)
         status = healcl_queue_wait(queue, &error);
     assert_int_equal(status, HEALCL_REFUSED);
     for (int i = 0; i < 4; i++) {
-        struct healcl_tensor *tensor = create(queue, 1, larger, i % 2 ? data : NULL);
+        struct healcl_tensor *tensor = create_tensor(queue, 1, larger, i % 2 ? data : NULL);
         OK(CALL(queue, "modsum", NULL, TENSOR(tensor), INT(i), INT(1000003), TENSOR(tensor)));
         OK(healcl_tensor_read(tensor, got, sizeof got, &error));
         for (int e = 0; e < LARGE; e++)
@@ -217,7 +184,7 @@ static void goes_on_for_long_on(struct healcl_device *on)
     enum { CALLS = 3 * LIVE_STEPS_MAX };
     struct healcl_queue *queue = open_queue(on);
     int64_t got[12], expected[12];
-    struct healcl_tensor *a = create(queue, 2, shape, values), *kept = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *kept = NULL;
     memcpy(expected, values, sizeof expected);
     for (int i = 0; i < CALLS; i++) {
         struct healcl_tensor *made = NULL;
@@ -273,7 +240,7 @@ static void numbers_operations(void **state)
     (void)state;
     size_t count = 0;
     struct healcl_queue *queue = open_queue(device);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *made = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *made = NULL;
     while (healcl_operation_name(count))
         count++;
     assert_int_equal(count, OPERATION_COUNT);
@@ -417,7 +384,8 @@ static void check_expansion(enum healcl_expand reading, const struct expansion *
     const struct healcl_limits limits = {.expand = reading};
     struct healcl_queue *queue = NULL;
     OK(healcl_queue_open(NULL, &limits, &queue, &error));
-    struct healcl_tensor *a = create(queue, expansion->rank, expansion->sizes, NULL), *view = NULL;
+    struct healcl_tensor *a = create_tensor(queue, expansion->rank, expansion->sizes, NULL),
+                         *view = NULL;
     const enum healcl_status status = CALL(queue, "expand", &view, TENSOR(a),
                                            INT(expansion->numbers[0]), INT(expansion->numbers[1]));
     if (expansion->refusal) {

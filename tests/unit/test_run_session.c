@@ -71,15 +71,6 @@ static void expect_product(struct healcl_session *session, size_t result, const 
     }
 }
 
-/* Calls a function with a device, and with none. */
-#define ON_BOTH(function)              \
-    static void function(void **state) \
-    {                                  \
-        (void)state;                   \
-        function##_on(device);         \
-        function##_on(NULL);           \
-    }
-
 static void lists_tensors(void **state)
 {
     (void)state;

@@ -1,48 +1,18 @@
 /* Tensors of operations by call: layouts, writing, copies, mapping, memory of the caller's. */
-#include "helper_one_device.h"
+#include "helper_queue_calls.h"
 
 #include <string.h>
 
 #include "device/device.h"
 
-#define TENSOR(tensor) healcl_tensor_argument(tensor)
-#define INT(value) healcl_int_argument(value)
-#define CALL(queue, name, result, ...)                                                            \
-    healcl_call(queue, name,                                                                      \
-                sizeof((struct healcl_argument[]){__VA_ARGS__}) / sizeof(struct healcl_argument), \
-                (struct healcl_argument[]){__VA_ARGS__}, result, &error)
 #define FAILS(with, text, call)                       \
     do {                                              \
         assert_int_equal(call, with);                 \
         assert_non_null(strstr(error.message, text)); \
     } while (0)
 
-/* Calls a function with a device, and with none. */
-#define ON_BOTH(function)              \
-    static void function(void **state) \
-    {                                  \
-        (void)state;                   \
-        function##_on(device);         \
-        function##_on(NULL);           \
-    }
-
 static const int64_t shape[2] = {3, 4};
 static const int64_t values[12] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-
-static struct healcl_queue *open_queue(struct healcl_device *on)
-{
-    struct healcl_queue *queue = NULL;
-    OK(healcl_queue_open(on, NULL, &queue, &error));
-    return queue;
-}
-
-static struct healcl_tensor *create(struct healcl_queue *queue, uint32_t rank, const int64_t *sizes,
-                                    const void *data)
-{
-    struct healcl_tensor *tensor = NULL;
-    OK(healcl_tensor_create(queue, HEALCL_INT64, rank, sizes, data, &tensor, &error));
-    return tensor;
-}
 
 /* Columns 1 and 3, transposed: 2 by 3. */
 static struct healcl_tensor *view_of(struct healcl_queue *queue, const struct healcl_tensor *tensor)
@@ -76,7 +46,8 @@ static void expect(struct healcl_tensor *tensor, size_t count, const int64_t *ex
 static void tells_layouts_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *b = create(queue, 2, shape, NULL);
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values),
+                         *b = create_tensor(queue, 2, shape, NULL);
     struct healcl_tensor *view = view_of(queue, a), *row = row_of(queue, a, 2);
     struct healcl_tensor_layout layout = healcl_tensor_layout(view);
     assert_int_equal(layout.rank, 2);
@@ -106,7 +77,7 @@ ON_BOTH(tells_layouts)
 static void writes_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *endless = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *endless = NULL;
     struct healcl_tensor *view = view_of(queue, a), *row = row_of(queue, a, 1);
     const int64_t new_row[4] = {-1, -2, -3, INT64_MIN};
     OK(healcl_tensor_write(row, new_row, sizeof new_row, &error));
@@ -118,11 +89,11 @@ static void writes_on(struct healcl_device *on)
     FAILS(HEALCL_USAGE, "has 96 bytes, not 8", healcl_tensor_write(a, values, 8, &error));
     FAILS(HEALCL_USAGE, "data is NULL", healcl_tensor_write(a, NULL, sizeof values, &error));
     FAILS(HEALCL_USAGE, "tensor is NULL", healcl_tensor_write(NULL, values, 8, &error));
-    struct healcl_tensor *one = create(queue, 1, (int64_t[]){1}, values);
+    struct healcl_tensor *one = create_tensor(queue, 1, (int64_t[]){1}, values);
     OK(CALL(queue, "expand", &endless, TENSOR(one), INT(0), INT(12)));
     FAILS(HEALCL_REFUSED, "the output overlaps itself",
           healcl_tensor_write(endless, values, sizeof values, &error));
-    struct healcl_tensor *empty = create(queue, 1, (int64_t[]){0}, NULL), *bytes = NULL;
+    struct healcl_tensor *empty = create_tensor(queue, 1, (int64_t[]){0}, NULL), *bytes = NULL;
     OK(healcl_tensor_write(empty, NULL, 0, &error));
     OK(healcl_tensor_create(queue, HEALCL_INT8, 1, (int64_t[]){3}, NULL, &bytes, &error));
     OK(healcl_tensor_write(bytes, "abc", 3, &error));
@@ -142,9 +113,9 @@ static void forgets_what_was_on(struct healcl_device *on)
     enum { N = 4096 };
     static int64_t data[N], got[N];
     struct healcl_queue *queue = open_queue(on);
-    struct healcl_tensor *a = create(queue, 1, (int64_t[]){N}, NULL);
-    struct healcl_tensor *out = create(queue, 1, (int64_t[]){N}, NULL);
-    struct healcl_tensor *p = create(queue, 1, (int64_t[]){1}, (int64_t[]){97});
+    struct healcl_tensor *a = create_tensor(queue, 1, (int64_t[]){N}, NULL);
+    struct healcl_tensor *out = create_tensor(queue, 1, (int64_t[]){N}, NULL);
+    struct healcl_tensor *p = create_tensor(queue, 1, (int64_t[]){1}, (int64_t[]){97});
     for (int64_t q = 89; q < 95; q++) {
         void *mapped = NULL;
         OK(CALL(queue, "mod", NULL, TENSOR(a), TENSOR(p), TENSOR(a))); /* residues */
@@ -175,8 +146,9 @@ ON_BOTH(forgets_what_was)
 static void copies_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on), *other = open_queue(on);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *b = create(queue, 2, shape, NULL);
-    struct healcl_tensor *foreign = create(other, 2, shape, values), *narrow = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values),
+                         *b = create_tensor(queue, 2, shape, NULL);
+    struct healcl_tensor *foreign = create_tensor(other, 2, shape, values), *narrow = NULL;
     OK(healcl_tensor_copy(a, b, &error));
     expect(b, 12, values);
     struct healcl_tensor *view = view_of(queue, a), *wide = view_of(queue, b);
@@ -216,7 +188,7 @@ ON_BOTH(copies)
 static void maps_on(struct healcl_device *on)
 {
     struct healcl_queue *queue = open_queue(on);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *empty, *made = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *empty, *made = NULL;
     struct healcl_tensor *row = row_of(queue, a, 1), *view = view_of(queue, a);
     void *data = NULL, *again = NULL;
     int64_t got[12];
@@ -236,7 +208,7 @@ static void maps_on(struct healcl_device *on)
     FAILS(HEALCL_USAGE, "is not mapped", healcl_tensor_unmap(row, &error));
     expect(a, 12, (int64_t[]){1, 2, 3, 4, 5, 6, 7, -1, 9, 10, 11, 12});
     FAILS(HEALCL_REFUSED, "not contiguous", healcl_tensor_map(view, &data, &error));
-    empty = create(queue, 1, (int64_t[]){0}, NULL);
+    empty = create_tensor(queue, 1, (int64_t[]){0}, NULL);
     OK(healcl_tensor_map(empty, &data, &error));
     assert_non_null(data);
     OK(healcl_tensor_unmap(empty, &error));
@@ -275,13 +247,13 @@ static void lends_memory(void **state)
     enum { LARGE = 100000 };
     static int64_t data[LARGE], got[LARGE];
     struct healcl_queue *queue = open_queue(device), *reference = open_queue(NULL);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *row = row_of(queue, a, 1);
-    struct healcl_tensor *on_host = create(reference, 2, shape, values);
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *row = row_of(queue, a, 1);
+    struct healcl_tensor *on_host = create_tensor(reference, 2, shape, values);
     void *memory = NULL;
     size_t offset = 99;
     for (int i = 0; i < LARGE; i++)
         data[i] = i;
-    struct healcl_tensor *large = create(queue, 1, (int64_t[]){LARGE}, data);
+    struct healcl_tensor *large = create_tensor(queue, 1, (int64_t[]){LARGE}, data);
     OK(healcl_tensor_memory(row, &memory, &offset, &error));
     assert_int_equal(offset, 0);
     read_memory(queue, memory, offset, sizeof values, got);
@@ -308,7 +280,7 @@ static void adopts_memory(void **state)
     cl_int code = CL_SUCCESS;
     int64_t got[12];
     struct healcl_queue *queue = open_queue(device), *reference = open_queue(NULL);
-    struct healcl_tensor *a = NULL, *p = create(queue, 1, (int64_t[]){1}, (int64_t[]){7});
+    struct healcl_tensor *a = NULL, *p = create_tensor(queue, 1, (int64_t[]){1}, (int64_t[]){7});
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
                                    sizeof values, (void *)(intptr_t)values, &code);
     cl_mem read_only = clCreateBuffer(device->context, CL_MEM_READ_ONLY, 4096, NULL, &code);
@@ -349,8 +321,8 @@ static void sees_changes_of_lent_memory(void **state)
     cl_int code = CL_SUCCESS;
     int64_t got[12];
     struct healcl_queue *queue = open_queue(device);
-    struct healcl_tensor *a = create(queue, 2, shape, values), *p = NULL;
-    struct healcl_tensor *out = create(queue, 2, shape, NULL);
+    struct healcl_tensor *a = create_tensor(queue, 2, shape, values), *p = NULL;
+    struct healcl_tensor *out = create_tensor(queue, 2, shape, NULL);
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, 8, NULL, &code);
     OK(healcl_tensor_adopt(queue, HEALCL_INT64, 1, (int64_t[]){1}, memory, &p, &error));
     for (int64_t q = 5; q < 9; q++) {
@@ -381,7 +353,7 @@ static void refuses_chunks(void **state)
     device->chunk_bytes = 1 << 16;
     struct healcl_queue *queue = open_queue(device);
     device->chunk_bytes = chunk_bytes;
-    struct healcl_tensor *a = create(queue, 1, (int64_t[]){N}, NULL), *adopted = NULL;
+    struct healcl_tensor *a = create_tensor(queue, 1, (int64_t[]){N}, NULL), *adopted = NULL;
     void *memory = NULL;
     size_t offset;
     for (int i = 0; i < N; i++)
