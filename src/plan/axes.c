@@ -100,20 +100,19 @@ int step_moduli(const struct step *step)
     return input > 0 ? input : NO_INPUT;
 }
 
-bool step_moduli_of(const struct step *step, int i, struct tensor *moduli)
+bool step_moduli_of(const struct step *step, const struct step_axes *axes, int i,
+                    struct tensor *moduli)
 {
     const int input = step_moduli(step);
-    struct step_axes axes;
     bool related = false;
     if (input == NO_INPUT || i == input || !step_operand(step, i))
         return false;
-    step_axes(step, &axes);
     const struct layout *vector = &step->in[input]->layout;
     *moduli = *step->in[input];
     moduli->layout = step_operand(step, i)->layout;
     moduli->layout.offset = vector->offset;
     for (uint32_t axis = 0; axis < moduli->layout.rank; axis++) {
-        const int along = step_axis(&axes, input, axes.names[i][axis]);
+        const int along = step_axis(axes, input, axes->names[i][axis]);
         moduli->layout.stride[axis] = along == NO_AXIS ? 0 : vector->stride[along];
         related |= along != NO_AXIS;
     }

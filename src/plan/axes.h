@@ -14,8 +14,7 @@ struct step_axes {
     char names[STEP_OPERANDS][LAYOUT_RANK + 1];
 };
 
-/* As the signature in steps.def tells: capital letters are places of out's axes. Of a step that has
- * an output. */
+/* As the signature in steps.def tells: capital letters are places of out's axes. */
 void step_axes(const struct step *step, struct step_axes *axes);
 
 /* The axis of operand i that has a letter, or NO_AXIS. */
@@ -26,6 +25,7 @@ int step_moduli(const struct step *step);
 
 /* The modulus of each element of operand i, as a view of the operand's shape. Returns false where
  * there are none, as of the moduli themselves. */
-bool step_moduli_of(const struct step *step, int i, struct tensor *moduli);
+bool step_moduli_of(const struct step *step, const struct step_axes *axes, int i,
+                    struct tensor *moduli);
 
 #endif

@@ -91,11 +91,12 @@ static uint64_t limit_of(enum dtype dtype)
 }
 
 /* Residues of the step's moduli. */
-static struct range residues_of(const struct values *values, const struct step *step)
+static struct range residues_of(const struct values *values, const struct step *step,
+                                const struct step_axes *axes)
 {
     struct range range = {.limit = 0};
     const struct tensor *moduli = &range.moduli;
-    if (!step_moduli_of(step, STEP_OUT, &range.moduli))
+    if (!step_moduli_of(step, axes, STEP_OUT, &range.moduli))
         return range;
     range.limit = limit_of(step->out->storage->dtype);
     if (moduli->storage == values->plan->constants.storage) {
@@ -116,13 +117,12 @@ static bool is_square(const struct step *step)
 }
 
 /* Of in[0], as far as moduli do not go along what is mixed. */
-static struct range as_input(const struct step *step, const struct range *input)
+static struct range as_input(const struct step *step, const struct step_axes *axes,
+                             const struct range *input)
 {
     struct range range = *input;
-    struct step_axes axes;
-    step_axes(step, &axes);
     for (uint32_t axis = 0; axis < step->out->layout.rank; axis++) {
-        if (axes.names[0][axis] != '*')
+        if (axes->names[0][axis] != '*')
             continue;
         if (range.moduli.layout.stride[axis] != 0)
             range.moduli.storage = NULL;
@@ -139,16 +139,16 @@ static uint64_t limit_of_bits(int64_t bits)
 
 /* inputs: their ranges. */
 static struct range result_of(const struct values *values, const struct step *step,
-                              const struct range inputs[STEP_INPUTS])
+                              const struct step_axes *axes, const struct range inputs[STEP_INPUTS])
 {
     struct range range = {.limit = 0};
     switch (step_traits[step->kind].result) {
     case STEP_UNKNOWN: break;
     case STEP_VALUE: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
-    case STEP_AS_INPUT: range = as_input(step, &inputs[0]); break;
+    case STEP_AS_INPUT: range = as_input(step, axes, &inputs[0]); break;
     case STEP_DIGIT: range.limit = limit_of_bits(step->value[0]); break;
     case STEP_RESIDUES:
-        range = residues_of(values, step);
+        range = residues_of(values, step, axes);
         for (int i = 0; i < STEP_INPUTS; i++)
             if (step_traits[step->kind].signs >> i & 1 && step->in[i] && inputs[i].limit == 0 &&
                 !is_square(step))
@@ -315,6 +315,8 @@ enum healcl_status values_follow(struct values *values, struct step *step,
                                  struct healcl_error *error)
 {
     struct range ranges[STEP_INPUTS];
+    struct step_axes axes;
+    step_axes(step, &axes);
     for (int i = 0; i < STEP_INPUTS; i++) {
         struct tensor moduli;
         if (!step->in[i])
@@ -324,7 +326,7 @@ enum healcl_status values_follow(struct values *values, struct step *step,
             step->nonnegative |= (uint8_t)(1u << i);
         if (ranges[i].limit == 1)
             step->zeros |= (uint16_t)(1u << i);
-        if (step_moduli_of(step, i, &moduli) && is_residues(values, &ranges[i], &moduli))
+        if (step_moduli_of(step, &axes, i, &moduli) && is_residues(values, &ranges[i], &moduli))
             step->residues |= (uint8_t)(1u << i);
     }
     if (step->kind == STEP_RELEASE)
@@ -333,7 +335,7 @@ enum healcl_status values_follow(struct values *values, struct step *step,
         return HEALCL_OK;
     if (step_adds(step) && range_of(values, step->out).limit == 1)
         step->zeros |= 1u << STEP_INPUTS;
-    struct range range = result_of(values, step, ranges);
+    struct range range = result_of(values, step, &axes, ranges);
     bool told = keep(values, step->out, &range);
     enum healcl_status status =
         told || range.limit == 0 ? HEALCL_OK : note(values, step->out, &range, error);
