@@ -22,8 +22,10 @@ pack() { # FOLDER
     cd "$here/.."
     # shellcheck source=scripts/common.sh
     . scripts/common.sh
-    # What is found beside the program is the program's alone: drivers take the system's.
-    cmake --preset release -B build/pack -D CMAKE_BUILD_RPATH="\$ORIGIN/lib" >/dev/null
+    # What is found beside the program is the program's alone: drivers take the system's. An RPATH, not
+    # a RUNPATH, holds for what libraries take, too: libzip takes libcrypto.
+    cmake --preset release -B build/pack -D CMAKE_SKIP_RPATH=ON \
+        -D CMAKE_EXE_LINKER_FLAGS="-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" >/dev/null
     cmake --build build/pack -j "$(jobs_count)"
     mkdir -p "$folder/lib" "$folder/transcripts"
     cp build/pack/healcl scripts/gpu.sh "$folder"
@@ -33,6 +35,10 @@ pack() { # FOLDER
         *) cp -L "$library" "$folder/lib" ;;
         esac
     done
+    # The program loads it when it runs, by the path of its other libraries.
+    library=$(ldconfig -p | awk '$1 == "libOpenCL.so.1" && !found++ { print $NF }')
+    [ -n "$library" ] || die "gpu.sh: there is no libOpenCL.so.1 to pack: install ocl-icd-libopencl1"
+    cp -L "$library" "$folder/lib/libOpenCL.so.1"
     cp transcripts/*.json transcripts/*.json.gz "$folder/transcripts"
     library=${HEALCL_SHARED:-../shared}/conformance
     if [ -d "$library" ]; then
