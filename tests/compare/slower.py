@@ -31,9 +31,16 @@ class Judge:
         self.saved = json.loads((self.folder / "saved.json").read_text())
 
     def run(self, *arguments, **environment):
-        return subprocess.run([healcl, "compare", "--no-measure", "-d", "reference", *arguments],
-                              cwd=ROOT, env={**os.environ, **CLOCK, **environment}, capture_output=True,
-                              text=True)
+        """Once more where a busy machine has made times that nothing can be said of."""
+        for _ in range(10):
+            done = subprocess.run([healcl, "compare", "--no-measure", "-d", "reference", *arguments],
+                                  cwd=ROOT, env={**os.environ, **CLOCK, **environment},
+                                  capture_output=True, text=True)
+            if "its times here spread" not in done.stderr:
+                break
+            for log in Path(environment.get("LD_DEBUG_OUTPUT", "/none/process")).parent.glob("*"):
+                log.unlink()
+        return done
 
     def baseline(self, samples, **device):
         report = json.loads(json.dumps(self.saved))
