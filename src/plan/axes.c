@@ -24,8 +24,8 @@ static const char *word_of(const char *signature, int i, size_t *length)
 /* Capital letters for the places of out's axes. */
 static uint32_t letter_places(char *names, uint32_t count)
 {
-    for (uint32_t axis = 0; axis < count; axis++)
-        names[axis] = (char)('A' + axis);
+    static const char letters[LAYOUT_RANK + 1] = "ABCDEFGHIJKLMNOPQ";
+    memcpy(names, letters, count);
     return count;
 }
 
@@ -73,9 +73,20 @@ static char mixed_letter(const struct step *step)
     return mark && step->in[i] ? mark[1] : 0;
 }
 
+bool step_is_elementwise(const struct step *step)
+{
+    return strcmp(step_traits[step->kind].axes, "...") == 0;
+}
+
 void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);
+    if (step_is_elementwise(step)) { /* most are, and calls wait for this */
+        for (int i = 0; i < STEP_OPERANDS; i++)
+            if (step_operand(step, i))
+                letter_places(axes->names[i], step_operand(step, i)->layout.rank);
+        return;
+    }
     const char mixed = mixed_letter(step);
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (!step_operand(step, i))
@@ -107,8 +118,10 @@ bool step_moduli_of(const struct step *step, const struct step_axes *axes, int i
     bool related = false;
     if (input == NO_INPUT || i == input || !step_operand(step, i))
         return false;
-    const struct layout *vector = &step->in[input]->layout;
     *moduli = *step->in[input];
+    if (strcmp(axes->names[i], axes->names[input]) == 0)
+        return true;
+    const struct layout *vector = &step->in[input]->layout;
     moduli->layout = step_operand(step, i)->layout;
     moduli->layout.offset = vector->offset;
     for (uint32_t axis = 0; axis < moduli->layout.rank; axis++) {

@@ -14,6 +14,9 @@ struct step_axes {
     char names[STEP_OPERANDS][LAYOUT_RANK + 1];
 };
 
+/* Whether axes of all operands go together by their places. */
+bool step_is_elementwise(const struct step *step);
+
 /* As the signature in steps.def tells: capital letters are places of out's axes. */
 void step_axes(const struct step *step, struct step_axes *axes);
 

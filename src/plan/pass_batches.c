@@ -17,11 +17,6 @@ static bool has_slices(const struct step *step)
     return !pass_has_removed(step) && !step->vendor && step_traits[step->kind].batches;
 }
 
-static bool is_elementwise(enum step_kind kind)
-{
-    return strcmp(step_traits[kind].axes, "...") == 0;
-}
-
 /* A step's operand; factors that all reps share have an axis for them. */
 static struct layout view_of(const struct step *step, int i)
 {
@@ -124,7 +119,7 @@ static bool find_views(const struct step *one, const struct step *other, struct 
     for (uint32_t axis = 0; axis < rank; axis++)
         if (find_axes(one, axis, axes) && join_views(one, axes, pair))
             return true;
-    if (!is_elementwise(one->kind) || rank == MAX_RANK)
+    if (!step_is_elementwise(one) || rank == MAX_RANK)
         return false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         axes[i] = 0;
