@@ -57,7 +57,7 @@ dictionary() {
     planner) sources='src/ops src/transcript' ;;
     npy) sources=src/transcript/npy.c ;;
     comparison*) sources='src/compare/read.c src/compare/columns.c' ;;
-    manifest) sources='src/vendor src/ops/ops.def' ;;
+    manifest) sources='src/extensions src/ops/ops.def' ;;
     package) sources=src/package/manifest.c ;;
     kept | tuning) sources='src/device/self_test.c src/device/tuning.c' ;;
     *) sources=/dev/null ;;

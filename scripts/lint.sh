@@ -63,16 +63,17 @@ core core
 transcript core|transcript
 ops core|transcript|ops
 plan core|transcript|ops|plan
-vendor core|transcript|ops|plan|vendor
+extensions core|transcript|ops|plan|extensions
 reference core|transcript|ops|plan|reference
 package core|package
 device core|package|device|cl
-kernels core|transcript|ops|plan|vendor|device|kernels|cl
-run core|transcript|ops|plan|vendor|reference|device|kernels|run
-lab core|transcript|ops|plan|vendor|reference|package|device|kernels|run|lab
-report core|transcript|ops|plan|vendor|package|device|kernels|run|lab|report
+kernels core|transcript|ops|plan|extensions|device|kernels|cl
+run core|transcript|ops|plan|extensions|reference|device|kernels|run
+check core|transcript|ops|plan|extensions|reference|package|device|kernels|run|check
+bench core|transcript|ops|plan|extensions|reference|package|device|kernels|run|check|bench
+report core|transcript|ops|plan|extensions|package|device|kernels|run|check|bench|report
 compare core|report|compare
-cli core|transcript|ops|plan|vendor|package|device|run|lab|report|compare|cli
+cli core|transcript|ops|plan|extensions|package|device|run|check|bench|report|compare|cli
 END
     return "$bad"
 }

@@ -40,7 +40,7 @@ FORM(MODSUB, "modsub", TENSOR(a), TENSOR(b), TENSOR(p), OUT(out))
 FORM(MODSUB, "modsub", TENSOR(a), SCALAR(b), TENSOR(p), OUT(out))
 
 """),
-    ("src/lab/problems.def", "PROBLEM(MOD,", "PROBLEM(MODSUB, elementwise, 0, 0)\n"),
+    ("src/check/problems.def", "PROBLEM(MOD,", "PROBLEM(MODSUB, elementwise, 0, 0)\n"),
     ("src/plan/steps.def", "/* Two of those with moduli", """\
 STEP(MODSUB, modsub, "modsub", "...", out, NO_WORK, UNKNOWN, MODULI, modsub, kernel, elementwise,
      .in_place = ALL, .moduli = 2, .chains = true, .batches = "...", .inputs = {"a", "b", "p"},

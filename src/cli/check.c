@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check/example.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -11,7 +12,6 @@
 #include "compare/describe.h"
 #include "core/clock.h"
 #include "device/self_test.h"
-#include "lab/example.h"
 #include "report/check.h"
 #include "report/text.h"
 

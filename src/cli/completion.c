@@ -2,8 +2,8 @@
  */
 #include <string.h>
 
+#include "bench/bench.h"
 #include "cli/cli.h"
-#include "lab/bench.h"
 #include "ops/ops.h"
 
 /* ---------------------------------------------------------------- words */

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/failing_case.h"
 #include "core/array.h"
 #include "core/clock.h"
-#include "lab/failing_case.h"
 #include "plan/transcript.h"
 #include "run/audit.h"
 #include "transcript/npy.h"

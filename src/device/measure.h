@@ -1,5 +1,5 @@
 /* What a device's arithmetic and memory do, roughly: for `healcl devices --measure`, and for
- * rooflines (lab/roofline.h). */
+ * rooflines (bench/roofline.h). */
 #ifndef HEALCL_DEVICE_MEASURE_H
 #define HEALCL_DEVICE_MEASURE_H
 
@@ -10,7 +10,7 @@ struct device_rates {
     uint64_t copied_bytes; /* a second, read and written counted each */
     /* Between the host and the device, bytes a second: the link's, from and to pinned memory; and
      * what is decoded from a transcript and uploaded, and downloaded and compared with one
-     * (lab/transfers.h). */
+     * (bench/transfers.h). */
     uint64_t written_bytes, read_bytes;
     uint64_t uploaded_bytes, downloaded_bytes;
 };

@@ -1,5 +1,5 @@
 /* Kernels of vendors' manifests. */
-#include "vendor/vendor.h"
+#include "extensions/vendor.h"
 
 #include <string.h>
 

@@ -78,7 +78,7 @@ enum operation_id form_id(const struct form *form);
  */
 struct operation_table;
 
-/* The library's handle of a table begins with this; see vendor/vendor.h. */
+/* The library's handle of a table begins with this; see extensions/vendor.h. */
 struct healcl_operations {
     struct operation_table *table;
     struct healcl_operations *self; /* for those who may only read it, and retain it */

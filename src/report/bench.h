@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_BENCH_H
 #define HEALCL_REPORT_BENCH_H
 
-#include "lab/bench.h"
+#include "bench/bench.h"
 #include "report/report.h"
 
 /* A table of cases and one of examples of manifests, where there are any, with the device above

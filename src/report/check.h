@@ -2,9 +2,9 @@
 #ifndef HEALCL_REPORT_CHECK_H
 #define HEALCL_REPORT_CHECK_H
 
-#include "lab/coverage.h"
-#include "lab/example.h"
-#include "lab/shared.h"
+#include "check/coverage.h"
+#include "check/example.h"
+#include "check/shared.h"
 #include "report/report.h"
 
 struct check_failure {

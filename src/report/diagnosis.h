@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_DIAGNOSIS_H
 #define HEALCL_REPORT_DIAGNOSIS_H
 
-#include "lab/diagnose.h"
+#include "check/diagnose.h"
 #include "report/report.h"
 
 struct diagnosis_facts {

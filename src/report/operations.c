@@ -1,7 +1,7 @@
 /* The operations of HEAL, out of the one table: `healcl ops`. */
 #include <string.h>
 
-#include "lab/served.h"
+#include "check/served.h"
 #include "report/internal.h"
 #include "report/signature.h"
 #include "report/text.h"

@@ -9,11 +9,11 @@
 
 #include <stdio.h>
 
+#include "bench/roofline.h"
 #include "core/trace.h"
 #include "device/device.h"
 #include "device/measure.h"
 #include "device/self_test.h"
-#include "lab/roofline.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
 

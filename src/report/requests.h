@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_REQUESTS_H
 #define HEALCL_REPORT_REQUESTS_H
 
-#include "lab/failing_case.h"
+#include "check/failing_case.h"
 #include "report/report.h"
 
 /* `--audit`; share 0: there is none. */

@@ -2,7 +2,7 @@
 #ifndef HEALCL_REPORT_TUNE_H
 #define HEALCL_REPORT_TUNE_H
 
-#include "lab/tune.h"
+#include "bench/tune.h"
 #include "report/report.h"
 
 /* What was measured, or is to be; and what has come of it. */

@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "check/coverage.h"
 #include "device/self_test.h"
 #include "helper_opencl.h"
 #include "helper_share.h"
-#include "lab/coverage.h"
 
 /* What the workers share: each takes the next row that nobody has. */
 static struct shared {

@@ -1,8 +1,8 @@
 /* Fuzzes the reading of vendors' manifests, expressions included. Sources that they name are those
- * of examples/vendor. */
+ * of examples/extensions. */
 #include "fuzz.h"
 
-#include "vendor/vendor.h"
+#include "extensions/vendor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lab/problem_check.h"
+#include "check/problem_check.h"
 
 enum check_result __real_problem_check(struct healcl_device *device, const struct problem *problem,
                                        const struct placement *placement,

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/random.h"
 #include "helper_script.h"
-#include "lab/random.h"
 #include "run/device_executor.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})

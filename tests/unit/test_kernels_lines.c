@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/bench.h"
 #include "cl/base/base.h"
 #include "helper_share.h"
-#include "lab/bench.h"
 
 enum { WAVE = 64 };
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/problem_check.h"
 #include "helper_share.h"
-#include "lab/problem_check.h"
 
 enum { SHARE = 16 };
 

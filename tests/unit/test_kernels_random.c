@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/problem_check.h"
 #include "helper_share.h"
-#include "lab/problem_check.h"
 
 static uint64_t seed = 0x4ea1;
 enum { SHARE = 8 };

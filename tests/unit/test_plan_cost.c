@@ -4,8 +4,8 @@
  */
 #include "helper_device.h"
 
+#include "bench/roofline.h"
 #include "helper_script.h"
-#include "lab/roofline.h"
 #include "plan/passes.h"
 
 #define VALUES(...) ((const int64_t[]){__VA_ARGS__})

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "check/random.h"
 #include "helper_script.h"
 #include "helper_share.h"
-#include "lab/random.h"
 #include "plan/passes.h"
 
 static uint64_t seed;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "check/random.h"
 #include "helper_script.h"
-#include "lab/random.h"
 #include "plan/places.h"
 
 /* ---------------------------------------------------------------- random lifetimes */

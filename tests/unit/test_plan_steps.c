@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/coverage.h"
 #include "helper_script.h"
-#include "lab/coverage.h"
 #include "plan/axes.h"
 
 static const uint64_t seed = 0x97a4;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "lab/bench_case.h"
-#include "lab/primes.h"
+#include "bench/bench_case.h"
+#include "check/primes.h"
 #include "run/run.h"
 
 __extension__ typedef unsigned __int128 uint128;

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bench/tune.h"
 #include "helper_device.h"
-#include "lab/tune.h"
 
 static struct tune_report report; /* large */
 

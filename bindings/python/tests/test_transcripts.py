@@ -88,7 +88,7 @@ class Transcripts(unittest.TestCase):
 
     @both
     def test_manifests(self, device):
-        folder = os.path.join(CLONE, "examples", "vendor")
+        folder = os.path.join(CLONE, "examples", "extensions")
         operations = healcl.Operations(folder)
         with device.queue(operations=operations) as q:
             self.assertIn("key_switch", dir(q.ops))

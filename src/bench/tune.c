@@ -1,0 +1,547 @@
+#include "bench/tune.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "kernels/variant.h"
+
+/* ---------------------------------------------------------------- what is measured */
+
+enum { MEGABYTES_8 = 8 << 20, MEGABYTES_32 = 32 << 20 };
+
+/* What stands for a family: often run and of several shapes, each of a few milliseconds at most. */
+static const struct tune_case {
+    enum kernel_family family;
+    const char *operation;
+    struct bench_settings settings;
+} cases[] = {
+    {FAMILY_copy, "copy", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_copy, "contiguous", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_elementwise, "modmul", BENCH_SETTINGS(0)},
+    {FAMILY_elementwise, "modmul",
+     BENCH_SETTINGS([BENCH_LAYOUT] = BENCH_HEAL, [BENCH_BATCH] = 8, [BENCH_S] = 784, [BENCH_N] = 16,
+                    [BENCH_K] = 2)},
+    {FAMILY_elementwise, "modsum", BENCH_SETTINGS(0)},
+    {FAMILY_sum, "axis_modsum", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_sum, "modmul_axis_sum", BENCH_SETTINGS([BENCH_BATCH] = 10)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 64)},
+    {FAMILY_transform, "intt",
+     BENCH_SETTINGS([BENCH_BATCH] = 64, [BENCH_PERM] = BENCH_PERM_REVERSE)},
+    {FAMILY_transform, "ntt",
+     BENCH_SETTINGS([BENCH_BATCH] = 16, [BENCH_LAYOUT] = BENCH_HEAL, [BENCH_K] = 2, [BENCH_R] = 2)},
+    {FAMILY_transform, "ntt", BENCH_SETTINGS([BENCH_BATCH] = 4, [BENCH_N] = 65536)},
+    {FAMILY_digits, "apply_g_decomp", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_32)},
+    {FAMILY_gather, "take_along_axis", BENCH_SETTINGS([BENCH_BYTES] = MEGABYTES_8)},
+};
+
+enum { CASE_COUNT = sizeof cases / sizeof *cases, SAMPLES = 7 };
+
+static const char LOCAL_SIZE[] = "local_size", ELEMENTS[] = "elements_per_item",
+                  ACCESS[] = "access_bytes", LAUNCHES[] = "launches_at_once",
+                  MULTIPLY[] = "multiply";
+
+/* Whether a subject is a tunable of thin kernels. */
+static bool is_shape(const char *subject)
+{
+    return subject == LOCAL_SIZE || subject == ELEMENTS || subject == ACCESS;
+}
+
+/* Transforms have a tunable of their own. */
+static bool decides(const char *subject, const struct tune_case *measured)
+{
+    if (is_shape(subject))
+        return measured->family != FAMILY_transform;
+    if (subject == LAUNCHES)
+        return true;
+    if (subject == MULTIPLY)
+        return measured->family == FAMILY_elementwise || measured->family == FAMILY_transform;
+    return strcmp(kernel_family_name(measured->family), subject) == 0;
+}
+
+/* ---------------------------------------------------------------- alternatives */
+
+struct lister {
+    const struct device_info *info;
+    struct tune_report *report;
+};
+
+/* Leaves out what the device cannot do, and what is there already. */
+__attribute__((format(printf, 3, 4))) static void add(struct lister *lister, const char *subject,
+                                                      const char *format, ...)
+{
+    struct tune_report *report = lister->report;
+    struct tune_alternative alternative = {.subject = subject};
+    struct device_tuning ignored = report->tuning;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(alternative.choice, sizeof alternative.choice, format, arguments);
+    va_end(arguments);
+    bool known = tuning_parse(&ignored, alternative.choice, "", lister->info, NULL) != HEALCL_OK;
+    for (size_t i = 0; i < report->count; i++)
+        if (strcmp(report->alternatives[i].choice, alternative.choice) == 0)
+            known = true;
+    if (!known && report->count < TUNE_ALTERNATIVES_MAX)
+        report->alternatives[report->count++] = alternative;
+}
+
+static void add_number(struct lister *lister, const char *subject, uint32_t value)
+{
+    add(lister, subject, "%s=%" PRIu32, subject, value);
+}
+
+/* One whose work-items share a transform comes in several sizes, and with either radix. */
+static void add_variant(struct lister *lister, enum kernel_family family,
+                        enum kernel_variant variant, uint32_t transform_local_size)
+{
+    const char *name = kernel_family_name(family), *choice = kernel_variant_name(variant);
+    bool any;
+    uint32_t tunables = shape_tunables(family, variant, &any);
+    if (tunables >> TUNABLE_transform_radix & 1)
+        for (uint32_t radix = 8; radix <= 16; radix *= 2)
+            add(lister, name, "%s=%s,transform_local_size=%" PRIu32 ",transform_radix=%" PRIu32,
+                name, choice, transform_local_size, radix);
+    else if (tunables >> TUNABLE_transform_local_size & 1)
+        add(lister, name, "%s=%s,transform_local_size=%" PRIu32, name, choice,
+            transform_local_size);
+    else
+        add(lister, name, "%s=%s", name, choice);
+}
+
+static const uint32_t cpu_sizes[] = {1, 8, 64}, other_sizes[] = {64, 128, 256, 512};
+static const uint32_t cpu_elements[] = {64, 1024, 16384}, other_elements[] = {1, 2, 4, 16};
+
+enum {
+    CPU_SIZES = sizeof cpu_sizes / sizeof *cpu_sizes,
+    OTHER_SIZES = sizeof other_sizes / sizeof *other_sizes,
+    CPU_ELEMENTS = sizeof cpu_elements / sizeof *cpu_elements,
+    OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
+};
+
+static bool has_shape(enum kernel_family family, enum kernel_variant variant)
+{
+    bool any;
+    (void)shape_tunables(family, variant, &any);
+    return any;
+}
+
+/* A family's default variant, then the others. */
+static void list_variants(struct lister *lister, enum kernel_family family, const uint32_t *sizes,
+                          int size_count)
+{
+    const struct device_tuning *tuning = &lister->report->tuning;
+    add_variant(lister, family, tuning->variants[family], tuning->transform_local_size);
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        for (int i = 0; i < size_count; i++)
+            if (has_shape(family, (enum kernel_variant)v))
+                add_variant(lister, family, (enum kernel_variant)v, sizes[i]);
+}
+
+static bool has_choice(enum kernel_family family)
+{
+    int count = 0;
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        count += has_shape(family, (enum kernel_variant)v);
+    return count > 1;
+}
+
+void tune_list(const struct device_info *info, struct tune_report *report)
+{
+    bool is_cpu = info->type & CL_DEVICE_TYPE_CPU;
+    const uint32_t *sizes = is_cpu ? cpu_sizes : other_sizes;
+    const uint32_t *elements = is_cpu ? cpu_elements : other_elements;
+    int size_count = is_cpu ? CPU_SIZES : OTHER_SIZES;
+    int element_count = is_cpu ? CPU_ELEMENTS : OTHER_ELEMENTS;
+    struct lister lister = {info, report};
+    *report = (struct tune_report){.tuning = tuning_default(info)};
+
+    add_number(&lister, LOCAL_SIZE, report->tuning.local_size);
+    for (int i = 0; i < size_count; i++)
+        add_number(&lister, LOCAL_SIZE, sizes[i]);
+    add_number(&lister, ELEMENTS, report->tuning.elements_per_item);
+    for (int i = 0; i < element_count; i++)
+        add_number(&lister, ELEMENTS, elements[i]);
+    for (uint32_t bytes = report->tuning.access_bytes; bytes > 1 && !is_cpu; bytes /= 4)
+        add_number(&lister, ACCESS, bytes);
+    for (int family = 0; family < FAMILY_COUNT; family++)
+        if (has_choice((enum kernel_family)family))
+            list_variants(&lister, (enum kernel_family)family, sizes, size_count);
+    for (uint32_t i = 0; is_cpu && i < MULTIPLY_COUNT; i++)
+        add(&lister, MULTIPLY, "%s=%s", MULTIPLY,
+            multiply_name((enum multiply)((report->tuning.multiply + i) % MULTIPLY_COUNT)));
+    if (!info->out_of_order)
+        return;
+    add_number(&lister, LAUNCHES, report->tuning.launches_at_once);
+    add_number(&lister, LAUNCHES, 1);
+    add_number(&lister, LAUNCHES, LAUNCHES_AT_ONCE_MAX);
+}
+
+/* ---------------------------------------------------------------- kernels of manifests */
+
+/* The operation that becomes a kind of step, "step ntt". */
+static const char *operation_of_step(const char *subject)
+{
+    const char *step = strchr(subject, ' ') + 1;
+    static const char *const names[][2] = {{"digits", "apply_g_decomp"},
+                                           {"digits_full_q", "apply_g_decomp_relative_to_full_q"},
+                                           {"gather", "take_along_axis"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i][0], step) == 0)
+            return names[i][1];
+    return step;
+}
+
+static void add_kernel(struct lister *lister, const struct tune_alternative *subject,
+                       const struct vendor_kernel *kernel, uint32_t place)
+{
+    struct tune_report *report = lister->report;
+    if (!vendor_is_for_device(kernel, lister->info))
+        return;
+    for (uint32_t i = 0; i < kernel->alternative_count && report->count < TUNE_ALTERNATIVES_MAX;
+         i++) {
+        struct tune_alternative *added = &report->alternatives[report->count++];
+        *added = *subject;
+        added->kernel = kernel->names[i];
+        added->number = vendor_choice(place, i);
+        snprintf(added->choice, sizeof added->choice, "%s", kernel->names[i]);
+    }
+}
+
+/* What has no other is not measured. */
+static void end_subject(struct tune_report *report, size_t first)
+{
+    if (report->count == first + 1)
+        report->count = first;
+}
+
+void tune_list_kernels(const struct device_info *info, const struct operation_table *table,
+                       const char *only, struct tune_report *report)
+{
+    struct lister lister = {info, report};
+    const struct vendor_operations *all = vendor_of_table(table);
+    const struct operation *operation;
+    const char *name = only && *only == '_' ? only + 1 : only;
+    for (size_t i = 0; (operation = example_operation_at(table, i)); i++) {
+        const struct vendor_operation *vendor = example_vendor(operation);
+        const struct tune_alternative subject = {
+            .subject = operation->name, .operation = operation, .of = vendor->identity};
+        const size_t first = report->count;
+        if ((name && strcmp(name, operation->name) != 0) || vendor->example_count == 0 ||
+            vendor->body_count == 0)
+            continue;
+        for (uint32_t place = 0; place < vendor->kernel_count; place++)
+            add_kernel(&lister, &subject, vendor->kernels[place], place);
+        end_subject(report, first);
+    }
+    for (int kind = 0; all && kind < STEP_KINDS; kind++) {
+        const struct vendor_replacement *next = all->replacements[kind];
+        const size_t first = report->count;
+        if (!next || (name && strcmp(name, next->step) != 0))
+            continue;
+        const struct tune_alternative subject = {.subject = next->subject,
+                                                 .of = all->replacement_identities[kind]};
+        for (uint32_t place = 0; next; next = next->next, place++)
+            add_kernel(&lister, &subject, next->kernel, place);
+        end_subject(report, first);
+    }
+}
+
+const char *tune_outcome_name(enum tune_outcome outcome)
+{
+    static const char *const names[] = {"not measured", "right", "wrong", "failed"};
+    return names[outcome];
+}
+
+double tune_spread(const struct tune_alternative *alternative)
+{
+    if (alternative->outcome != TUNE_RIGHT || alternative->nanoseconds <= 0)
+        return 0;
+    return 100 * (alternative->median_nanoseconds / alternative->nanoseconds - 1);
+}
+
+bool tune_is_decided(const struct tune_report *report, const char *subject)
+{
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen && strcmp(report->alternatives[i].subject, subject) == 0)
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- measuring */
+
+static const struct tune_clock real_clock = {monotonic_nanoseconds, bench_run, bench_kernel};
+
+/* One call of tune_measure. */
+struct tuner {
+    struct healcl_device **device;
+    const struct tune_options *options;
+    const struct tune_clock *clock;
+    struct tune_report *report;
+    uint64_t longest; /* measurement so far, in nanoseconds */
+};
+
+/* What a failure has left behind is not for the next alternative. */
+MUST_CHECK static enum healcl_status open_anew(struct healcl_device **device,
+                                               struct healcl_error *error)
+{
+    const struct opencl *cl = (*device)->cl;
+    char selector[24];
+    snprintf(selector, sizeof selector, "%" PRIu32 ":%" PRIu32, (*device)->info.platform_index,
+             (*device)->info.device_index);
+    healcl_device_close(*device);
+    return device_open(cl, selector, device, error);
+}
+
+/* The tuning that an alternative is measured with. */
+MUST_CHECK static enum healcl_status tuning_of(const struct tune_alternative *alternative,
+                                               const struct tune_report *report,
+                                               const struct device_info *info,
+                                               struct device_tuning *tuning,
+                                               struct healcl_error *error)
+{
+    *tuning = report->tuning;
+    if (is_shape(alternative->subject))
+        TRY(tuning_parse(tuning, "general", "tune", info, error));
+    return tuning_parse(tuning, alternative->choice, "tune", info, error);
+}
+
+/* Whether one measurement more would end behind the deadline, as far as one can tell. */
+static bool is_out_of_time(struct tuner *tuner)
+{
+    uint64_t deadline = tuner->options->deadline;
+    bool *out_of_time = &tuner->report->out_of_time;
+    if (deadline > 0 && !*out_of_time) {
+        uint64_t now = tuner->clock->now();
+        *out_of_time = now >= deadline || deadline - now < tuner->longest;
+    }
+    return *out_of_time;
+}
+
+/* Adds what a measurement that began then has found. */
+static void add_times(struct tuner *tuner, struct tune_alternative *alternative, uint64_t begin,
+                      const struct bench_result *result)
+{
+    uint64_t took = tuner->clock->now() - begin;
+    if (took > tuner->longest)
+        tuner->longest = took;
+    alternative->nanoseconds += result->min_ns; /* what else runs only adds */
+    alternative->median_nanoseconds += result->median_ns;
+}
+
+/* The examples of an operation of a manifest that the alternative runs. */
+MUST_CHECK static enum healcl_status run_examples(struct tuner *tuner,
+                                                  struct tune_alternative *alternative,
+                                                  const struct bench_options *bench,
+                                                  struct healcl_error *error)
+{
+    const uint32_t count = example_vendor(alternative->operation)->example_count;
+    uint32_t measured = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct bench_result result;
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->kernel(*tuner->device, bench, alternative->operation, i,
+                                 alternative->kernel, &result, error));
+        measured += result.samples > 0;
+        add_times(tuner, alternative, begin, &result);
+    }
+    if (measured == 0)
+        REFUSE(error, "it runs no example");
+    return HEALCL_OK;
+}
+
+/* Whether a case is one of those that an alternative of a replacement is measured by. */
+static bool becomes_step(const struct tune_alternative *alternative,
+                         const struct tune_case *measured)
+{
+    return strcmp(measured->operation, operation_of_step(alternative->subject)) == 0;
+}
+
+/* Where none is listed for the families, one with its own defaults is measured. */
+MUST_CHECK static enum healcl_status run_replaced(struct tuner *tuner,
+                                                  struct tune_alternative *alternative,
+                                                  const struct bench_options *bench,
+                                                  struct healcl_error *error)
+{
+    const struct tune_case own = {.operation = operation_of_step(alternative->subject)};
+    bool found = false;
+    for (int i = 0; i <= CASE_COUNT; i++) {
+        const struct tune_case *measured = i < CASE_COUNT ? &cases[i] : &own;
+        struct bench_result result;
+        if (i < CASE_COUNT ? !becomes_step(alternative, measured) : found)
+            continue;
+        found = true;
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(measured->operation),
+                                &measured->settings, bench, &result, error));
+        add_times(tuner, alternative, begin, &result);
+    }
+    return HEALCL_OK;
+}
+
+/* Measures the cases of an alternative, unless time runs out. */
+MUST_CHECK static enum healcl_status run_cases(struct tuner *tuner,
+                                               struct tune_alternative *alternative,
+                                               struct healcl_error *error)
+{
+    struct bench_options bench = {.repeat = SAMPLES,
+                                  .memory_limit = tuner->options->memory_limit,
+                                  .deadline = tuner->options->deadline};
+    struct bench_result result;
+    alternative->nanoseconds = alternative->median_nanoseconds = 0;
+    if (alternative->kernel)
+        bench.table = tuner->options->table;
+    if (alternative->operation)
+        return run_examples(tuner, alternative, &bench, error);
+    if (alternative->kernel)
+        return run_replaced(tuner, alternative, &bench, error);
+    for (int i = 0; i < CASE_COUNT; i++) {
+        if (!decides(alternative->subject, &cases[i]))
+            continue;
+        if (is_out_of_time(tuner))
+            return HEALCL_OK;
+        uint64_t begin = tuner->clock->now();
+        TRY(tuner->clock->bench(*tuner->device, bench_operation_find(cases[i].operation),
+                                &cases[i].settings, &bench, &result, error));
+        add_times(tuner, alternative, begin, &result);
+    }
+    return HEALCL_OK;
+}
+
+/* Measures an alternative once; that it is wrong or fails is an outcome, no error. So is a refusal:
+ * what one shape of kernels cannot do on this device another may. */
+MUST_CHECK static enum healcl_status try_once(struct tuner *tuner,
+                                              struct tune_alternative *alternative,
+                                              struct healcl_error *error)
+{
+    struct healcl_error problem = {.status = HEALCL_OK};
+    enum healcl_status status = run_cases(tuner, alternative, &problem);
+    if (status == HEALCL_CANCELLED) { /* by the deadline, within a measurement */
+        tuner->report->out_of_time = true;
+        healcl_error_clear(&problem);
+        status = HEALCL_OK;
+    }
+    alternative->outcome = status == HEALCL_DIFFERENT   ? TUNE_WRONG
+                           : status != HEALCL_OK        ? TUNE_FAILED
+                           : tuner->report->out_of_time ? TUNE_NOT_MEASURED
+                                                        : TUNE_RIGHT;
+    if (status == HEALCL_USAGE || status == HEALCL_NO_MEMORY) {
+        if (error)
+            *error = problem;
+        else
+            healcl_error_clear(&problem);
+        return status;
+    }
+    snprintf(alternative->reason, sizeof alternative->reason, "%s",
+             status == HEALCL_OK ? "" : problem.message);
+    healcl_error_clear(&problem);
+    return alternative->outcome == TUNE_FAILED ? open_anew(tuner->device, error) : HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status measure(struct tuner *tuner,
+                                             struct tune_alternative *alternative,
+                                             struct healcl_error *error)
+{
+    const struct tune_options *options = tuner->options;
+    struct device_tuning tuning;
+    if (is_out_of_time(tuner))
+        return HEALCL_OK;
+    if (alternative->kernel) {
+        tuning = tuner->report->tuning;
+        kernel_choices_set(&(*tuner->device)->choices, alternative->of, alternative->number);
+    } else {
+        TRY(tuning_of(alternative, tuner->report, &(*tuner->device)->info, &tuning, error));
+    }
+    TRY(device_set_tuning(*tuner->device, &tuning, error));
+    if (options->measuring)
+        options->measuring(options->context, alternative);
+    for (int i = 0; i < TUNE_TRIES; i++) {
+        TRY(try_once(tuner, alternative, error));
+        if (options->force || tune_spread(alternative) <= TUNE_SPREAD_MOST)
+            return HEALCL_OK;
+    }
+    FAIL(
+        error, HEALCL_DEVICE,
+        "the machine is too busy: with '%s' the median of %d samples took %.3g %% longer than the "
+        "fastest (%.4g ms and %.4g ms), and more than %d %% in each of %d tries; nothing is chosen "
+        "(--force chooses all the same)",
+        alternative->choice, SAMPLES, tune_spread(alternative),
+        alternative->median_nanoseconds / 1e6, alternative->nanoseconds / 1e6, TUNE_SPREAD_MOST,
+        TUNE_TRIES);
+}
+
+/* The fastest of count alternatives, or NULL. The first, which is the default, is left only for
+ * one that is faster by more than chance may make it. */
+static struct tune_alternative *fastest(struct tune_alternative *alternatives, size_t count)
+{
+    static const double CHANCE = 0.95;
+    struct tune_alternative *best = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (alternatives[i].outcome == TUNE_RIGHT &&
+            (!best || alternatives[i].nanoseconds <
+                          best->nanoseconds * (best == &alternatives[0] ? CHANCE : 1)))
+            best = &alternatives[i];
+    return best;
+}
+
+/* Measures the alternatives of a subject and chooses one, if there is time for all of them. */
+MUST_CHECK static enum healcl_status decide(struct tuner *tuner, struct tune_alternative *list,
+                                            size_t count, struct healcl_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(measure(tuner, &list[i], error));
+    if (tuner->report->out_of_time)
+        return HEALCL_OK;
+    struct tune_alternative *best = fastest(list, count);
+    if (!best && list[0].kernel) /* what is wrong with a manifest spoils nothing else */
+        return HEALCL_OK;
+    if (!best)
+        FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s", list[0].subject,
+             list[0].reason);
+    best->chosen = true;
+    if (best->kernel) {
+        kernel_choices_set(&tuner->report->choices, best->of, best->number);
+        return HEALCL_OK;
+    }
+    return tuning_parse(&tuner->report->tuning, best->choice, "tune", &(*tuner->device)->info,
+                        error);
+}
+
+/* What is not decided is as it was kept before. */
+MUST_CHECK static enum healcl_status complete(struct tuner *tuner, struct healcl_error *error)
+{
+    const struct device_info *info = &(*tuner->device)->info;
+    struct tune_report *report = tuner->report;
+    report->tuning = tuning_default(info);
+    (void)tuning_read_kept(&report->tuning, info);
+    for (size_t i = 0; i < report->count; i++)
+        if (report->alternatives[i].chosen && !report->alternatives[i].kernel)
+            TRY(tuning_parse(&report->tuning, report->alternatives[i].choice, "tune", info, error));
+    return HEALCL_OK;
+}
+
+enum healcl_status tune_measure(struct healcl_device **device, const struct tune_options *options,
+                                struct tune_report *report, struct healcl_error *error)
+{
+    struct tuner tuner = {.device = device,
+                          .options = options,
+                          .clock = options->clock ? options->clock : &real_clock,
+                          .report = report,
+                          .longest = options->longest};
+    struct tune_alternative *list = report->alternatives;
+    for (size_t first = 0, end; first < report->count; first = end) {
+        const char *subject = list[first].subject;
+        for (end = first; end < report->count && list[end].subject == subject; end++)
+            ;
+        TRY(decide(&tuner, list + first, end - first, error));
+    }
+    if (report->out_of_time)
+        TRY(complete(&tuner, error));
+    (*device)->choices = report->choices;
+    return device_set_tuning(*device, &report->tuning, error);
+}

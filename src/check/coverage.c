@@ -1,0 +1,264 @@
+#include "check/coverage.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t all_n[] = {2,    4,    8,    16,   32,    64,    128,   256,   512,
+                                1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072};
+static const int64_t all_k[] = {1, 2, 3, 8, 24};
+static const int64_t quick_n[] = {2, 16, 512};
+static const int64_t quick_k[] = {1, 3};
+
+enum { VARIANTS_TRIED = 64 };
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---------------------------------------------------------------- sizes */
+
+void coverage_sizes_init(struct coverage_sizes *sizes, bool quick)
+{
+    const int64_t *n = quick ? quick_n : all_n, *k = quick ? quick_k : all_k;
+    size_t n_count = quick ? COUNT(quick_n) : COUNT(all_n);
+    size_t k_count = quick ? COUNT(quick_k) : COUNT(all_k);
+    sizes->count = 0;
+    for (size_t i = 0; i < n_count; i++)
+        for (size_t j = 0; j < k_count; j++)
+            sizes->of[sizes->count++] = (struct coverage_size){n[i], k[j]};
+}
+
+size_t coverage_sizes_of(const struct coverage_sizes *sizes, const struct form *form)
+{
+    return sizes->count + problem_has_many_moduli(form);
+}
+
+struct coverage_cell coverage_cell_of(const struct coverage_sizes *sizes,
+                                      const struct coverage_row *row, size_t number)
+{
+    const struct coverage_size many = {MANY_K_N, MANY_K};
+    return (struct coverage_cell){row->number, number < sizes->count ? sizes->of[number] : many,
+                                  ARRANGEMENT_COUNT, row->number + number};
+}
+
+/* ---------------------------------------------------------------- rows */
+
+static bool same_dtypes(const struct problem_dtypes *a, const struct problem_dtypes *b)
+{
+    return a->value == b->value && a->also == b->also && a->index == b->index;
+}
+
+static size_t add_row(struct coverage_row rows[COVERAGE_ROWS_MAX], size_t count,
+                      const struct form *form, struct problem_dtypes dtypes)
+{
+    if (problem_also(form) < 0)
+        dtypes.also = dtypes.value;
+    if (!problem_has_index(form) || dtypes.index == DTYPE_INT32)
+        dtypes.index = DTYPE_INT64;
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].form == form && same_dtypes(&rows[i].dtypes, &dtypes))
+            return count;
+    rows[count] = (struct coverage_row){.number = (uint32_t)count, .form = form, .dtypes = dtypes};
+    return count + 1;
+}
+
+size_t coverage_rows_init(struct coverage_row rows[COVERAGE_ROWS_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < COVERAGE_FORMS; i++)
+        for (int value = 0; value < DTYPE_COUNT; value++)
+            for (int also = 0; also < DTYPE_COUNT; also++)
+                for (int index = 0; index < DTYPE_COUNT; index++)
+                    count = add_row(rows, count, &forms[i],
+                                    (struct problem_dtypes){(enum dtype)value, (enum dtype)also,
+                                                            (enum dtype)index});
+    return count;
+}
+
+const char *coverage_dtypes_text(const struct coverage_row *row, char text[COVERAGE_DTYPES_SIZE])
+{
+    const struct form *form = row->form;
+    int also = problem_also(form);
+    int used = snprintf(text, COVERAGE_DTYPES_SIZE, "%s", dtype_name(row->dtypes.value));
+    if (also >= 0 && row->dtypes.also != row->dtypes.value)
+        used += snprintf(text + used, COVERAGE_DTYPES_SIZE - (size_t)used, ", %s %s",
+                         form->parameters[also].name, dtype_name(row->dtypes.also));
+    if (row->dtypes.index == DTYPE_INT8)
+        snprintf(text + used, COVERAGE_DTYPES_SIZE - (size_t)used, ", indices int8");
+    return text;
+}
+
+/* ---------------------------------------------------------------- names of cells */
+
+const char *coverage_cell_text(const struct coverage_cell *cell, char text[COVERAGE_CELL_SIZE])
+{
+    char layout[32] = "any";
+    if (cell->arrangement < ARRANGEMENT_COUNT)
+        snprintf(layout, sizeof layout, "%s", arrangement_name(cell->arrangement));
+    for (char *blank = strchr(layout, ' '); blank; blank = strchr(blank, ' '))
+        *blank = '-';
+    snprintf(text, COVERAGE_CELL_SIZE, "%" PRIu32 ":%" PRId64 "x%" PRId64 ":%s:%" PRIu64, cell->row,
+             cell->size.n, cell->size.k, layout, cell->variant);
+    return text;
+}
+
+bool coverage_cell_parse(const char *text, struct coverage_cell *cell)
+{
+    char again[COVERAGE_CELL_SIZE];
+    int length = 0;
+    if (sscanf(text, "%9" SCNu32 ":%9" SCNd64 "x%9" SCNd64 ":%*[a-z-]:%9" SCNu64 "%n", &cell->row,
+               &cell->size.n, &cell->size.k, &cell->variant, &length) != 4 ||
+        text[length] != 0 || cell->size.n < 1 || cell->size.k < 1 || cell->size.k > COPRIME_MAX)
+        return false;
+    for (int i = 0; i <= ARRANGEMENT_COUNT; i++) {
+        cell->arrangement = (enum arrangement)i;
+        if (strcmp(coverage_cell_text(cell, again), text) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ---------------------------------------------------------------- cells */
+
+/* What the checks of one row share. */
+struct check {
+    struct healcl_device *device;
+    struct coverage_row *row;
+    const struct coverage_observer *observer;
+};
+
+static void fail_cell(const struct check *check, const struct coverage_cell *cell,
+                      const struct coverage_call *call, const struct healcl_error *why)
+{
+    check->row->failures++;
+    check->observer->failed(check->observer->context, check->row, cell, call, why);
+}
+
+/* The first variant from a given one on that has an arrangement; false where none that is tried
+ * has. */
+static bool find_variant(struct problem *problem, const struct coverage_row *row,
+                         const struct problem_dtypes *dtypes, const struct coverage_size *size,
+                         enum arrangement arrangement, uint64_t *variant, const char **excluded)
+{
+    for (uint64_t tries = 0; tries < VARIANTS_TRIED; tries++, ++*variant) {
+        struct random random = {COVERAGE_SEED + *variant};
+        problem_make(problem, row->form, dtypes, size->n, size->k, *variant, &random);
+        problem->table = row->table;
+        *excluded = arrangement_excluded(problem, arrangement);
+        if (!*excluded)
+            return true;
+    }
+    return false;
+}
+
+/* placed: the variant that has the cell's arrangement. */
+static void check_placed(const struct check *check, const struct coverage_cell *cell,
+                         const struct problem *problem, const struct problem_data *data,
+                         uint64_t placed)
+{
+    struct healcl_error error = {0};
+    struct random random = {COVERAGE_SEED + placed};
+    struct placement placement;
+    placement_make(&placement, problem, cell->arrangement, placed, &random);
+    check->row->applied[cell->arrangement]++;
+    const struct coverage_call call = {problem_kernel(check->device, problem, &placement, data),
+                                       problem, data};
+    check->row->replaced += call.kernel.name != NULL;
+    if (problem_check(check->device, problem, &placement, data, &random, &error) == CHECK_EQUAL)
+        check->row->passed[cell->arrangement]++;
+    else
+        fail_cell(check, cell, &call, &error);
+    check->row->unsupported[cell->arrangement] += error.status == HEALCL_REFUSED;
+    healcl_error_clear(&error);
+}
+
+/* The cell's arrangement with another variant's problem. */
+static void check_other(const struct check *check, const struct coverage_cell *cell,
+                        const struct problem_dtypes *dtypes)
+{
+    struct problem problem;
+    struct problem_data data;
+    const char *excluded = NULL;
+    uint64_t variant = cell->variant;
+    if (!find_variant(&problem, check->row, dtypes, &cell->size, cell->arrangement, &variant,
+                      &excluded)) {
+        check->row->excluded[cell->arrangement] = excluded;
+        return;
+    }
+    struct random random = {~(COVERAGE_SEED + variant)};
+    problem_data_init(&data, &problem, &random);
+    problem_solve(&data, &problem);
+    check_placed(check, cell, &problem, &data, variant);
+    problem_data_release(&data);
+}
+
+/* One arrangement of a size, or with ARRANGEMENT_COUNT all of them. Those that have the variant
+ * share its data and answer. */
+static void check_size(const struct check *check, const struct coverage_cell *cells)
+{
+    struct problem problem;
+    struct problem_data data;
+    struct problem_dtypes dtypes = check->row->dtypes;
+    struct random random = {COVERAGE_SEED + cells->variant};
+    /* Indices are int32 and int64 by turns. */
+    if (problem_has_index(check->row->form))
+        dtypes.index = cells->variant / 2 % 2 ? DTYPE_INT32 : DTYPE_INT64;
+    problem_make(&problem, check->row->form, &dtypes, cells->size.n, cells->size.k, cells->variant,
+                 &random);
+    problem.table = check->row->table;
+    problem_data_init(&data, &problem, &random);
+    problem_solve(&data, &problem);
+    for (int i = 0; i < ARRANGEMENT_COUNT; i++) {
+        struct coverage_cell cell = *cells;
+        cell.arrangement = (enum arrangement)i;
+        if (cells->arrangement != ARRANGEMENT_COUNT && cells->arrangement != cell.arrangement)
+            continue;
+        if (arrangement_excluded(&problem, cell.arrangement))
+            check_other(check, &cell, &dtypes);
+        else
+            check_placed(check, &cell, &problem, &data, cell.variant);
+    }
+    problem_data_release(&data);
+}
+
+/* A dtype that the form does not take. */
+static void check_refused(const struct check *check)
+{
+    struct coverage_row *row = check->row;
+    struct healcl_error error = {0};
+    struct random random = {COVERAGE_SEED};
+    struct problem problem;
+    const struct coverage_cell cell = {row->number, {4, 2}, ARRANGEMENT_COUNT, 0};
+    problem_make(&problem, row->form, &row->dtypes, cell.size.n, cell.size.k, 0, &random);
+    row->refused = problem_is_refused(&problem, &random, &error);
+    if (!row->refused) {
+        if (error.status != HEALCL_NO_MEMORY)
+            (void)ERROR(&error, HEALCL_DIFFERENT, "is not refused");
+        fail_cell(check, &cell, &(struct coverage_call){.problem = NULL}, &error);
+    }
+    healcl_error_clear(&error);
+}
+
+void coverage_check_cell(struct healcl_device *device, const struct coverage_cell *cell,
+                         struct coverage_row *row, const struct coverage_observer *observer)
+{
+    const struct check check = {device, row, observer};
+    if (problem_accepts(row->form, &row->dtypes))
+        check_size(&check, cell);
+    else
+        check_refused(&check);
+}
+
+void coverage_check_row(struct healcl_device *device, const struct coverage_sizes *sizes,
+                        struct coverage_row *row, const struct coverage_observer *observer)
+{
+    const struct check check = {device, row, observer};
+    if (!problem_accepts(row->form, &row->dtypes)) {
+        check_refused(&check);
+        return;
+    }
+    size_t count = coverage_sizes_of(sizes, row->form);
+    for (size_t i = 0; i < count; i++) {
+        const struct coverage_cell cells = coverage_cell_of(sizes, row, i);
+        check_size(&check, &cells);
+    }
+}

@@ -1,0 +1,88 @@
+/*
+ * Problems: calls of one form of the op table with random arguments that the form accepts. How the
+ * tensors lie in memory is another matter, see placement.h.
+ */
+#ifndef HEALCL_LAB_PROBLEM_H
+#define HEALCL_LAB_PROBLEM_H
+
+#include "check/random.h"
+#include "core/layout.h"
+#include "ops/ops.h"
+
+enum contents {
+    CONTENTS_VALUES,
+    CONTENTS_MODULI,
+    CONTENTS_COPRIME,
+    CONTENTS_PERMUTATION,
+    CONTENTS_BETWEEN, /* in [low, high] */
+    CONTENTS_TAME,    /* in [0, high], high + 1 a power of two; in every other tensor a few values
+                         are anything */
+};
+
+struct problem_tensor {
+    bool present; /* false: the argument is no tensor, or NONE */
+    enum dtype dtype;
+    struct layout shape; /* packed */
+    enum contents contents;
+    int64_t low, high;
+};
+
+enum { ARGUMENT_TEXT_SIZE = SHAPE_TEXT_SIZE };
+
+struct problem {
+    const struct form *form;
+    struct problem_tensor tensors[PARAMETERS_MAX];
+    /* What stands for the other arguments, as transcript/writer.h has it; "" for a tensor. */
+    char text[PARAMETERS_MAX][ARGUMENT_TEXT_SIZE];
+    int out;         /* the parameter that is written, or -1 */
+    bool is_new;     /* the result is a tensor that the call makes, or host memory */
+    enum dtype made; /* the dtype of a tensor made from no other */
+    /* host_to_device: the payload's tensor, whose data make the argument. */
+    struct problem_tensor payload;
+    bool payload_fortran;
+    /* The operations that its plan may name, whose kernels may run its steps; or NULL. */
+    const struct operation_table *table;
+};
+
+/* Which dtypes the tensors have: of values, of the one tensor that may have another (see the op
+ * table's dtypes, "a also int8"), and of indices. */
+struct problem_dtypes {
+    enum dtype value, also, index;
+};
+
+/* The parameter that may have a dtype of its own, or -1. */
+int problem_also(const struct form *form);
+
+/* Whether a form has a parameter that holds indices. */
+bool problem_has_index(const struct form *form);
+
+/* Whether the planner should accept these dtypes. */
+bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes);
+
+/* Columns of problems.def. */
+bool problem_has_many_moduli(const struct form *form);
+bool problem_reshapes(const struct form *form);
+
+/*
+ * A problem with n and k as its sizes: vectors of n elements for k moduli, or a matrix [n,k] where
+ * the operation knows nothing of either. variant: any number; consecutive ones give flags, axes and
+ * shapes of operands in all combinations.
+ */
+void problem_make(struct problem *problem, const struct form *form,
+                  const struct problem_dtypes *dtypes, int64_t n, int64_t k, uint64_t variant,
+                  struct random *random);
+
+/* The same with random shapes of any rank where the operation takes any, of about that many
+ * elements at most. */
+void problem_make_any(struct problem *problem, const struct form *form,
+                      const struct problem_dtypes *dtypes, int64_t elements, uint64_t variant,
+                      struct random *random);
+
+/* Fills an array with what a tensor may hold. */
+void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array);
+
+/* "ntt(a int8 [1, 4, 1, 2], ...)" for messages; returns text. */
+enum { PROBLEM_TEXT_SIZE = PARAMETERS_MAX * (ARGUMENT_TEXT_SIZE + 64) };
+const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE]);
+
+#endif
