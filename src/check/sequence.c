@@ -55,8 +55,7 @@ bool sequence_at(size_t number, struct sequence *sequence)
     if (number >= chained * chained)
         return false;
     *sequence = (struct sequence){
-        .pass = "chains",
-        .of = {chained_kind(number / chained), chained_kind(number % chained)}};
+        .pass = "chains", .of = {chained_kind(number / chained), chained_kind(number % chained)}};
     sequence->kind = is_dropped(sequence->of[0], sequence->of[1]) ? STEP_KINDS : STEP_CHAIN;
     snprintf(sequence->name, sizeof sequence->name, "%s, then %s",
              step_traits[sequence->of[0]].operation, step_traits[sequence->of[1]].operation);
@@ -220,8 +219,8 @@ static void put_calls(struct writer *writer, const char *text, const struct sequ
 }
 
 /* An elementwise step's operation on a and b. */
-static void put_elementwise(struct writer *writer, int kind, const char *a,
-                            const char *b, const char *out)
+static void put_elementwise(struct writer *writer, int kind, const char *a, const char *b,
+                            const char *out)
 {
     if (step_traits[kind].inputs[1])
         writer_call(writer, NULL, step_traits[kind].operation, "%s %s q %s", a, b, out);
@@ -229,24 +228,28 @@ static void put_elementwise(struct writer *writer, int kind, const char *a,
         writer_call(writer, NULL, step_traits[kind].operation, "%s q %s", a, out);
 }
 
-/* Two operations of a chain: of anything, with the second one in place, or of residues. What comes
- * of it is reduced by a product, which tells a wrong sign. */
+/* Two operations of a chain: of anything, or in place with the first one's result as the second
+ * operand, or of residues. A product of what comes of it tells a sign that is not as it is known.
+ */
 static void put_chain(struct writer *writer, const struct sequence *sequence,
                       const struct sequence_call *call)
 {
     const bool in_place = call->variant / 2 % 3 == 1, residues = call->variant / 2 % 3 == 2;
-    const char *between = in_place ? "z" : "t";
+    const bool has_second = step_traits[sequence->of[1]].inputs[1] != NULL;
     if (residues) {
-        writer_call(writer, NULL, "mod", "x q x");
-        writer_call(writer, NULL, "mod", "y q y");
-        writer_call(writer, NULL, "mod", "z q z");
+        writer_call(writer, NULL, "modneg", "x q x");
+        writer_call(writer, NULL, "modneg", "y q y");
+        writer_call(writer, NULL, "modneg", "z q z");
     }
-    if (!in_place)
+    if (in_place) {
+        put_elementwise(writer, sequence->of[0], "x", "y", "z");
+        put_elementwise(writer, sequence->of[1], has_second ? "y" : "z", "z", "z");
+    } else {
         put_calls(writer, "t=empty $rnk :T", call);
-    put_elementwise(writer, sequence->of[0], "x", "y", between);
-    put_elementwise(writer, sequence->of[1], between, in_place ? "y" : "z", "z");
-    if (!in_place)
+        put_elementwise(writer, sequence->of[0], "x", "y", "t");
+        put_elementwise(writer, sequence->of[1], "t", "z", "z");
         put_calls(writer, "-t", call);
+    }
     writer_call(writer, NULL, "modmul", "z y q y");
 }
 
@@ -362,8 +365,7 @@ static bool has_made(const struct plan *plan, int kind)
 }
 
 /* On the host reference without a device, and without passes. */
-MUST_CHECK static enum healcl_status run_plan(struct attempt *attempt,
-                                              struct healcl_device *device,
+MUST_CHECK static enum healcl_status run_plan(struct attempt *attempt, struct healcl_device *device,
                                               const struct plan *plan, struct healcl_error *error)
 {
     const struct result_sink sink = {.context = attempt,

@@ -13,10 +13,10 @@ enum { SEQUENCE_NAME_SIZE = 64 };
 
 struct sequence {
     char name[SEQUENCE_NAME_SIZE];
-    const char *pass;      /* as passes.def has it */
-    int kind;              /* of the step that comes of it; STEP_KINDS: none in particular */
-    int of[2];             /* kinds of the two that are chained, where calls is NULL */
-    const char *calls;     /* as in sequences.def */
+    const char *pass;  /* as passes.def has it */
+    int kind;          /* of the step that comes of it; STEP_KINDS: none in particular */
+    int of[2];         /* kinds of the two that are chained, where calls is NULL */
+    const char *calls; /* as in sequences.def */
 };
 
 /* The one of a number; false behind the last one. */
@@ -39,10 +39,10 @@ const char *sequence_call_text(const struct sequence_call *call, char text[SEQUE
 struct sequence_check {
     struct sequence sequence;
     uint32_t calls, passed, unsupported;
-    uint32_t made;            /* in so many calls a step of its kind came of it */
+    uint32_t made;             /* in so many calls a step of its kind came of it */
     struct sequence_call call; /* that why tells of */
-    struct healcl_error why;  /* of the first call that is not right, or else of the first that is
-                                 beyond the device; the caller clears it */
+    struct healcl_error why;   /* of the first call that is not right, or else of the first that is
+                                  beyond the device; the caller clears it */
     uint64_t nanoseconds;
 };
 
