@@ -480,20 +480,18 @@ static void check_call(struct healcl_device *device, const struct sequence_call 
 
 void sequence_check(struct healcl_device *device, bool quick, struct sequence_check *check)
 {
-    static const int64_t all_n[] = {2, 16, 512, 8192}, all_k[] = {1, 3, 8};
-    const size_t n_count = quick ? 3 : 4, k_count = quick ? 2 : 3;
+    static const int64_t sizes[][2] = {/* n, k; the quick ones come first */
+                                       {2, 3},   {16, 1},  {512, 3},  {2, 1},    {16, 3},  {16, 8},
+                                       {512, 1}, {512, 8}, {8192, 1}, {8192, 3}, {8192, 8}};
+    const size_t count = quick ? 3 : sizeof sizes / sizeof *sizes;
     const uint64_t begin = monotonic_nanoseconds();
-    struct sequence_call call = {.variant = 0};
-    for (size_t n = 0; n < n_count; n++)
-        for (size_t k = 0; k < k_count; k++)
-            for (int wide = 0; wide < 2; wide++)
-                for (call.variant = 0; call.variant < SEQUENCE_VARIANTS; call.variant++) {
-                    call.dtype = wide ? DTYPE_INT64 : DTYPE_INT32;
-                    call.n = all_n[n];
-                    call.k = all_k[k];
-                    if (check->why.status == HEALCL_NO_MEMORY)
-                        return;
+    for (size_t i = 0; i < count; i++)
+        for (int wide = 0; wide < 2; wide++)
+            for (uint32_t variant = 0; variant < SEQUENCE_VARIANTS; variant++) {
+                const struct sequence_call call = {wide ? DTYPE_INT64 : DTYPE_INT32, sizes[i][0],
+                                                   sizes[i][1], variant};
+                if (check->why.status != HEALCL_NO_MEMORY)
                     check_call(device, &call, check);
-                }
+            }
     check->nanoseconds = monotonic_nanoseconds() - begin;
 }
