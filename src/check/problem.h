@@ -2,8 +2,8 @@
  * Problems: calls of one form of the op table with random arguments that the form accepts. How the
  * tensors lie in memory is another matter, see placement.h.
  */
-#ifndef HEALCL_LAB_PROBLEM_H
-#define HEALCL_LAB_PROBLEM_H
+#ifndef HEALCL_CHECK_PROBLEM_H
+#define HEALCL_CHECK_PROBLEM_H
 
 #include "check/random.h"
 #include "core/layout.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "check/example.h"
+#include "check/sequence.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -35,6 +36,8 @@ struct session {
     uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
     struct example_check *examples; /* of the operations of manifests that are wanted */
     size_t example_count;
+    struct sequence_check *sequences; /* those that are wanted */
+    size_t sequence_count;
     struct check_failure failures[FAILURES_KEPT];
     struct check_kernel kernels[KERNELS_KEPT];
     struct shared_facts shared; /* by what is wrong */
@@ -114,6 +117,22 @@ static bool choose_examples(struct session *session)
     return session->examples != NULL;
 }
 
+/* Those of the pass that --op names, or all. False where there was no memory. */
+static bool choose_sequences(struct session *session)
+{
+    struct sequence sequence;
+    size_t count = 0;
+    if (session->one_cell)
+        return true;
+    while (sequence_at(count, &sequence))
+        count++;
+    session->sequences = calloc(count, sizeof *session->sequences);
+    for (size_t i = 0; session->sequences && sequence_at(i, &sequence); i++)
+        if (!session->operation || strcmp(session->operation, sequence.pass) == 0)
+            session->sequences[session->sequence_count++].sequence = sequence;
+    return session->sequences != NULL;
+}
+
 /* Once the device is open. */
 static void describe(struct session *session)
 {
@@ -129,7 +148,9 @@ static void describe(struct session *session)
                              .kernels = session->kernels,
                              .shared = &session->shared,
                              .examples = session->examples,
-                             .example_count = session->example_count};
+                             .example_count = session->example_count,
+                             .sequences = session->sequences,
+                             .sequence_count = session->sequence_count};
 }
 
 /* Whether standard output is for people. */
@@ -213,6 +234,17 @@ static void check_examples(struct session *session)
     }
 }
 
+static void check_sequences(struct session *session)
+{
+    for (size_t i = 0; i < session->sequence_count && !session->no_memory; i++) {
+        struct sequence_check *check = &session->sequences[i];
+        progress_say(&session->progress, "%zu of %zu of what passes make: %s", i + 1,
+                     session->sequence_count, check->sequence.name);
+        sequence_check(session->device, session->quick, check);
+        session->no_memory = check->why.status == HEALCL_NO_MEMORY;
+    }
+}
+
 /* A device that fails its self-test is checked nevertheless: what works and what does not is what
  * its makers want to know. */
 MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
@@ -227,6 +259,7 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
         NO_MEMORY(error);
     describe(session);
     check_rows(session);
+    check_sequences(session);
     check_examples(session);
     if (session->no_memory)
         NO_MEMORY(error);
@@ -347,6 +380,8 @@ static int check_and_tell(struct session *session)
         healcl_error_clear(&session->failures[i].why);
     for (size_t i = 0; i < session->example_count; i++)
         healcl_error_clear(&session->examples[i].why);
+    for (size_t i = 0; i < session->sequence_count; i++)
+        healcl_error_clear(&session->sequences[i].why);
     shared_release(&session->shared);
     healcl_device_close(session->device);
     report_file_discard(&session->json);
@@ -391,9 +426,9 @@ static int run(const struct command *command, int argc, char **argv)
     if (code == GOES_ON) {
         coverage_sizes_init(&session->sizes, session->quick);
         choose_rows(session);
-        if (!choose_examples(session))
+        if (!choose_examples(session) || !choose_sequences(session))
             code = printed(HEALCL_NO_MEMORY);
-        else if (session->row_count + session->example_count > 0)
+        else if (session->row_count + session->example_count + session->sequence_count > 0)
             code = check_and_tell(session);
         else if (session->one_cell)
             code = usage_error(command, "there is no such case");
@@ -402,6 +437,7 @@ static int run(const struct command *command, int argc, char **argv)
                                session->operation);
     }
     free(session->examples);
+    free(session->sequences);
     free(session);
     return code;
 }
@@ -412,12 +448,14 @@ const struct command command_check = {
     .help =
         "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
         "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
+        "thing to do on a new device. So it does with what passes make of several calls.\n"
+        "Nothing is read; all data are random from a fixed seed.\n"
         "\n"
         "Usage: healcl check [OPTIONS]\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --op NAME      one operation, or one form of it (healcl ops)\n"
+        "      --op NAME      one operation, or one form of it (healcl ops), or what one pass\n"
+        "                     makes of several calls (healcl inspect --passes)\n"
         "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
         "                     operations by their examples against their bodies\n"
         "                     (docs/VENDORS.md); may be repeated\n"
