@@ -326,6 +326,10 @@ bool compare_times_of(const struct compare_run *run, struct compare_times *times
 bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
                         struct compare_speedup *speedup);
 
+/* Of a run over another one, right or not. Returns false where one of them has no times. */
+bool compare_speedup_over(const struct compare_run *base, const struct compare_run *run,
+                          struct compare_speedup *speedup);
+
 /* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
  * where there is none. */
 const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);

@@ -37,11 +37,6 @@ static bool interval_of(const struct compare_run *run, struct interval *interval
     return true;
 }
 
-static double ratio(uint64_t a, uint64_t b)
-{
-    return (double)(a ? a : 1) / (double)(b ? b : 1);
-}
-
 /* ---------------------------------------------------------------- which runs belong together */
 
 static bool is_called_as(const struct compare_device *a, const struct compare_device *b)
@@ -82,9 +77,9 @@ static void hold_against(const struct comparison *comparison, const struct compa
     } else if (!interval_of(run, &now) || !interval_of(saved, &before)) {
         slowdown->reason = too_few;
     } else {
-        slowdown->ratio = ratio(now.median, before.median);
-        slowdown->low = ratio(now.low, before.high);
-        slowdown->high = ratio(now.high, before.low);
+        slowdown->ratio = ratio_of_times(now.median, before.median);
+        slowdown->low = ratio_of_times(now.low, before.high);
+        slowdown->high = ratio_of_times(now.high, before.low);
         slowdown->is_slower = slowdown->low > 1 + comparison->fail_slower / 100;
     }
 }

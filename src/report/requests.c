@@ -12,13 +12,6 @@ struct latencies {
     double per_second;
 };
 
-/* The smallest of count sorted values that so many of a hundred are not above. */
-static uint64_t percentile(const uint64_t *values, uint32_t count, uint32_t percent)
-{
-    uint64_t rank = ((uint64_t)count * percent + 99) / 100;
-    return values[rank > 0 ? rank - 1 : 0];
-}
-
 static struct latencies latencies_of(struct request_facts *facts)
 {
     double sum = 0;
@@ -29,8 +22,8 @@ static struct latencies latencies_of(struct request_facts *facts)
     uint64_t median = sort_to_median(facts->nanoseconds, facts->done);
     return (struct latencies){
         .median = median,
-        .p95 = percentile(facts->nanoseconds, facts->done, 95),
-        .p99 = percentile(facts->nanoseconds, facts->done, 99),
+        .p95 = sorted_percentile(facts->nanoseconds, facts->done, 95),
+        .p99 = sorted_percentile(facts->nanoseconds, facts->done, 99),
         .most = facts->nanoseconds[facts->done - 1],
         .per_second = sum > 0 ? facts->done * 1e9 / sum : 0,
     };
