@@ -15,8 +15,9 @@ static size_t field_of(const struct column_table *table, const struct column *co
 
 bool column_is_decimal(const struct column *column)
 {
-    return column->kind == COLUMN_DECIMAL || column->kind == COLUMN_FACTOR || column->kind == COLUMN_RATE ||
-           column->kind == COLUMN_SPREAD || column->kind == COLUMN_SHARE;
+    return column->kind == COLUMN_DECIMAL || column->kind == COLUMN_FACTOR ||
+           column->kind == COLUMN_RATE || column->kind == COLUMN_SPREAD ||
+           column->kind == COLUMN_SHARE;
 }
 
 double share_shown(double percent)
@@ -67,14 +68,10 @@ const char *column_text(const struct column_table *table, const struct column *c
     case COLUMN_TEXT: word = value.text; break;
     case COLUMN_FLAG: word = value.number ? "yes" : "no"; break;
     case COLUMN_COUNT: snprintf(unit, sizeof unit, "%" PRIu64, value.number); break;
-    case COLUMN_HUNDREDTHS:
-        snprintf(unit, sizeof unit, "%.2f", (double)value.number / 100);
-        break;
+    case COLUMN_HUNDREDTHS: snprintf(unit, sizeof unit, "%.2f", (double)value.number / 100); break;
     case COLUMN_TIME: text_time(value.number, unit); break;
     case COLUMN_BYTES: text_bytes(value.number, unit); break;
-    case COLUMN_DECIMAL:
-        snprintf(unit, sizeof unit, "%.*f", column->decimals, value.factor);
-        break;
+    case COLUMN_DECIMAL: snprintf(unit, sizeof unit, "%.*f", column->decimals, value.factor); break;
     case COLUMN_FACTOR:
     case COLUMN_RATE: text_factor(value.factor, unit); break;
     case COLUMN_SPREAD: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
@@ -158,8 +155,8 @@ void columns_read_json(const cJSON *object, const struct column_table *table, vo
         } else if (column->kind == COLUMN_FLAG) {
             *(bool *)field = cJSON_IsTrue(item);
         } else {
-            uint64_t number = column->kind == COLUMN_HUNDREDTHS ? hundredths(item)
-                                                                : json_number_of(item);
+            uint64_t number =
+                column->kind == COLUMN_HUNDREDTHS ? hundredths(item) : json_number_of(item);
             memcpy(field, &number, sizeof number);
         }
     }
@@ -190,8 +187,8 @@ void columns_row(struct table *text, const struct column_table *table, unsigned 
     FOR_EACH_COLUMN(column, table, place)
     {
         /* Names may be longer than other cells are. */
-        bool is_text = column->kind == COLUMN_TEXT &&
-                       column_value(table, column, context, record, &value);
+        bool is_text =
+            column->kind == COLUMN_TEXT && column_value(table, column, context, record, &value);
         table_cell(text, "%s",
                    is_text ? value.text : column_text(table, column, context, record, true, cell));
     }

@@ -19,7 +19,7 @@ enum column_kind {
     COLUMN_HUNDREDTHS, /* of what programs are told as a decimal */
     COLUMN_TIME,       /* nanoseconds */
     COLUMN_BYTES,
-    COLUMN_DECIMAL,    /* with so many decimals for people */
+    COLUMN_DECIMAL, /* with so many decimals for people */
     COLUMN_FACTOR,
     COLUMN_RATE,   /* a second */
     COLUMN_SPREAD, /* percent to both sides */
@@ -64,7 +64,7 @@ struct column {
     void (*note)(const void *context, const void *record, char text[UNIT_TEXT_SIZE]);
     const char *meaning; /* of the heading, for notes below tables; plain ASCII, or NULL */
     int decimals;
-    const char *unit;    /* HTML behind a value on pages; or NULL */
+    const char *unit; /* HTML behind a value on pages; or NULL */
 };
 
 #define COLUMN_FIELD(type, member) \
@@ -83,7 +83,10 @@ struct column {
     }
 #define COLUMN_OF(name, type, member, expression) COLUMN_IF(name, type, member, true, expression)
 
-#define COLUMN_TABLE(rows) {.columns = (rows), .count = sizeof(rows) / sizeof *(rows)}
+#define COLUMN_TABLE(rows)                                        \
+    {                                                             \
+        .columns = (rows), .count = sizeof(rows) / sizeof *(rows) \
+    }
 
 struct column_table {
     const struct column *columns;
@@ -94,9 +97,9 @@ struct column_table {
 };
 
 /* Those of some places. */
-#define FOR_EACH_COLUMN(column, table, place)                       \
-    for (const struct column *column = (table)->columns;            \
-         column < (table)->columns + (table)->count; column++)      \
+#define FOR_EACH_COLUMN(column, table, place)                  \
+    for (const struct column *column = (table)->columns;       \
+         column < (table)->columns + (table)->count; column++) \
         if (column->places & (place))
 
 /* Returns false where a record has no value of that column. */
