@@ -39,6 +39,12 @@ static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct compariso
     [OUTPUT_HTML] = compare_print_html,
 };
 
+static const int exit_codes[] = {
+    [COMPARED_RIGHT] = EXIT_VERIFIED,      [COMPARED_SLOWER] = EXIT_SLOWER,
+    [COMPARED_REFUSED] = EXIT_REFUSED,     [COMPARED_FAILED] = EXIT_DEVICE,
+    [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
+};
+
 enum { FOLDERS_MAX = 8 };
 
 /* One `healcl compare`. */
@@ -508,38 +514,6 @@ static void tell_slowdowns(const struct comparison *comparison)
     }
 }
 
-/* A wrong result is worse news than a device that failed, that than a refused transcript, and that
- * than a longer time. Baselines are past. */
-static int code_of_runs(const struct comparison *comparison)
-{
-    bool seen[EXIT_SLOWER + 1] = {false};
-    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
-        const struct compare_check *check = &comparison->devices[i].check;
-        if (check->done && !check->verified)
-            seen[check->failed > 0 ? EXIT_DIFFERENT : EXIT_DEVICE] = true;
-    }
-    for (size_t i = 0; i < comparison->run_count; i++) {
-        const struct compare_run *run = &comparison->runs[i];
-        if (comparison->devices[run->device].origin->baseline)
-            continue;
-        switch (run->outcome) {
-        case COMPARE_VERIFIED:
-        case COMPARE_UNVERIFIED: seen[EXIT_SLOWER] |= compare_is_slower(comparison, run); break;
-        case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
-        case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
-        case COMPARE_UNPROVEN:
-        case COMPARE_FAILED:
-        case COMPARE_CRASHED:
-        case COMPARE_TIMED_OUT: seen[EXIT_DEVICE] = true; break;
-        }
-    }
-    return seen[EXIT_DIFFERENT] ? EXIT_DIFFERENT
-           : seen[EXIT_DEVICE]  ? EXIT_DEVICE
-           : seen[EXIT_REFUSED] ? EXIT_REFUSED
-           : seen[EXIT_SLOWER]  ? EXIT_SLOWER
-                                : EXIT_VERIFIED;
-}
-
 static int compare_and_tell(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
@@ -559,7 +533,7 @@ static int compare_and_tell(struct session *session)
     if (status == HEALCL_OK && code == EXIT_VERIFIED && !session->interrupted) {
         fflush(stdout); /* what follows stands below the table */
         tell_slowdowns(&session->comparison);
-        code = code_of_runs(&session->comparison);
+        code = exit_codes[compare_worst(&session->comparison)];
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)

@@ -374,6 +374,18 @@ const char *compare_slowdown_text(const struct comparison *comparison,
                                   const struct compare_slowdown *slowdown,
                                   char text[SLOWDOWN_TEXT_SIZE]);
 
+/* What all runs and checks here come to: the worst of them, the later the worse. A wrong result is
+ * worse news than a device that failed, that than a refused transcript, and that than a longer
+ * time. Baselines are past. */
+enum compare_news {
+    COMPARED_RIGHT,
+    COMPARED_SLOWER,
+    COMPARED_REFUSED,
+    COMPARED_FAILED,
+    COMPARED_DIFFERENT,
+};
+enum compare_news compare_worst(const struct comparison *comparison);
+
 /* Whether a run went well: its results were verified, or there was nothing to verify. */
 bool compare_is_right(const struct compare_run *run);
 

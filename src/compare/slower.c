@@ -139,3 +139,41 @@ const char *compare_slowdown_text(const struct comparison *comparison,
                  comparison->fail_slower);
     return text;
 }
+
+/* ---------------------------------------------------------------- all of them */
+
+static enum compare_news news_of(const struct comparison *comparison, const struct compare_run *run)
+{
+    switch (run->outcome) {
+    case COMPARE_VERIFIED:
+    case COMPARE_UNVERIFIED:
+        return compare_is_slower(comparison, run) ? COMPARED_SLOWER : COMPARED_RIGHT;
+    case COMPARE_DIFFERENT: return COMPARED_DIFFERENT;
+    case COMPARE_REFUSED: return COMPARED_REFUSED;
+    case COMPARE_UNPROVEN:
+    case COMPARE_FAILED:
+    case COMPARE_CRASHED:
+    case COMPARE_TIMED_OUT: break;
+    }
+    return COMPARED_FAILED;
+}
+
+enum compare_news compare_worst(const struct comparison *comparison)
+{
+    enum compare_news worst = COMPARED_RIGHT;
+    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
+        const struct compare_check *check = &comparison->devices[i].check;
+        const enum compare_news news = !check->done || check->verified ? COMPARED_RIGHT
+                                       : check->failed > 0             ? COMPARED_DIFFERENT
+                                                                       : COMPARED_FAILED;
+        worst = news > worst ? news : worst;
+    }
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        const enum compare_news news = comparison->devices[run->device].origin->baseline
+                                           ? COMPARED_RIGHT
+                                           : news_of(comparison, run);
+        worst = news > worst ? news : worst;
+    }
+    return worst;
+}
