@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "core/arena.h"
 #include "core/file.h"
 #include "report/text.h"
 

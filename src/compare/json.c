@@ -1,6 +1,5 @@
 /* A comparison, for programs: docs/COMPARE.md, docs/compare.schema.json. */
 #include "compare/columns.h"
-#include "report/internal.h"
 
 static void add_host(struct json *json, cJSON *object, const struct compare_origin *origin)
 {

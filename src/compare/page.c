@@ -1,7 +1,6 @@
 #include "compare/page.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "compare/describe.h"
 #include "compare/html.h"

@@ -4,7 +4,6 @@
 
 #include "compare/html.h"
 #include "compare/page.h"
-#include "report/report.h"
 
 /* ---------------------------------------------------------------- devices */
 

@@ -1,5 +1,4 @@
 /* Times by segment and by kind of operation, and shares of the bandwidth. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Comparisons out of JSON: what child processes wrote, and what was saved. Of both, keys that are
  * missing or of another type count as empty: nothing here trusts what it reads. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

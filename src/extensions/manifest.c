@@ -1,7 +1,5 @@
 /* Manifests: JSON that tells of operations and kernels, read as if from an enemy. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Examples of a manifest's operations: calls that can be made without anything else. */
 #define REFUSED_CAUSE HEALCL_CAUSE_FORMAT
 #include <inttypes.h>
-#include <string.h>
 
 #include "extensions/manifest_reader.h"
 

@@ -4,7 +4,6 @@
 
 #include "core/numbers.h"
 #include "report/internal.h"
-#include "report/json.h"
 #include "report/text.h"
 
 struct latencies {

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "kernels/derive.h"
 #include "kernels/variant.h"
 #include "run/audit.h"
 #include "run/device_executor_parts.h"
