@@ -155,7 +155,7 @@ static int tell_failure(struct session *session, const struct healcl_error *erro
                              : report_files_error(&session->json, NULL, NULL, error, false));
 }
 
-static int measure_and_tell(struct session *session)
+static int measure_and_report(struct session *session)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     progress_start(&session->progress, true);
@@ -301,7 +301,7 @@ static int run(const struct command *command, int argc, char **argv)
         if (code == EXIT_VERIFIED)
             code = check_parameters(command, session);
         if (code == EXIT_VERIFIED)
-            code = session->list ? print_list(session) : measure_and_tell(session);
+            code = session->list ? print_list(session) : measure_and_report(session);
     }
     free(session);
     return code;

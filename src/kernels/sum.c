@@ -404,20 +404,20 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
+    {"vectors", SHAPE_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
      "products", "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
+    {"rows", SHAPE_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
+    {"single", SHAPE_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
-     "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
+    {"shared", SHAPE_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
+     "modmul_axis_sum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum; tensors of one chunk"},
-    {"interleaved", VARIANT_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
+    {"interleaved", SHAPE_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
-    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
+    {"elements", SHAPE_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 

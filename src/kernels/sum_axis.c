@@ -324,19 +324,19 @@ MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
 }
 
 static const struct variant axis_modsum_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
+    {"vectors", SHAPE_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
      "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
+    {"rows", SHAPE_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
      "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+    {"interleaved", SHAPE_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      "axis_modsum_interleaved", "cl/modular/interleaved.cl",
      "terms in order, an output whose elements lie together by ones, twos or fours"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
+    {"single", SHAPE_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", VARIANT_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
+    {"shared", SHAPE_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
      "axis_modsum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
-    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
+    {"elements", SHAPE_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
      "cl/sum/general.cl", "anything"},
 };
 
