@@ -4,20 +4,12 @@
 
 #include "core/numbers.h"
 #include "report/internal.h"
-#include "report/json.h"
 #include "report/text.h"
 
 struct latencies {
     uint64_t median, p95, p99, most;
     double per_second;
 };
-
-/* The smallest of count sorted values that so many of a hundred are not above. */
-static uint64_t percentile(const uint64_t *values, uint32_t count, uint32_t percent)
-{
-    uint64_t rank = ((uint64_t)count * percent + 99) / 100;
-    return values[rank > 0 ? rank - 1 : 0];
-}
 
 static struct latencies latencies_of(struct request_facts *facts)
 {
@@ -29,8 +21,8 @@ static struct latencies latencies_of(struct request_facts *facts)
     uint64_t median = sort_to_median(facts->nanoseconds, facts->done);
     return (struct latencies){
         .median = median,
-        .p95 = percentile(facts->nanoseconds, facts->done, 95),
-        .p99 = percentile(facts->nanoseconds, facts->done, 99),
+        .p95 = sorted_percentile(facts->nanoseconds, facts->done, 95),
+        .p99 = sorted_percentile(facts->nanoseconds, facts->done, 99),
         .most = facts->nanoseconds[facts->done - 1],
         .per_second = sum > 0 ? facts->done * 1e9 / sum : 0,
     };

@@ -18,8 +18,8 @@
 /* Each step has a kernel, whatever device it is for. */
 static void ask_for_kernels(const struct plan *plan)
 {
-    static struct healcl_device devices[VARIANT_COUNT];
-    for (int shape = 0; shape < VARIANT_COUNT; shape++) {
+    static struct healcl_device devices[SHAPE_COUNT];
+    for (int shape = 0; shape < SHAPE_COUNT; shape++) {
         struct healcl_device *device = &devices[shape];
         struct healcl_error error = {.detail = NULL};
         device->info = (struct device_info){.type = CL_DEVICE_TYPE_GPU,
@@ -35,8 +35,8 @@ static void ask_for_kernels(const struct plan *plan)
                                             .long_supported = true};
         device->chunk_bytes = shape % 2 ? 4096 : 1 << 30;
         device->tuning = tuning_default(&device->info);
-        EXPECT(tuning_parse(&device->tuning, kernel_variant_name((enum kernel_variant)shape),
-                            "a shape", &device->info, &error) == HEALCL_OK);
+        EXPECT(tuning_parse(&device->tuning, kernel_shape_name((enum kernel_shape)shape), "a shape",
+                            &device->info, &error) == HEALCL_OK);
         for (size_t i = 0; i < plan->step_count; i++)
             if (family_of(plan->steps[i].kind))
                 EXPECT(variant_for(&plan->steps[i], device));
