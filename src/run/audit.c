@@ -436,12 +436,13 @@ static size_t draw_step(struct audit *audit, const struct segment *segment, uint
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t number = (size_t)(segment - audit->plan->segments);
-    const size_t first = audit->first_here[number];
+    const size_t first = audit->first_here[number], here = audit->first_here[number + 1] - first;
     uint32_t classes[PICKS_MOST];
     audit->pick_count = audit->pick = 0;
-    const size_t count =
-        audit_draw_classes(&audit->draw, monotonic_nanoseconds(), audit->here + first,
-                           audit->first_here[number + 1] - first, classes, PICKS_MOST);
+    if (here == 0)
+        return; /* there is no list where that is so of all segments */
+    const size_t count = audit_draw_classes(&audit->draw, monotonic_nanoseconds(),
+                                            audit->here + first, here, classes, PICKS_MOST);
     for (size_t i = 0; i < count; i++) {
         const size_t step = draw_step(audit, segment, classes[i]);
         size_t at = audit->pick_count++;
