@@ -106,8 +106,8 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
         if (!tensor)
             continue;
         TRY(rewrite_storage(rewrite, tensor->storage, tensor->storage->elements, &storage, error));
-        TRY(rewrite_view(rewrite, storage, &tensor->layout,
-                         i == STEP_OUT ? &same.out : &same.in[i], error));
+        TRY(rewrite_view(rewrite, storage, &tensor->layout, i == STEP_OUT ? &same.out : &same.in[i],
+                         error));
     }
     return rewrite_step(rewrite, &same, error);
 }
