@@ -13,6 +13,8 @@
 static bool add_axis(const struct step *step, int64_t batch, const int64_t *distance,
                      struct layout *views, int64_t value[2])
 {
+    if (step->kind == STEP_AXIS_MODSUM && distance[step_moduli(step)] > 0)
+        return false; /* its moduli vary along the last axis only */
     for (int i = 0; i < STEP_OPERANDS; i++) {
         const struct tensor *tensor = step_operand(step, i);
         if (!tensor)
