@@ -279,6 +279,8 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
     struct lane_products sums[SUM_COLUMNS];
     ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
     struct product_block block;
+    global const ELEMENT *packed_of = 0; /* of b: a block whose rows from packed_first on are packed */
+    long packed_first = -1;
     block.out_axis.stride = space.operand[0].stride[axis_n];
     block.b_axis.stride = space.operand[2].stride[axis_n];
     block.out_axis.perm = block.b_axis.perm = flags & PRODUCTS_PERMUTED ? perm : 0;
@@ -298,7 +300,6 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
         struct lane_divisor p = make_divisor(modulus);
         block.first = span.index[1] * (block.reverses ? whole / BESIDE : whole);
         block.columns = min((ulong)SUM_COLUMNS, (ulong)(n - block.first) / LANES);
-        long packed_first = -1; /* the first of the rows of b that are packed */
         bool packs = (shares && span.length >= REPS_MIN) || block.b_axis.stride != 1 || block.b_axis.perm;
         for (ulong r = 0; r < span.length; r++) {
             block.out = out + POSITION(space, span, 0, r);
@@ -311,9 +312,10 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
                 bits |= add_block(sums, block, 0, 0, block.count);
             for (long j = 0; packs && j < block.count; j += PACKED) {
                 long rows = min((long)PACKED, block.count - j);
-                if (packed_first != j || !shares)
+                if (packed_first != j || packed_of != block.b + block.first)
                     packed_bits = pack_rows(packed, block, j, rows);
                 packed_first = j;
+                packed_of = block.b + block.first;
                 bits |= packed_bits | add_block(sums, block, j, packed, rows);
             }
             if (are_all(bits >> 62 == 0))
