@@ -28,8 +28,8 @@ struct session {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
     bool reference, no_fallback, no_warm_up, quiet, verbose;
-    uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
-    double audit;              /* percent; 0: none */
+    uint32_t repeat, requests, batch; /* requests 0: it is verified, once or repeat times */
+    double audit;                     /* percent; 0: none */
     uint32_t audit_seed;
     const char *case_path;
     struct new_file case_file;
@@ -265,6 +265,18 @@ static void on_request(void *context, uint32_t number)
     progress_say(&session->progress, "request %" PRIu32 " of %" PRIu32, number, session->requests);
 }
 
+static void warn_of_batch(struct session *session)
+{
+    const size_t batch = session->served.batches.batch;
+    char line[128];
+    if (session->batch == 0 || batch == session->batch)
+        return;
+    snprintf(line, sizeof line,
+             "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
+             session->batch, batch);
+    on_warning(session, line);
+}
+
 MUST_CHECK static enum healcl_status serve(struct session *session, struct healcl_error *error)
 {
     session->served = (struct request_facts){
@@ -272,9 +284,12 @@ MUST_CHECK static enum healcl_status serve(struct session *session, struct healc
         .device = session->reference ? NULL : &session->info,
         .no_verify = session->facts.no_verify,
         .count = session->requests,
+        .batch = session->batch,
         .audit = {.share = session->audit / 100, .seed = session->audit_seed}};
-    return requests_run(session->transcript, session->device, &session->live, on_request, session,
-                        &session->served, error);
+    TRY(requests_run(session->transcript, session->device, &session->live, on_request, session,
+                     &session->served, error));
+    warn_of_batch(session);
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_session(struct session *session,
@@ -521,6 +536,7 @@ static const struct command_option options[] = {
     {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_WORD, .take = take_input},
     {"requests", 0, OPTION_COUNT, KEPT_IN(requests), .most = REPEAT_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(batch), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(audit_seed), .most = UINT32_MAX},
@@ -558,6 +574,10 @@ static int run(const struct command *command, int argc, char **argv)
     if (session.requests == 0 && session.live.segment_count > 0)
         return usage_error(command,
                            "--keep says what requests do not upload: --requests is missing");
+    if (session.batch > 0 && (session.requests == 0 || session.audit > 0))
+        return usage_error(command, session.requests == 0
+                                        ? "--batch runs requests together: --requests is missing"
+                                        : "--audit is of requests that run alone, not of --batch");
     if (session.audit > 0 && (session.requests == 0 || session.reference))
         return usage_error(command, session.reference
                                         ? "--audit compares with the reference: it wants a device"
@@ -598,6 +618,10 @@ const struct command command_run = {
         "                           repeatable\n"
         "      --requests N         run as a service does, N times in one session: uploads stay\n"
         "                           on the device, but those of --input; prints latencies\n"
+        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
+        "                           many as fit into memory; --input, or --keep, says which "
+        "inputs\n"
+        "                           come with each (docs/EMBEDDING.md)\n"
         "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
         "                           others are done again by each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
