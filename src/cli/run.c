@@ -652,14 +652,14 @@ const struct command command_run = {
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
         "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n"
+        "                           by default as is valid (docs/HEAL-SDK.md)\n",
+    .more_help =
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
         "                           and any options of compilers\n"
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n",
-    .more_help =
+        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, what a cold start took, and the\n"
         "                           source of an error\n"

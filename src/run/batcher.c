@@ -50,8 +50,9 @@ MUST_CHECK static enum healcl_status open_together(struct healcl_batcher *batche
                                 (int64_t)batch, &batcher->wide, error));
     const uint64_t bytes = batcher->wide->plan->bytes_peak, most = memory_most(batcher, options);
     if (bytes > most)
-        REFUSE_FOR(error, LIMIT, "%zu requests together take %" PRIu64
-                   " bytes, above the limit of %" PRIu64, batch, bytes, most);
+        REFUSE_FOR(error, LIMIT,
+                   "%zu requests together take %" PRIu64 " bytes, above the limit of %" PRIu64,
+                   batch, bytes, most);
     batcher->facts.batch = batch;
     batcher->facts.memory_bytes = bytes;
     return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
