@@ -28,8 +28,8 @@ struct run_command {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
     bool reference, no_fallback, no_warm_up, quiet, verbose;
-    uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
-    double audit;              /* percent; 0: none */
+    uint32_t repeat, requests, batch; /* requests 0: it is verified, once or repeat times */
+    double audit;                     /* percent; 0: none */
     uint32_t audit_seed;
     const char *case_path;
     struct new_file case_file;
@@ -265,6 +265,18 @@ static void on_request(void *context, uint32_t number)
     progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->requests);
 }
 
+static void warn_of_batch(struct run_command *self)
+{
+    const size_t batch = self->served.batches.batch;
+    char line[128];
+    if (self->batch == 0 || batch == self->batch)
+        return;
+    snprintf(line, sizeof line,
+             "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
+             self->batch, batch);
+    on_warning(self, line);
+}
+
 MUST_CHECK static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
 {
     self->served =
@@ -272,9 +284,12 @@ MUST_CHECK static enum healcl_status serve(struct run_command *self, struct heal
                                .device = self->reference ? NULL : &self->info,
                                .no_verify = self->facts.no_verify,
                                .count = self->requests,
+                               .batch = self->batch,
                                .audit = {.share = self->audit / 100, .seed = self->audit_seed}};
-    return requests_run(self->transcript, self->device, &self->live, on_request, self,
-                        &self->served, error);
+    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, &self->served,
+                     error));
+    warn_of_batch(self);
+    return HEALCL_OK;
 }
 
 MUST_CHECK static enum healcl_status run_session(struct run_command *self,
@@ -520,6 +535,7 @@ static const struct command_option options[] = {
     {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_WORD, .take = take_input},
     {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, requests), .most = REPEAT_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, batch), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
     {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
@@ -559,6 +575,10 @@ static int run(const struct command *command, int argc, char **argv)
     if (self.requests == 0 && self.live.segment_count > 0)
         return usage_error(command,
                            "--keep says what requests do not upload: --requests is missing");
+    if (self.batch > 0 && (self.requests == 0 || self.audit > 0))
+        return usage_error(command, self.requests == 0
+                                        ? "--batch runs requests together: --requests is missing"
+                                        : "--audit is of requests that run alone, not of --batch");
     if (self.audit > 0 && (self.requests == 0 || self.reference))
         return usage_error(command, self.reference
                                         ? "--audit compares with the reference: it wants a device"
@@ -599,6 +619,10 @@ const struct command command_run = {
         "                           repeatable\n"
         "      --requests N         run as a service does, N times in one session: uploads stay\n"
         "                           on the device, but those of --input; prints latencies\n"
+        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
+        "                           many as fit into memory; --input, or --keep, says which "
+        "inputs\n"
+        "                           come with each (docs/EMBEDDING.md)\n"
         "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
         "                           others are done again by each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
@@ -629,14 +653,14 @@ const struct command command_run = {
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
         "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n"
+        "                           by default as is valid (docs/HEAL-SDK.md)\n",
+    .more_help =
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
         "                           and any options of compilers\n"
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n",
-    .more_help =
+        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, what a cold start took, and the\n"
         "                           source of an error\n"

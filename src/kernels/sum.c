@@ -117,10 +117,23 @@ MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launc
     return HEALCL_OK;
 }
 
+/* Puts the axis of the batch into a space of out, a and b, before one of its axes; of a single sum
+ * nothing changes. */
+static void add_batch(struct space *space, uint32_t axis, const struct product_sum *sum)
+{
+    if (sum->batch == 1)
+        return;
+    space_insert_axis(space, axis, sum->batch);
+    space->operand[0].stride[axis] = sum->out_distance;
+    space->operand[1].stride[axis] = sum->a_distance;
+    space->operand[2].stride[axis] = sum->b_distance;
+}
+
 static const char *lacks_product_columns(const struct step *step,
                                          const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *out = &sum.out;
     const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
     if (lack)
         return lack;
@@ -138,35 +151,42 @@ MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
     TRY(begin_product(&job, self, step, variant, step_adds(step), error));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
+    struct operand *operand = job.space.operand;
     space_init(&job.space, &blocks);
-    job.space.shape[3] = n;
-    job.space.shape[4] = a->shape[1];
-    job.space.operand[0] = (struct operand){
-        .offset = out->offset, .stride = {out->stride[1], 0, out->stride[0], out->stride[2], 0}};
-    job.space.operand[1] = (struct operand){
-        .offset = a->offset, .stride = {a->stride[2], 0, a->stride[0], a->stride[3], a->stride[1]}};
-    job.space.operand[2] = (struct operand){
-        .offset = b.offset, .stride = {b.stride[2], 0, b.stride[0], b.stride[3], b.stride[1]}};
+    operand[0] =
+        (struct operand){.offset = out->offset, .stride = {out->stride[1], 0, out->stride[0]}};
+    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[2], 0, a->stride[0]}};
+    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[2], 0, b->stride[0]}};
+    add_batch(&job.space, 2, &sum);
+    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* behind the space's own */
+    job.space.shape[axis_n] = n;
+    job.space.shape[axis_terms] = a->shape[1];
+    operand[0].stride[axis_n] = out->stride[2];
+    operand[1].stride[axis_n] = a->stride[3];
+    operand[2].stride[axis_n] = b->stride[3];
+    operand[1].stride[axis_terms] = a->stride[1];
+    operand[2].stride[axis_terms] = b->stride[1];
     return job_launch_alone(&job, error);
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
 static const char *lacks_product_rows(const struct step *step, const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    int64_t k = step->out->layout.shape[1], count = a->shape[1], period;
-    const char *lack = lacks_sum_vectors(step, device, count, step->out->layout.shape[2]);
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b;
+    int64_t k = sum.out.shape[1], count = a->shape[1], period;
+    const char *lack = lacks_sum_vectors(step, device, count, sum.out.shape[2]);
     if (lack)
         return lack;
-    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b.stride[2] != 1 || a->stride[1] != k ||
-        b.stride[1] != k || count * k < LANES)
+    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
+        b->stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
@@ -176,8 +196,8 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
                                                          const struct variant *variant,
                                                          struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
@@ -187,13 +207,14 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b.offset, .stride = {0, b.stride[0]}};
+    job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
+    add_batch(&job.space, 1, &sum);
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, out->shape[1]);
     job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b.stride[3]);
+    job_add_long(&job, b->stride[3]);
     job_add_long(&job, out->stride[2]);
     job_add_long(&job, out->stride[1]);
     return job_launch_alone(&job, error);
@@ -203,17 +224,16 @@ static const char *lacks_shared_products(const struct step *step,
                                          const struct healcl_device *device)
 {
     const char *lack = lacks_vectors(step, device); /* what a kernel's arguments may take */
-    return lack ? lack : lacks_local(step, device, step->in[0]->layout.shape[1]);
+    return lack ? lack : lacks_local(step, device, step_product_sum(step).a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
  * its work-items are enough to read that of all reps for a round of terms. */
-static bool shares_a(const struct step *step, const struct sharing *sharing,
+static bool shares_a(const struct product_sum *sum, const struct sharing *sharing,
                      const struct healcl_device *device)
 {
     const uint64_t columns = columns_of_group(sharing), reps = sharing->reps;
-    return step->in[0]->layout.stride[3] == 0 && columns > 0 &&
-           (uint64_t)step->out->layout.shape[2] % columns == 0 &&
+    return sum->a.stride[3] == 0 && columns > 0 && (uint64_t)sum->out.shape[2] % columns == 0 &&
            reps * reps * sharing->parts <= device->tuning.local_size;
 }
 
@@ -223,17 +243,17 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
     bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
     uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
-    int64_t most = b.stride[0] == 0 ? REPS_MAX : 1; /* that share b */
+    int64_t most = b->stride[0] == 0 ? REPS_MAX : 1; /* that share b */
     int64_t blocks = (all_reps + most - 1) / most;
     int64_t reps = (all_reps + blocks - 1) / blocks;
     int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
-    struct sharing sharing =
-        share_terms(self->device, (uint64_t)(blocks * k * n), terms, beside, (uint32_t)reps);
+    struct sharing sharing = share_terms(self->device, (uint64_t)(sum.batch * blocks * k * n),
+                                         terms, beside, (uint32_t)reps);
     struct layout shape = {.rank = 3, .shape = {blocks}};
     struct job job;
     TRY(begin_product(&job, self, step, variant, step_adds(step), error));
@@ -243,18 +263,19 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     struct operand *operand = job.space.operand;
     operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0] * reps}};
     operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0] * reps}};
-    operand[2] = (struct operand){.offset = b.offset, .stride = {b.stride[0]}};
+    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[0]}};
     operand[0].stride[k_axis] = out->stride[1];
     operand[1].stride[k_axis] = a->stride[2];
-    operand[2].stride[k_axis] = b.stride[2];
+    operand[2].stride[k_axis] = b->stride[2];
     operand[3].stride[k_axis] = 1;
     operand[1].stride[n_axis] = a->stride[3];
+    add_batch(&job.space, 0, &sum);
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
     job_add_long(&job, terms);
     job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b.stride[1]);
+    job_add_long(&job, b->stride[1]);
     job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b.stride[3]);
+    job_add_long(&job, b->stride[3]);
     job_add_long(&job, out->stride[0]);
     job_add_long(&job, a->stride[0]);
     job_add_uint(&job, (uint32_t)all_reps);
@@ -262,9 +283,9 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
-    const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
+    const uint64_t sums = (uint64_t)(sum.batch * all_reps * k * n), columns = job.space.end;
     uint64_t a_columns = sums; /* that a is read for */
-    if (reps > 1 && n_last && shares_a(step, &sharing, self->device)) {
+    if (reps > 1 && n_last && shares_a(&sum, &sharing, self->device)) {
         job_define(&job, "SAME_ALONG_N", "");
         a_columns /= columns_of_group(&sharing);
     }
@@ -277,6 +298,7 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
 /* A sum of products as modmul_axis_sum_interleaved does it. The axes that terms do not go along are
  * [reps,k,n]. */
 struct grouped_products {
+    struct product_sum sum;
     uint32_t rows;         /* the axis along which vectors go */
     uint32_t inner;        /* the one along which a work-item goes first */
     bool swaps;            /* b streams by, and a is packed */
@@ -293,16 +315,18 @@ static bool is_shared(const struct grouped_products *found, uint32_t axis, bool 
 
 static struct grouped_products grouped_products_of(const struct step *step)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     const int64_t k = out->shape[1];
-    struct grouped_products found = {
-        .rows = out->shape[2] % LANES == 0 ? 2 : 0,
-        .k = (k == 2 || k == 4) && a->stride[2] == 1 && b.stride[2] == 1 && out->stride[1] == 1 ? k
-                                                                                                : 1,
-        .strides = {{out->stride[0], out->stride[1], out->stride[2]},
-                    {a->stride[0], a->stride[2], a->stride[3]},
-                    {b.stride[0], b.stride[2], b.stride[3]}}};
+    struct grouped_products found = {.sum = sum,
+                                     .rows = out->shape[2] % LANES == 0 ? 2 : 0,
+                                     .k = (k == 2 || k == 4) && a->stride[2] == 1 &&
+                                                  b->stride[2] == 1 && out->stride[1] == 1
+                                              ? k
+                                              : 1,
+                                     .strides = {{out->stride[0], out->stride[1], out->stride[2]},
+                                                 {a->stride[0], a->stride[2], a->stride[3]},
+                                                 {b->stride[0], b->stride[2], b->stride[3]}}};
     const uint32_t other = 2 - found.rows;
     bool swaps;
     found.inner = other;
@@ -315,8 +339,9 @@ static struct grouped_products grouped_products_of(const struct step *step)
 
 static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
 {
-    int64_t n = step->out->layout.shape[grouped_products_of(step).rows];
-    const char *lack = lacks_sum_vectors(step, device, step->in[0]->layout.shape[1], n);
+    const struct grouped_products found = grouped_products_of(step);
+    const int64_t n = found.sum.out.shape[found.rows];
+    const char *lack = lacks_sum_vectors(step, device, found.sum.a.shape[1], n);
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
@@ -325,9 +350,8 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
                                                            const struct variant *variant,
                                                            struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
     const struct grouped_products found = grouped_products_of(step);
+    const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
     const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
     const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
     const int64_t n = out->shape[found.rows];
@@ -344,19 +368,25 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
         blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];
     space_init(&job.space, &blocks);
     job.space.operand[0].offset = out->offset;
-    job.space.operand[1].offset = found.swaps ? b.offset : a->offset;
-    job.space.operand[2].offset = found.swaps ? a->offset : b.offset;
+    job.space.operand[1].offset = found.swaps ? b->offset : a->offset;
+    job.space.operand[2].offset = found.swaps ? a->offset : b->offset;
     for (int i = 0; i < 2; i++) {
         job.space.operand[0].stride[1 + i] = found.strides[0][axes[i]];
         job.space.operand[1].stride[1 + i] = found.strides[streamed][axes[i]];
         job.space.operand[2].stride[1 + i] = found.strides[packed][axes[i]];
         job.space.operand[3].stride[1 + i] = axes[i] == 1;
     }
+    struct product_sum swapped = found.sum;
+    if (found.swaps) {
+        swapped.a_distance = found.sum.b_distance;
+        swapped.b_distance = found.sum.a_distance;
+    }
+    add_batch(&job.space, 1, &swapped);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, found.k);
-    job_add_long(&job, found.swaps ? b.stride[1] : a->stride[1]);
-    job_add_long(&job, found.swaps ? a->stride[1] : b.stride[1]);
+    job_add_long(&job, found.swaps ? b->stride[1] : a->stride[1]);
+    job_add_long(&job, found.swaps ? a->stride[1] : b->stride[1]);
     job_add_long(&job, found.strides[streamed][found.rows]);
     job_add_long(&job, found.strides[packed][found.rows]);
     job_add_long(&job, found.strides[0][found.rows]);
@@ -369,10 +399,10 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
-    struct layout b_view = layout_drop_axis(&b, 1);
+    struct layout b_view = layout_drop_axis(b, 1);
     const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
     out_view.stride[2] = 0;
     b_view.stride[2] = 0;
@@ -388,12 +418,13 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
         space_set_operand(&job.space, 2, &b_view);
         space_set_operand(&job.space, 3, &q_view);
         job.space.operand[1].offset += first * a->stride[1];
-        job.space.operand[2].offset += first * b.stride[1];
+        job.space.operand[2].offset += first * b->stride[1];
+        add_batch(&job.space, 0, &sum);
         job_add_long(&job, count);
         job_add_long(&job, a->stride[1]);
-        job_add_long(&job, b.stride[1]);
+        job_add_long(&job, b->stride[1]);
         job_add_long(&job, out->stride[2]);
-        job_add_long(&job, b.stride[3]);
+        job_add_long(&job, b->stride[3]);
         job.launch.traffic = traffic_of_sums(
             step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
         job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;

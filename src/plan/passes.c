@@ -137,6 +137,25 @@ void pass_remove(struct pass_run *run, struct step *step)
     run->changes++;
 }
 
+/* Which stride of `to` has an axis that is one of `from`, or several that go on evenly in both. */
+static bool move_axis(int64_t size, int64_t stride, const struct layout *from,
+                      const struct layout *to, int64_t *result)
+{
+    uint32_t axis = 0;
+    while (axis < from->rank && (from->stride[axis] != stride || from->shape[axis] == 1))
+        axis++;
+    if (axis == from->rank)
+        return false;
+    *result = to->stride[axis];
+    int64_t found = from->shape[axis];
+    while (found < size && axis-- > 0) {
+        if (from->stride[axis] != found * stride || to->stride[axis] != found * *result)
+            return false;
+        found *= from->shape[axis];
+    }
+    return found == size;
+}
+
 bool pass_move_view(const struct tensor *view, const struct tensor *from, const struct tensor *to,
                     struct tensor *result)
 {
@@ -145,17 +164,11 @@ bool pass_move_view(const struct tensor *view, const struct tensor *from, const 
         return false;
     *result = (struct tensor){to->storage, view->layout};
     result->layout.offset = to->layout.offset;
-    for (uint32_t i = 0; i < view->layout.rank; i++) {
-        if (view->layout.shape[i] == 1 || view->layout.stride[i] == 0)
-            continue;
-        uint32_t axis = 0;
-        while (axis < shape->rank && (shape->stride[axis] != view->layout.stride[i] ||
-                                      shape->shape[axis] != view->layout.shape[i]))
-            axis++;
-        if (axis == shape->rank)
+    for (uint32_t i = 0; i < view->layout.rank; i++)
+        if (view->layout.shape[i] > 1 && view->layout.stride[i] != 0 &&
+            !move_axis(view->layout.shape[i], view->layout.stride[i], shape, &to->layout,
+                       &result->layout.stride[i]))
             return false;
-        result->layout.stride[i] = to->layout.stride[axis];
-    }
     return true;
 }
 
@@ -222,32 +235,6 @@ static void remove_idle_releases(struct pass_run *run)
         if (step->kind == STEP_RELEASE && run->uses[step->in[0]->storage->id].count == 0)
             step->origins = NULL;
     }
-}
-
-/* Works out anew what is known of values. */
-MUST_CHECK static enum healcl_status follow_values(struct plan *plan, struct healcl_error *error)
-{
-    struct values values = {.plan = plan, .arena = plan->arena};
-    struct storage *of_vendor = NULL;
-    for (size_t i = 0; i < plan->storage_count; i++) {
-        plan->storages[i]->known = NULL;
-        plan->storages[i]->writes = 0;
-    }
-    for (size_t i = 0; i < plan->step_count; i++) {
-        struct step *step = &plan->steps[i];
-        step->nonnegative = step->residues = 0;
-        step->zeros = 0;
-        TRY(values_follow(&values, step, error));
-        if (step->kind == STEP_VENDOR)
-            of_vendor = step->out->storage;
-        if (step->vendor && of_vendor &&
-            (i + 1 == plan->step_count || step[1].vendor != step->vendor)) {
-            values_forget(&values, of_vendor); /* what its body says of them */
-            of_vendor->writes++;
-            of_vendor = NULL;
-        }
-    }
-    return HEALCL_OK;
 }
 
 #define LIVE UINT32_MAX /* as a count of uses */
@@ -355,7 +342,7 @@ MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t s
     close_gaps(run);
     uint64_t peak = find_costs(run, true);
     plan->bytes_peak = peak < plan->bytes_peak ? peak : plan->bytes_peak;
-    return follow_values(plan, error);
+    return values_follow_plan(plan, error);
 }
 
 enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_error *error)

@@ -13,19 +13,39 @@ struct latencies {
 
 static struct latencies latencies_of(struct request_facts *facts)
 {
-    double sum = 0;
     if (facts->done == 0)
         return (struct latencies){.median = 0};
-    for (uint32_t i = 0; i < facts->done; i++)
-        sum += (double)facts->nanoseconds[i];
     uint64_t median = sort_to_median(facts->nanoseconds, facts->done);
     return (struct latencies){
         .median = median,
         .p95 = sorted_percentile(facts->nanoseconds, facts->done, 95),
         .p99 = sorted_percentile(facts->nanoseconds, facts->done, 99),
         .most = facts->nanoseconds[facts->done - 1],
-        .per_second = sum > 0 ? facts->done * 1e9 / sum : 0,
+        .per_second =
+            facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0,
     };
+}
+
+/* "2 of up to 8 requests, 1 request alone; the tensors of one take 21.3 MB" */
+static void report_batches(const struct healcl_batcher_facts *facts, const struct style *style)
+{
+    char bytes[UNIT_TEXT_SIZE];
+    report_label(style, "batches",
+                 "%" PRIu64 " of up to %zu requests, %" PRIu64 " requests alone; "
+                 "tensors of a batch take %s",
+                 facts->runs - facts->requests_alone, facts->batch, facts->requests_alone,
+                 text_bytes(facts->memory_bytes, bytes));
+}
+
+static void add_batches(struct json *json, const struct request_facts *facts)
+{
+    cJSON *object = json_object(json, json->top, "batches");
+    json_number(json, object, "asked", facts->batch);
+    json_number(json, object, "size", facts->batches.batch);
+    json_number(json, object, "memory_bytes", facts->batches.memory_bytes);
+    json_number(json, object, "runs", facts->batches.runs - facts->batches.requests_alone);
+    json_number(json, object, "requests_together", facts->batches.requests_together);
+    json_number(json, object, "requests_alone", facts->batches.requests_alone);
 }
 
 static double audit_share(const struct healcl_audit_facts *facts)
@@ -73,6 +93,8 @@ enum healcl_status report_requests(struct request_facts *facts, const struct sty
     char bytes[UNIT_TEXT_SIZE];
     report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done,
                  latencies.per_second);
+    if (facts->batch > 0)
+        report_batches(&facts->batches, style);
     report_label(style, "latency", "median %s, p95 %s, p99 %s, longest %s",
                  text_time(latencies.median, median), text_time(latencies.p95, p95),
                  text_time(latencies.p99, p99), text_time(latencies.most, most));
@@ -161,6 +183,8 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
         json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->done);
     json_decimal(&json, json.top, "requests_per_second", latencies.per_second);
+    if (facts->batch > 0)
+        add_batches(&json, facts);
     cJSON *object = json_object(&json, json.top, "latency_ns");
     json_number(&json, object, "median", latencies.median);
     json_number(&json, object, "p95", latencies.p95);
