@@ -92,7 +92,7 @@ struct program {
     size_t command_count;
 };
 
-extern const struct program program;
+extern const struct program this_program;
 
 /* Runs the command that argv[1] names. Returns the exit code. */
 int program_run(int argc, char **argv);

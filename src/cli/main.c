@@ -6,7 +6,7 @@ static const struct command *const commands[] = {
     &command_diagnose, &command_ops,        &command_bench,   &command_tune,    &command_compile,
     &command_version,  &command_completion, &command_manual};
 
-const struct program program = {
+const struct program this_program = {
     .name = "healcl",
     .title = "run HEAL transcripts on OpenCL devices",
     .summary = "Runs HEAL transcripts on OpenCL devices and verifies every result.\n",

@@ -55,26 +55,26 @@ static void put_help(const char *help)
 static void put_manual(void)
 {
     fputs(".TH ", stdout);
-    for (const char *c = program.name; *c; c++)
+    for (const char *c = this_program.name; *c; c++)
         putchar(toupper((unsigned char)*c));
     printf(" 1 \"\" \"healcl %s\" \"User commands\"\n", healcl_version());
     printf(".SH NAME\n%s \\- %s\n"
            ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR]\n"
            ".SH DESCRIPTION\n",
-           program.name, program.title, program.name);
-    put_help(program.summary);
+           this_program.name, this_program.title, this_program.name);
+    put_help(this_program.summary);
     puts(".SH COMMANDS");
     for (size_t i = 0; command_at(i); i++) {
         const struct command *command = command_at(i);
         if (!command->summary)
             continue;
-        printf(".SS %s %s\n", program.name, command->name);
+        printf(".SS %s %s\n", this_program.name, command->name);
         put_help(command->help);
         if (command->more_help)
             put_help(command->more_help);
     }
     puts(".SH EXIT STATUS");
-    put_help(program.exit_codes);
+    put_help(this_program.exit_codes);
     puts(
         ".SH ENVIRONMENT\nHEALCL_DEVICE is the device where none is named, HEALCL_CACHE_DIR where\n"
         "binaries of kernels and choices of\n.B healcl tune\nare kept; docs/PORTING.md lists "

@@ -12,18 +12,18 @@ enum { COMMANDS_MAX = 32 };
 
 static int print_overview(void)
 {
-    printf("%s\nUsage: %s COMMAND [OPTIONS] [FILE]\n\n", program.summary, program.name);
+    printf("%s\nUsage: %s COMMAND [OPTIONS] [FILE]\n\n", this_program.summary, this_program.name);
     for (size_t i = 0; command_at(i); i++)
         if (command_at(i)->summary)
             printf("  %-9s %s\n", command_at(i)->name, command_at(i)->summary);
-    printf("\n  %s COMMAND --help tells of a command's options.\n\n%s", program.name,
-           program.exit_codes);
+    printf("\n  %s COMMAND --help tells of a command's options.\n\n%s", this_program.name,
+           this_program.exit_codes);
     return finish_output(EXIT_VERIFIED);
 }
 
 const struct command *command_at(size_t index)
 {
-    return index < program.command_count ? program.commands[index] : NULL;
+    return index < this_program.command_count ? this_program.commands[index] : NULL;
 }
 
 static const struct command *find_command(const char *name)

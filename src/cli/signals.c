@@ -46,7 +46,7 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     remove_files();
     if (clears_line)
         write_text("\r\x1b[K");
-    write_text(program.name);
+    write_text(this_program.name);
     write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");

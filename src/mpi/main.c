@@ -3,7 +3,7 @@
 
 static const struct command *const commands[] = {&command_serve, &command_manual};
 
-const struct program program = {
+const struct program this_program = {
     .name = "healcl-mpi",
     .title = "run HEAL transcripts on the devices of many hosts",
     .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",

@@ -235,7 +235,7 @@ static void set_alarm(int code)
 _Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error)
 {
     const int code = exit_code(error->status);
-    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", program.name, ranks->rank,
+    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program.name, ranks->rank,
              ranks->host, error->message);
     set_alarm(code);
     const bool tells = ask(ranks, 0) != 0;

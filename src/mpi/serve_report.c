@@ -22,6 +22,8 @@ static struct served sum_of(const struct serve_facts *facts)
         sum.sessions += served->sessions;
         if (served->nanoseconds > sum.nanoseconds)
             sum.nanoseconds = served->nanoseconds;
+        if (served->longest_wait > sum.longest_wait)
+            sum.longest_wait = served->longest_wait;
     }
     return sum;
 }
@@ -101,6 +103,7 @@ static void add_members(struct json *json, cJSON *object, const struct served *s
     json_number(json, object, "ns", served->nanoseconds);
     json_decimal(json, object, "requests_per_second", per_second(served));
     latencies_json(json, object, &latencies);
+    json_number(json, object, "longest_wait_ns", served->longest_wait);
     json_number(json, object, "bytes_uploaded", served->bytes_uploaded);
     json_number(json, object, "bytes_written", served->bytes_written);
     json_number(json, object, "device_bytes", served->device_bytes);

@@ -12,6 +12,7 @@ struct served {
     uint64_t failed;
     uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
     uint64_t bytes_uploaded, bytes_written;
+    uint64_t longest_wait; /* nanoseconds, for the next request's number */
     uint64_t device_bytes; /* allocated on the device in the end, by all sessions */
     uint32_t sessions;
     char host[MPI_MAX_PROCESSOR_NAME], device[256];

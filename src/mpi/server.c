@@ -237,13 +237,25 @@ static void worker_close(struct worker *worker)
     free(worker->inputs);
 }
 
+/* The number of the next request; list->count or more where there is none. */
+static size_t take_number(struct server *server)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    const uint64_t number = ranks_take(server->ranks, 1);
+    const uint64_t wait = monotonic_nanoseconds() - start;
+    pthread_mutex_lock(&server->lock);
+    if (wait > server->served.longest_wait)
+        server->served.longest_wait = wait;
+    pthread_mutex_unlock(&server->lock);
+    return number;
+}
+
 /* Takes a request and serves it. Returns whether there was one. */
 static bool worker_step(struct worker *worker)
 {
     struct server *server = worker->server;
     struct healcl_error error = {.status = HEALCL_OK};
-    struct request request = {.number = ranks_take(server->ranks, 1),
-                              .start = monotonic_nanoseconds()};
+    struct request request = {.number = take_number(server), .start = monotonic_nanoseconds()};
     if (request.number >= server->list->count)
         return false;
     request.name = request_name(server->list, request.number);
