@@ -49,8 +49,6 @@ static void add_row(struct table *table, const char *name, const struct served *
     table_cell(table, "%s", text_time(latencies.median, time));
     table_cell(table, "%s", text_time(latencies.p95, time));
     table_cell(table, "%s", text_time(latencies.p99, time));
-    table_cell(table, "%s", text_bytes(served->bytes_uploaded, time));
-    table_cell(table, "%s", text_bytes(served->device_bytes, time));
 }
 
 /* Each rank's rows first: sorting all latencies mixes them. */
@@ -74,11 +72,14 @@ enum healcl_status report_serve(const struct serve_facts *facts, const struct st
         {"device", TABLE_LEFT, true},     {"requests", TABLE_RIGHT, false},
         {"a second", TABLE_RIGHT, false}, {"median", TABLE_RIGHT, false},
         {"p95", TABLE_RIGHT, false},      {"p99", TABLE_RIGHT, false},
-        {"uploaded", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
     };
+    char up[UNIT_TEXT_SIZE], down[UNIT_TEXT_SIZE], memory[UNIT_TEXT_SIZE];
     const struct served sum = sum_of(facts);
     report_label(style, "transcript", "%s", facts->file);
     report_label(style, "results", "%s", facts->folder);
+    report_label(style, "bytes", "%s uploaded, %s of results, %s on devices",
+                 text_bytes(sum.bytes_uploaded, up), text_bytes(sum.bytes_written, down),
+                 text_bytes(sum.device_bytes, memory));
     if (sum.left_out > 0)
         report_label(style, "left out", "%" PRIu64 " requests, whose results were there",
                      sum.left_out);
