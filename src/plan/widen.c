@@ -47,8 +47,8 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
                             int64_t batch, const int64_t *distance, struct layout *views)
 {
     const int moduli = step_moduli(step);
-    if (letter == '*' || (moduli != NO_INPUT && distance[moduli] == 0 &&
-                          step_axis(axes, moduli, letter) != NO_AXIS))
+    if (letter == '*' ||
+        (moduli != NO_INPUT && distance[moduli] == 0 && step_axis(axes, moduli, letter) != NO_AXIS))
         return false;
     for (int i = 0; i < STEP_OPERANDS; i++) {
         if (!step_operand(step, i))
@@ -91,10 +91,10 @@ struct reader {
 struct widening {
     struct rewrite *rewrite;
     const struct widen_how *how;
-    bool *is_wide, *is_live;    /* by storage of the plan: depends on an input; is one */
-    uint32_t *first_reader;     /* by storage; 0: none */
-    struct reader *readers;     /* from number 1 on */
-    uint32_t *found;            /* storages that readers are still to be looked at of */
+    bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is one */
+    uint32_t *first_reader;  /* by storage; 0: none */
+    struct reader *readers;  /* from number 1 on */
+    uint32_t *found;         /* storages that readers are still to be looked at of */
     uint32_t found_count;
 };
 
@@ -258,8 +258,7 @@ MUST_CHECK static enum healcl_status widen_transfer(struct widening *widening,
 }
 
 /* An upload that is the same for all requests, to a storage that they write to: each has a copy. */
-MUST_CHECK static enum healcl_status copy_upload(struct widening *widening,
-                                                 const struct step *step,
+MUST_CHECK static enum healcl_status copy_upload(struct widening *widening, const struct step *step,
                                                  struct healcl_error *error)
 {
     struct rewrite *rewrite = widening->rewrite;
@@ -267,8 +266,8 @@ MUST_CHECK static enum healcl_status copy_upload(struct widening *widening,
     struct step upload = *step, copy = {.kind = STEP_COPY, .origins = step->origins};
     struct step release = {.kind = STEP_RELEASE, .origins = step->origins};
     struct storage *single, *wide;
-    const struct layout from = {.rank = 2, .shape = {widening->how->batch, old->elements},
-                                .stride = {0, 1}};
+    const struct layout from = {
+        .rank = 2, .shape = {widening->how->batch, old->elements}, .stride = {0, 1}};
     const struct layout to = layout_packed(&from);
     TRY(rewrite_new_storage(rewrite, old, old->elements, &single, error));
     TRY(rewrite_view(rewrite, single, &step->out->layout, &upload.out, error));
@@ -286,14 +285,15 @@ MUST_CHECK static enum healcl_status write_step(struct widening *widening, const
 {
     switch (step->kind) {
     case STEP_UPLOAD:
-        return widening->is_live[step->out->storage->id]
-                   ? widen_transfer(widening, step, 0, error)
-                   : copy_upload(widening, step, error);
+        return widening->is_live[step->out->storage->id] ? widen_transfer(widening, step, 0, error)
+                                                         : copy_upload(widening, step, error);
     case STEP_DOWNLOAD: return widen_transfer(widening, step, widening->how->batch, error);
     case STEP_RELEASE: return add_step(widening, step, &step->in[0]->layout, error);
     case STEP_VENDOR:
-        return refuse(step, "an operation of a manifest without a body cannot take requests "
-                            "together", error);
+        return refuse(step,
+                      "an operation of a manifest without a body cannot take requests "
+                      "together",
+                      error);
     default: return widen_step(widening, step, error);
     }
 }
@@ -343,8 +343,8 @@ MUST_CHECK static enum healcl_status write_segments(struct widening *widening,
                                                     struct healcl_error *error)
 {
     const struct plan *from = widening->rewrite->from;
-    if (!widening->is_wide || !widening->is_live || !widening->first_reader ||
-        !widening->readers || !widening->found)
+    if (!widening->is_wide || !widening->is_live || !widening->first_reader || !widening->readers ||
+        !widening->found)
         NO_MEMORY(error);
     find_storages(widening);
     for (size_t s = 0; s < from->segment_count; s++)
@@ -376,8 +376,8 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
 /* ---------------------------------------------------------------- transcripts */
 
 MUST_CHECK static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
-                                                  const size_t *inputs, size_t count,
-                                                  int64_t batch, struct healcl_error *error)
+                                                  const size_t *inputs, size_t count, int64_t batch,
+                                                  struct healcl_error *error)
 {
     const size_t uploads = transcript->plan->uploads;
     if (batch < 1)

@@ -17,7 +17,7 @@ struct requests {
     struct healcl_transcript *transcript;
     const struct healcl_tensor_info *inputs, *results;
     size_t live[INPUTS_MOST], live_count, result_count;
-    char *data[INPUTS_MOST]; /* of each live input, batch requests */
+    char *data[INPUTS_MOST];                  /* of each live input, batch requests */
     char *expected[BATCH_MOST][RESULTS_MOST]; /* of each result; all NULL: the request is refused */
     int64_t batch;
 };
@@ -46,10 +46,9 @@ static void run_alone(struct requests *requests, struct healcl_device *on)
     OK(healcl_session_open(requests->transcript, on, NULL, &session, &error));
     for (size_t request = 0; request < (size_t)requests->batch; request++) {
         for (size_t i = 0; i < requests->live_count; i++)
-            OK(healcl_session_bind(session, requests->live[i],
-                                   requests->data[i] +
-                                       request * requests->inputs[requests->live[i]].bytes,
-                                   &error));
+            OK(healcl_session_bind(
+                session, requests->live[i],
+                requests->data[i] + request * requests->inputs[requests->live[i]].bytes, &error));
         enum healcl_status status = healcl_session_run(session, &error);
         assert_true(status == HEALCL_OK || status == HEALCL_REFUSED);
         for (size_t i = 0; status == HEALCL_OK && i < requests->result_count; i++) {
