@@ -5,9 +5,11 @@ import subprocess
 import time
 from pathlib import Path
 
-# Open MPI asks root whether he means it, and counts cores where more ranks than cores are started.
+# Open MPI asks root whether he means it, and counts cores where more ranks than cores are started. Its
+# ranks give a processor that others want to them.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+               "OMPI_MCA_mpi_yield_when_idle": "1",
                "POCL_MAX_PTHREAD_COUNT": "1"}
 SECONDS = 120
 

@@ -18,8 +18,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli"),
+                str(HERE.parents[1] / "scripts")]
 from launch import Launcher, rank_processes  # noqa: E402
+from ranks_bench import elements, live_request  # noqa: E402
 from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
 from share import IS_ALL, SEED  # noqa: E402
 
@@ -200,6 +202,26 @@ def check_kills(launcher, place, requests, kills):
     print(f"{killed} of {kills} kills came in time")
 
 
+def check_counter(launcher, place):
+    """Rank 0 is the host reference, and takes seconds for a request; rank 1, a device, does not wait
+    for its next one."""
+    path = HERE.parents[1] / "transcripts" / "encrypted_sentiment.json.gz"
+    request, result = live_request(path, 25)
+    (place / "long").mkdir()
+    for number in range(40):
+        (place / "long" / f"r{number}.npy").write_bytes(request)
+    serve_long = ("serve", "-i", "25=long", "--results", "answers", "--sessions", "1", "--json", "-")
+    out, lines, _ = launcher.run((1, (*serve_long, "--reference", "--batch", "8", path)),
+                                 (1, (*serve_long, path)))
+    host_rank, device_rank = json.loads(out)["ranks"]
+    assert not lines and device_rank["requests"] > host_rank["requests"] > 0, (out, lines)
+    print(f"requests: {host_rank['requests']} of {host_rank['latency_ns']['median'] / 1e9:.1f} s, "
+          f"{device_rank['requests']}; longest wait {device_rank['longest_wait_ns'] / 1e6:.1f} ms")
+    assert device_rank["longest_wait_ns"] < WAIT_NANOSECONDS, device_rank
+    for path in (place / "answers").glob("*.npy"):
+        assert elements(path.read_bytes()) == elements(result), path
+
+
 def main(healcl, program, mpirun):
     if not program or not mpirun:
         print("MPI is missing: there is no healcl-mpi to be tested")
@@ -215,6 +237,8 @@ def main(healcl, program, mpirun):
         check_usage(launcher)
         check_failures(launcher, place)
         check_ends(launcher, place)
+        if IS_ALL and has_device:
+            check_counter(launcher, place)
         check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
     return 0
 
