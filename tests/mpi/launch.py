@@ -19,11 +19,11 @@ class Launcher:
         self.program, self.mpirun, self.place = str(program), mpirun, place
 
     def command(self, parts):
-        """parts: of each kind of rank how many, and the program's arguments."""
+        """parts: of each kind of rank how many, the program's arguments, and what stands before it."""
         command = [self.mpirun]
-        for number, (count, arguments) in enumerate(parts):
+        for number, (count, arguments, *before) in enumerate(parts):
             command += [":"] if number else []
-            command += ["-n", str(count), self.program, *map(str, arguments)]
+            command += ["-n", str(count), *before, self.program, *map(str, arguments)]
         return command
 
     def start(self, *parts, **environment):
