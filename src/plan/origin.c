@@ -21,6 +21,22 @@ const struct operation *origin_operation(const struct origin *origin)
     return origin->outer ? origin->outer : origin->form->operation;
 }
 
+void error_prefix_origin(struct healcl_error *error, const struct origin *origin)
+{
+    error_prefix(error, "%s %zu (%s): ", origin->is_call ? "call" : "entry", origin->entry,
+                 origin->name);
+    error_place(error, (int64_t)origin->entry,
+                origin->form ? (int64_t)origin_operation(origin)->number : -1);
+}
+
+void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
+{
+    const struct origin *origin = step_origin(step, input);
+    const bool has_argument = input != NO_INPUT && !origin->outer;
+    error_prefix_origin(error, origin);
+    error_argument(error, has_argument ? step->arguments[input].parameter : -1);
+}
+
 void origins_share(const struct origins *origins, uint64_t amount, uint64_t *amounts)
 {
     const size_t last = origins->count - 1;

@@ -224,32 +224,6 @@ static void remove_idle_releases(struct pass_run *run)
     }
 }
 
-/* Works out anew what is known of values. */
-MUST_CHECK static enum healcl_status follow_values(struct plan *plan, struct healcl_error *error)
-{
-    struct values values = {.plan = plan, .arena = plan->arena};
-    struct storage *of_vendor = NULL;
-    for (size_t i = 0; i < plan->storage_count; i++) {
-        plan->storages[i]->known = NULL;
-        plan->storages[i]->writes = 0;
-    }
-    for (size_t i = 0; i < plan->step_count; i++) {
-        struct step *step = &plan->steps[i];
-        step->nonnegative = step->residues = 0;
-        step->zeros = 0;
-        TRY(values_follow(&values, step, error));
-        if (step->kind == STEP_VENDOR)
-            of_vendor = step->out->storage;
-        if (step->vendor && of_vendor &&
-            (i + 1 == plan->step_count || step[1].vendor != step->vendor)) {
-            values_forget(&values, of_vendor); /* what its body says of them */
-            of_vendor->writes++;
-            of_vendor = NULL;
-        }
-    }
-    return HEALCL_OK;
-}
-
 #define LIVE UINT32_MAX /* as a count of uses */
 
 /* Tensors that a step is the first to use, which marks them, or that it releases. */
@@ -355,7 +329,7 @@ MUST_CHECK static enum healcl_status run_passes(struct pass_run *run, uint32_t s
     close_gaps(run);
     uint64_t peak = find_costs(run, true);
     plan->bytes_peak = peak < plan->bytes_peak ? peak : plan->bytes_peak;
-    return follow_values(plan, error);
+    return values_follow_plan(plan, error);
 }
 
 enum healcl_status plan_optimise(struct plan *plan, uint32_t set, struct healcl_error *error)

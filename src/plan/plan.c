@@ -103,9 +103,15 @@ enum healcl_status planner_view(struct planner *planner, struct storage *storage
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum dtype dtype,
-                                                 int64_t elements, struct storage **result,
-                                                 struct healcl_error *error)
+static void count_bytes(struct planner *planner, const struct storage *storage)
+{
+    planner->bytes_live += storage_bytes(storage);
+    if (planner->bytes_live > planner->plan->bytes_peak)
+        planner->plan->bytes_peak = planner->bytes_live;
+}
+
+enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype, int64_t elements,
+                                       struct storage **result, struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
     if (planner->live) {
@@ -117,6 +123,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
                                     .elements = elements,
                                     .writes = storage->writes, /* of others that had the place */
                                     .origin = planner->origins ? planner->origins->of : NULL};
+        count_bytes(planner, storage);
         *result = storage;
         return HEALCL_OK;
     }
@@ -133,6 +140,7 @@ MUST_CHECK static enum healcl_status add_storage(struct planner *planner, enum d
                                 .elements = elements,
                                 .origin = planner->origins ? planner->origins->of : NULL};
     plan->storages[plan->storage_count++] = storage;
+    count_bytes(planner, storage);
     *result = storage;
     return HEALCL_OK;
 }
@@ -156,10 +164,7 @@ enum healcl_status planner_new_tensor(struct call *call, enum dtype dtype, uint3
                    layout_shape_text(&layout, text), bytes, planner->bytes_live,
                    planner->memory_limit);
     struct storage *storage = NULL;
-    TRY(add_storage(planner, dtype, layout_elements(&layout), &storage, error));
-    planner->bytes_live += bytes;
-    if (planner->bytes_live > planner->plan->bytes_peak)
-        planner->plan->bytes_peak = planner->bytes_live;
+    TRY(planner_add_storage(planner, dtype, layout_elements(&layout), &storage, error));
     return planner_view(planner, storage, &layout, tensor, error);
 }
 
@@ -233,8 +238,8 @@ enum healcl_status planner_free_name(struct planner *planner, const char *name,
 
 /* ---------------------------------------------------------------- segments */
 
-MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const char *name,
-                                                  bool is_named, struct healcl_error *error)
+enum healcl_status planner_open_segment(struct planner *planner, const char *name, bool is_named,
+                                        struct healcl_error *error)
 {
     struct plan *plan = planner->plan;
     struct segment *segments = array_with_room(plan->segments, plan->segment_count,
@@ -259,7 +264,7 @@ MUST_CHECK static enum healcl_status open_segment(struct planner *planner, const
 MUST_CHECK static enum healcl_status need_segment(struct planner *planner,
                                                   struct healcl_error *error)
 {
-    return planner->segment ? HEALCL_OK : open_segment(planner, "", false, error);
+    return planner->segment ? HEALCL_OK : planner_open_segment(planner, "", false, error);
 }
 
 /* ---------------------------------------------------------------- entries */
@@ -421,7 +426,7 @@ MUST_CHECK static enum healcl_status plan_entry(struct planner *planner, const s
         if (planner->segment && planner->segment_is_named)
             REFUSE(error, "segment '%s' starts inside of segment '%s'", entry->name,
                    planner->segment->name);
-        return open_segment(planner, entry->name, true, error);
+        return planner_open_segment(planner, entry->name, true, error);
     case ENTRY_SEGMENT_END:
         if (!planner->segment || !planner->segment_is_named)
             REFUSE(error, "a segment ends, but none is open");
@@ -484,7 +489,7 @@ MUST_CHECK static enum healcl_status plan_source(struct planner *planner,
     planner->plan->arena = planner->plan->constants.arena = planner->values.arena = arena_create();
     if (!planner->plan->arena)
         NO_MEMORY(error);
-    TRY(add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
+    TRY(planner_add_storage(planner, DTYPE_INT64, 0, &planner->plan->constants.storage, error));
     struct entry_reader *reader;
     TRY(entry_reader_open(source, &reader, error));
     enum healcl_status status = plan_entries(planner, reader, error);

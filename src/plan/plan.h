@@ -276,6 +276,11 @@ const struct origin *step_origin(const struct step *step, int i);
 /* The name, in its form, of the parameter that input i of a step was. */
 const char *step_input_name(const struct step *step, int i);
 
+/* Puts "entry 17 (_modmul_ttt): " in front of an error; of a step for its input that is refused, or
+ * NO_INPUT. */
+void error_prefix_origin(struct healcl_error *error, const struct origin *origin);
+void error_prefix_step(struct healcl_error *error, const struct step *step, int input);
+
 /* Shares out what a step took, as time or bytes, among the operations that it comes from, by the
  * elements that it visits for each, or where those are not known equally: adds to amounts, which
  * are by number of operation, in all exactly amount. Not for a release, which is no operation's. */

@@ -67,6 +67,15 @@ MUST_CHECK enum healcl_status planner_new_tensor(struct call *call, enum dtype d
                                                  const int64_t *shape, struct tensor **tensor,
                                                  struct healcl_error *error);
 
+/* A new storage, in the limits already; it counts as live. */
+MUST_CHECK enum healcl_status planner_add_storage(struct planner *planner, enum dtype dtype,
+                                                  int64_t elements, struct storage **result,
+                                                  struct healcl_error *error);
+
+/* What is added from here on is a new segment's. */
+MUST_CHECK enum healcl_status planner_open_segment(struct planner *planner, const char *name,
+                                                   bool is_named, struct healcl_error *error);
+
 /* A view of a storage. */
 MUST_CHECK enum healcl_status planner_view(struct planner *planner, struct storage *storage,
                                            const struct layout *layout, struct tensor **tensor,

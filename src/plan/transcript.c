@@ -1,6 +1,7 @@
 #include "plan/transcript.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/arena.h"
 #include "plan/passes.h"
@@ -54,24 +55,42 @@ MUST_CHECK static enum healcl_status list_tensors(struct healcl_transcript *tran
     return HEALCL_OK;
 }
 
-/* Plans a source that was opened with this status; it is closed in any case in the end. */
-MUST_CHECK static enum healcl_status open_source(struct healcl_transcript *transcript,
-                                                 enum healcl_status status,
-                                                 const struct healcl_limits *limits,
-                                                 struct healcl_transcript **result,
-                                                 struct healcl_error *error)
+/* Keeps what a plan is made with. */
+MUST_CHECK static enum healcl_status set_limits(struct healcl_transcript *transcript,
+                                                const struct healcl_limits *limits,
+                                                struct healcl_error *error)
 {
-    uint32_t set = 0;
     transcript->self = transcript;
     atomic_init(&transcript->owners, 1);
     transcript->operations = operations_retain(limits ? limits->operations : NULL);
+    transcript->limits = limits ? *limits : (struct healcl_limits){.passes = NULL};
+    transcript->limits.operations = transcript->operations;
+    transcript->limits.passes = NULL; /* the caller's text */
+    return passes_parse(limits ? limits->passes : NULL, &transcript->passes, error);
+}
+
+/* A plan before passes; of a derived transcript its parent's, made anew and changed. */
+MUST_CHECK static enum healcl_status make_plan(const struct healcl_transcript *transcript,
+                                               struct plan **plan, struct healcl_error *error)
+{
+    const struct healcl_limits *limits = &transcript->limits;
+    struct plan *from;
+    if (!transcript->parent)
+        return plan_create(&transcript->source, operations_of_limits(limits), limits, plan, error);
+    TRY(make_plan(transcript->parent, &from, error));
+    return plan_rewrite(from, limits, transcript->change, transcript->how, plan, error);
+}
+
+/* Plans a transcript so far well made, or not; it is closed in any case in the end. */
+MUST_CHECK static enum healcl_status finish(struct healcl_transcript *transcript,
+                                            enum healcl_status status,
+                                            struct healcl_transcript **result,
+                                            struct healcl_error *error)
+{
     if (status == HEALCL_OK)
-        status = passes_parse(limits ? limits->passes : NULL, &set, error);
+        status = make_plan(transcript, &transcript->plan, error);
     if (status == HEALCL_OK)
-        status = plan_create(&transcript->source, operations_of_limits(limits), limits,
-                             &transcript->plan, error);
-    if (status == HEALCL_OK)
-        status = plan_optimise(transcript->plan, set, error);
+        status = plan_optimise(transcript->plan, transcript->passes, error);
     if (status == HEALCL_OK)
         status = list_tensors(transcript, error);
     if (status != HEALCL_OK) {
@@ -91,8 +110,10 @@ enum healcl_status healcl_transcript_open(const char *path, const struct healcl_
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     if (!transcript)
         NO_MEMORY(error);
-    return open_source(transcript, source_open(&transcript->source, path, error), limits, result,
-                       error);
+    enum healcl_status status = set_limits(transcript, limits, error);
+    if (status == HEALCL_OK)
+        status = source_open(&transcript->source, path, error);
+    return finish(transcript, status, result, error);
 }
 
 enum healcl_status healcl_transcript_open_memory(const void *data, size_t length,
@@ -105,8 +126,29 @@ enum healcl_status healcl_transcript_open_memory(const void *data, size_t length
     struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
     if (!transcript)
         NO_MEMORY(error);
-    return open_source(transcript, source_open_memory(&transcript->source, data, length, error),
-                       limits, result, error);
+    enum healcl_status status = set_limits(transcript, limits, error);
+    if (status == HEALCL_OK)
+        status = source_open_memory(&transcript->source, data, length, error);
+    return finish(transcript, status, result, error);
+}
+
+enum healcl_status transcript_derive(const struct healcl_transcript *parent, plan_change *change,
+                                     const void *how, size_t how_bytes,
+                                     struct healcl_transcript **result, struct healcl_error *error)
+{
+    struct healcl_transcript *transcript = calloc(1, sizeof *transcript);
+    if (!transcript)
+        NO_MEMORY(error);
+    enum healcl_status status = set_limits(transcript, &parent->limits, error);
+    transcript->passes = parent->passes;
+    transcript->parent = transcript_retain(parent);
+    transcript->change = change;
+    transcript->how = malloc(how_bytes + 1);
+    if (transcript->how)
+        memcpy(transcript->how, how, how_bytes);
+    else if (status == HEALCL_OK)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    return finish(transcript, status, result, error);
 }
 
 void healcl_transcript_close(struct healcl_transcript *transcript)
@@ -115,6 +157,8 @@ void healcl_transcript_close(struct healcl_transcript *transcript)
         return;
     plan_free(transcript->plan);
     source_close(&transcript->source);
+    healcl_transcript_close(transcript->parent);
+    free(transcript->how);
     healcl_operations_free(transcript->operations);
     free(transcript);
 }

@@ -4,17 +4,24 @@
 
 #include <stdatomic.h>
 
+#include "plan/derive.h"
 #include "plan/plan.h"
 
 struct healcl_transcript {
-    struct source source;
+    struct source source; /* of its own; a plan says what it refers to */
     struct plan *plan;
     /* plan->uploads and plan->results of them, and the steps that they are of */
     struct healcl_tensor_info *inputs, *results;
     const struct step **input_steps, **result_steps;
     struct healcl_operations *operations; /* that the plan refers to, or NULL */
-    struct healcl_transcript *self;       /* for those who may only read it, and retain it */
-    atomic_size_t owners;                 /* whoever has opened it, and sessions */
+    struct healcl_limits limits;          /* of the plan */
+    uint32_t passes;                      /* set of them */
+    /* Of a derived transcript (derive.h), which has no source of its own; else NULL. */
+    struct healcl_transcript *parent; /* retained */
+    plan_change *change;
+    void *how;                      /* a copy */
+    struct healcl_transcript *self; /* for those who may only read it, and retain it */
+    atomic_size_t owners;           /* whoever has opened it, and sessions */
 };
 
 /* One owner more: healcl_transcript_close is for it, too. */

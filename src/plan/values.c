@@ -342,3 +342,28 @@ enum healcl_status values_follow(struct values *values, struct step *step,
     step->out->storage->writes++; /* out's own moduli, too, are out of date */
     return status;
 }
+
+enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *error)
+{
+    struct values values = {.plan = plan, .arena = plan->arena};
+    struct storage *of_vendor = NULL;
+    for (size_t i = 0; i < plan->storage_count; i++) {
+        plan->storages[i]->known = NULL;
+        plan->storages[i]->writes = 0;
+    }
+    for (size_t i = 0; i < plan->step_count; i++) {
+        struct step *step = &plan->steps[i];
+        step->nonnegative = step->residues = 0;
+        step->zeros = 0;
+        TRY(values_follow(&values, step, error));
+        if (step->kind == STEP_VENDOR)
+            of_vendor = step->out->storage;
+        if (step->vendor && of_vendor &&
+            (i + 1 == plan->step_count || step[1].vendor != step->vendor)) {
+            values_forget(&values, of_vendor); /* what its body says of them */
+            of_vendor->writes++;
+            of_vendor = NULL;
+        }
+    }
+    return HEALCL_OK;
+}

@@ -42,6 +42,9 @@ struct values {
 MUST_CHECK enum healcl_status values_follow(struct values *values, struct step *step,
                                             struct healcl_error *error);
 
+/* Works out anew what is known of the values of a whole plan. */
+MUST_CHECK enum healcl_status values_follow_plan(struct plan *plan, struct healcl_error *error);
+
 /* Nothing is known of a storage any more. */
 void values_forget(struct values *values, struct storage *storage);
 

@@ -12,17 +12,6 @@
 #include "plan/transcript.h"
 #include "run/results.h"
 
-void error_prefix_step(struct healcl_error *error, const struct step *step, int input)
-{
-    const struct origin *origin = step_origin(step, input);
-    const bool has_argument = input != NO_INPUT && !origin->outer;
-    error_prefix(error, "%s %zu (%s): ", origin->is_call ? "call" : "entry", origin->entry,
-                 origin->name);
-    error_place(error, (int64_t)origin->entry,
-                origin->form ? (int64_t)origin_operation(origin)->number : -1);
-    error_argument(error, has_argument ? step->arguments[input].parameter : -1);
-}
-
 const char *trace_for_step(struct trace *trace, const struct step *step)
 {
     const struct origin *origin = step_origin(step, NO_INPUT);

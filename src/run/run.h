@@ -209,8 +209,4 @@ const char *trace_for_step(struct trace *trace, const struct step *step);
 /* Begins the host's span of a step, and says that what follows is done for it. */
 size_t trace_begin_step(struct trace *trace, const struct step *step);
 
-/* Puts "entry 17 (_modmul_ttt): " in front of an error of a step, of its input that is refused or
- * NO_INPUT. */
-void error_prefix_step(struct healcl_error *error, const struct step *step, int input);
-
 #endif

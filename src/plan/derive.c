@@ -1,0 +1,178 @@
+#include "plan/derive.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/memory.h"
+
+enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
+                                   struct healcl_error *error)
+{
+    TRY(planner_open_segment(&rewrite->planner, segment->name, true, error));
+    struct segment *made = rewrite->planner.segment;
+    memcpy(made->counts, segment->counts,
+           operation_count(rewrite->from->table) * sizeof *made->counts);
+    made->frees = segment->frees;
+    made->operations = segment->operations;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status check_bytes(const struct planner *planner, uint64_t bytes,
+                                                 struct healcl_error *error)
+{
+    if (bytes > planner->memory_limit - planner->bytes_live)
+        REFUSE_FOR(error, LIMIT,
+                   "%" PRIu64 " bytes beside %" PRIu64 " in use are above the limit of %" PRIu64,
+                   bytes, planner->bytes_live, planner->memory_limit);
+    return HEALCL_OK;
+}
+
+enum healcl_status rewrite_new_storage(struct rewrite *rewrite, const struct storage *like,
+                                       int64_t elements, struct storage **result,
+                                       struct healcl_error *error)
+{
+    const uint64_t bytes = (uint64_t)elements * dtype_size(like->dtype);
+    enum healcl_status status = check_bytes(&rewrite->planner, bytes, error);
+    if (status != HEALCL_OK) {
+        error_prefix_origin(error, like->origin);
+        return status;
+    }
+    TRY(planner_add_storage(&rewrite->planner, like->dtype, elements, result, error));
+    (*result)->origin = like->origin;
+    return HEALCL_OK;
+}
+
+enum healcl_status rewrite_storage(struct rewrite *rewrite, const struct storage *storage,
+                                   int64_t elements, struct storage **result,
+                                   struct healcl_error *error)
+{
+    struct storage **made = &rewrite->of[storage->id];
+    if (!*made)
+        TRY(rewrite_new_storage(rewrite, storage, elements, made, error));
+    *result = *made;
+    return HEALCL_OK;
+}
+
+enum healcl_status rewrite_view(struct rewrite *rewrite, struct storage *storage,
+                                const struct layout *layout, const struct tensor **tensor,
+                                struct healcl_error *error)
+{
+    struct tensor *view;
+    TRY(planner_view(&rewrite->planner, storage, layout, &view, error));
+    *tensor = view;
+    return HEALCL_OK;
+}
+
+/* What is told of a plan's transfers. */
+static void count_transfer(struct plan *plan, struct segment *segment, const struct step *step)
+{
+    if (step->kind == STEP_UPLOAD) {
+        plan->uploads++;
+        segment->bytes_up += storage_bytes(step->out->storage);
+    } else if (step->kind == STEP_DOWNLOAD) {
+        plan->results++;
+        plan->expected += step->payload != NULL;
+        segment->results++;
+        segment->bytes_down += (uint64_t)layout_elements(&step->in[0]->layout) *
+                               dtype_size(step->in[0]->storage->dtype);
+    }
+}
+
+enum healcl_status rewrite_step(struct rewrite *rewrite, const struct step *step,
+                                struct healcl_error *error)
+{
+    struct planner *planner = &rewrite->planner;
+    struct step added = *step;
+    added.nonnegative = added.residues = 0;
+    added.zeros = 0;
+    planner->visits = 0;
+    if (step->kind == STEP_RELEASE)
+        planner->bytes_live -= storage_bytes(step->in[0]->storage);
+    count_transfer(planner->plan, planner->segment, step);
+    enum healcl_status status = planner_add_step(planner, &added, error);
+    if (status != HEALCL_OK)
+        error_prefix_step(error, step, step->in[0] ? 0 : NO_INPUT);
+    return status;
+}
+
+enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step,
+                                struct healcl_error *error)
+{
+    struct step same = *step;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        struct storage *storage;
+        if (!tensor)
+            continue;
+        TRY(rewrite_storage(rewrite, tensor->storage, tensor->storage->elements, &storage, error));
+        TRY(rewrite_view(rewrite, storage, &tensor->layout,
+                         i == STEP_OUT ? &same.out : &same.in[i], error));
+    }
+    return rewrite_step(rewrite, &same, error);
+}
+
+/* The new plan has all that the old one's arena owns, and its scalars. */
+static void begin(struct rewrite *rewrite, struct plan *from, const struct healcl_limits *limits)
+{
+    struct plan *plan = rewrite->planner.plan;
+    *plan = *from;
+    plan->steps = NULL;
+    plan->segments = NULL;
+    plan->storages = NULL;
+    plan->step_count = plan->segment_count = plan->storage_count = 0;
+    plan->uploads = plan->results = plan->expected = 0;
+    plan->bytes_up = plan->bytes_down = plan->bytes_peak = 0;
+    from->arena = NULL;
+    from->constants.values = NULL;
+    rewrite->planner.memory_limit = plan->memory_limit;
+    rewrite->planner.work_limit = limits->work ? limits->work : WORK_LIMIT_DEFAULT;
+    rewrite->planner.values = (struct values){.plan = plan, .arena = plan->arena};
+}
+
+/* The scalars come first, as in any plan. */
+MUST_CHECK static enum healcl_status keep_scalars(struct rewrite *rewrite,
+                                                  struct healcl_error *error)
+{
+    struct storage *scalars = rewrite->from->constants.storage, *place;
+    TRY(planner_add_storage(&rewrite->planner, scalars->dtype, 0, &place, error));
+    rewrite->planner.plan->storages[place->id] = rewrite->of[scalars->id] = scalars;
+    return HEALCL_OK;
+}
+
+static void add_transfers(struct plan *plan)
+{
+    for (size_t i = 0; i < plan->segment_count; i++) {
+        plan->bytes_up += plan->segments[i].bytes_up;
+        plan->bytes_down += plan->segments[i].bytes_down;
+    }
+}
+
+enum healcl_status plan_rewrite(struct plan *from, const struct healcl_limits *limits,
+                                plan_change *change, const void *how, struct plan **result,
+                                struct healcl_error *error)
+{
+    struct rewrite rewrite = {.from = from};
+    enum healcl_status status = HEALCL_OK;
+    rewrite.planner.plan = calloc(1, sizeof *rewrite.planner.plan);
+    rewrite.of = calloc(from->storage_count + 1, sizeof(struct storage *));
+    if (rewrite.planner.plan)
+        begin(&rewrite, from, limits);
+    if (!rewrite.planner.plan || !rewrite.of)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK)
+        status = keep_scalars(&rewrite, error);
+    if (status == HEALCL_OK)
+        status = change(&rewrite, how, error);
+    if (status == HEALCL_OK)
+        status = values_follow_plan(rewrite.planner.plan, error);
+    free(rewrite.of);
+    plan_free(from);
+    if (status != HEALCL_OK) {
+        plan_free(rewrite.planner.plan);
+        return status;
+    }
+    add_transfers(rewrite.planner.plan);
+    *result = rewrite.planner.plan;
+    return HEALCL_OK;
+}
