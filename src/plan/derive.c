@@ -9,6 +9,8 @@
 enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
                                    struct healcl_error *error)
 {
+    if (segment->exchange_count > 0)
+        FAIL(error, HEALCL_USAGE, "no transcript can be derived from a part that exchanges sums");
     TRY(planner_open_segment(&rewrite->planner, segment->name, true, error));
     struct segment *made = rewrite->planner.segment;
     memcpy(made->counts, segment->counts,
@@ -106,8 +108,8 @@ enum healcl_status rewrite_same(struct rewrite *rewrite, const struct step *step
         if (!tensor)
             continue;
         TRY(rewrite_storage(rewrite, tensor->storage, tensor->storage->elements, &storage, error));
-        TRY(rewrite_view(rewrite, storage, &tensor->layout,
-                         i == STEP_OUT ? &same.out : &same.in[i], error));
+        TRY(rewrite_view(rewrite, storage, &tensor->layout, i == STEP_OUT ? &same.out : &same.in[i],
+                         error));
     }
     return rewrite_step(rewrite, &same, error);
 }

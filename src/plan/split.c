@@ -1,309 +1,359 @@
 #include "plan/split.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arena.h"
 #include "core/array.h"
-#include "plan/passes.h"
 #include "plan/split_axes.h"
 
-/* A plan while its steps are written anew. */
+/* A sum that ranks have summands of by now, as the whole plan has it and as the part does. */
+struct pending {
+    struct tensor sum, moduli;
+    struct exchange part;
+};
+
 struct splitter {
-    struct plan *plan;
-    const struct split *split;
+    struct rewrite *rewrite;
+    const struct healcl_split *split;
     struct split_axes axes;
-    int64_t start, size; /* the rank's indices of the axis */
-    struct step *steps;
-    size_t step_count, step_capacity;
-    struct segment *segments;
-    size_t segment_count, segment_capacity;
-    struct segment *segment;   /* in hand */
-    struct exchange *pending;  /* sums that ranks have summands of by now */
+    int64_t start, size;        /* the rank's indices of the axis */
+    const struct segment *from; /* the whole plan's, in hand */
+    bool is_behind;             /* an exchange has ended one of the part's for it */
+    size_t last_entry;          /* of an operation that has been counted behind it */
+    struct pending *pending;
     size_t pending_count, pending_capacity;
-    uint32_t next_storage;     /* above the ids that steps have used so far */
-    size_t last_entry;         /* that was counted for the segment in hand */
+    size_t inputs, results; /* so far */
 };
 
 /* ---------------------------------------------------------------- views */
 
-/* The rank's part of a view of a storage that is cut. */
-static struct layout part_of_view(const struct splitter *splitter, const struct tensor *tensor)
+/* The rank's share of so many indices, or of what there is for each of them. */
+static int64_t share(const struct splitter *splitter, int64_t whole)
 {
-    const struct split_axes *axes = &splitter->axes;
-    const int64_t unit = axes->units[tensor->storage->id], period = unit * axes->count;
-    const struct view_cut cut = split_axes_view(axes, tensor);
+    return whole / splitter->axes.count * splitter->size;
+}
+
+/* The rank's part of a view of a storage that is split. */
+static struct layout part_of_split(const struct splitter *splitter, const struct tensor *tensor)
+{
+    const int64_t period = splitter->axes.units[tensor->storage->id] * splitter->axes.count;
+    const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
     struct layout part = tensor->layout;
-    part.offset = part.offset / period * (unit * splitter->size) + part.offset % period;
-    part.shape[cut.axis] = part.shape[cut.axis] / axes->count * splitter->size;
+    part.offset = share(splitter, part.offset / period * period) + part.offset % period;
+    part.shape[cut.axis] = share(splitter, part.shape[cut.axis]);
     for (uint32_t axis = 0; axis < part.rank; axis++)
         if (part.stride[axis] >= period)
-            part.stride[axis] = part.stride[axis] / axes->count * splitter->size;
+            part.stride[axis] = share(splitter, part.stride[axis]);
     return part;
 }
 
-/* The rank's part of a view of one that is whole, along an axis. */
+/* The rank's part of a view of one that is whole. */
 static struct layout part_of_whole(const struct splitter *splitter, const struct layout *view,
                                    uint32_t axis, int64_t each)
 {
     struct layout part = *view;
-    if (part.stride[axis] == 0)
-        part.shape[axis] = part.shape[axis] / splitter->axes.count * splitter->size;
+    if (view->stride[axis] == 0)
+        part.shape[axis] = share(splitter, part.shape[axis]);
     else
         part = layout_narrow(view, axis, splitter->start * each, splitter->size * each);
     return part;
 }
 
-MUST_CHECK static enum healcl_status new_view(const struct splitter *splitter,
-                                              struct storage *storage, const struct layout *layout,
-                                              const struct tensor **result,
-                                              struct healcl_error *error)
+static bool is_split(const struct splitter *splitter, const struct storage *storage)
 {
-    struct tensor *tensor = arena_alloc(splitter->plan->arena, sizeof *tensor);
-    if (!tensor)
-        NO_MEMORY(error);
-    *tensor = (struct tensor){storage, *layout};
-    *result = tensor;
-    return HEALCL_OK;
+    return splitter->axes.units[storage->id] > 0;
 }
 
-/* The rank's part of a step, which meets the axis. */
-MUST_CHECK static enum healcl_status split_operands(const struct splitter *splitter,
-                                                    const struct step_cut *cut, struct step *step,
+/* Writes an operand: a view of the part's storage. */
+MUST_CHECK static enum healcl_status write_view(const struct splitter *splitter,
+                                                const struct storage *storage,
+                                                const struct layout *layout,
+                                                const struct tensor **tensor,
+                                                struct healcl_error *error)
+{
+    struct storage *made;
+    const int64_t elements =
+        is_split(splitter, storage) ? share(splitter, storage->elements) : storage->elements;
+    TRY(rewrite_storage(splitter->rewrite, storage, elements, &made, error));
+    return rewrite_view(splitter->rewrite, made, layout, tensor, error);
+}
+
+MUST_CHECK static enum healcl_status write_operands(const struct splitter *splitter,
+                                                    const struct step *whole,
+                                                    const struct step_cut *cut, struct step *part,
                                                     struct healcl_error *error)
 {
     struct step_axes names;
-    const struct step whole = *step;
-    step_axes(&whole, &names);
+    step_axes(whole, &names);
     for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(&whole, i);
-        const int axis = tensor ? step_axis(&names, i, cut->letter) : NO_AXIS;
-        if (axis == NO_AXIS)
+        const struct tensor *tensor = step_operand(whole, i);
+        const int axis = tensor && cut->letter ? step_axis(&names, i, cut->letter) : NO_AXIS;
+        if (!tensor)
             continue;
-        const struct layout layout =
-            splitter->axes.units[tensor->storage->id] > 0
-                ? part_of_view(splitter, tensor)
-                : part_of_whole(splitter, &tensor->layout, (uint32_t)axis, cut->each);
-        TRY(new_view(splitter, tensor->storage, &layout, i == STEP_OUT ? &step->out : &step->in[i],
-                     error));
+        struct layout layout = tensor->layout;
+        if (axis != NO_AXIS)
+            layout = is_split(splitter, tensor->storage)
+                         ? part_of_split(splitter, tensor)
+                         : part_of_whole(splitter, &layout, (uint32_t)axis, cut->each);
+        TRY(write_view(splitter, tensor->storage, &layout,
+                       i == STEP_OUT ? &part->out : &part->in[i], error));
     }
     return HEALCL_OK;
 }
 
-/* What a rank has of a tensor that is cut: of an upload's output, or of a download. */
+/* ---------------------------------------------------------------- transfers */
+
+/* What the rank has of an upload's output, or of a download. */
 static struct payload_part part_of(const struct splitter *splitter, const struct tensor *tensor)
 {
-    if (splitter->axes.units[tensor->storage->id] == 0)
+    if (!is_split(splitter, tensor->storage))
         return (struct payload_part){.period = 0};
     const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
     return (struct payload_part){cut.axis, splitter->start * cut.each, splitter->size * cut.each,
                                  splitter->axes.count * cut.each};
 }
 
-/* The rank's part of what the file has for an upload, or expects. */
-MUST_CHECK static enum healcl_status split_payload(const struct splitter *splitter,
-                                                   const struct payload_part *part,
-                                                   const struct tensor *whole, struct step *step,
-                                                   struct healcl_error *error)
+/* Notes the part of a transfer, and takes it of what the file has. */
+MUST_CHECK static enum healcl_status write_transfer(struct splitter *splitter,
+                                                    const struct step *whole, struct step *part,
+                                                    struct healcl_error *error)
 {
-    if (part->period == 0 || !step->payload)
+    struct plan *plan = splitter->rewrite->planner.plan;
+    const struct tensor *tensor = whole->out ? whole->out : whole->in[0];
+    const struct payload_part of = part_of(splitter, tensor);
+    if (whole->kind == STEP_UPLOAD)
+        plan->input_parts[splitter->inputs++] = of;
+    else
+        plan->result_parts[splitter->results++] = of;
+    /* Where another shape is expected no part of it is. */
+    if (of.period == 0 || !whole->payload ||
+        !layout_same_shape(&whole->payload->layout, &tensor->layout))
         return HEALCL_OK;
-    struct payload *payload = arena_alloc(splitter->plan->arena, sizeof *payload);
+    struct payload *payload = arena_alloc(plan->arena, sizeof *payload);
     if (!payload)
         NO_MEMORY(error);
-    *payload = *step->payload;
-    if (layout_same_shape(&payload->layout, &whole->layout)) /* else what is expected is wrong */
-        payload_narrow(payload, part);
-    step->payload = payload;
-    return HEALCL_OK;
-}
-
-/* ---------------------------------------------------------------- writing */
-
-MUST_CHECK static enum healcl_status add_segment(struct splitter *splitter,
-                                                 const struct segment *from,
-                                                 struct healcl_error *error)
-{
-    const size_t counts_size = operation_count(splitter->plan->table) * sizeof *from->counts;
-    struct segment *segments = array_with_room(splitter->segments, splitter->segment_count,
-                                               &splitter->segment_capacity, sizeof *segments);
-    if (!segments)
-        NO_MEMORY(error);
-    splitter->segments = segments;
-    splitter->segment = &segments[splitter->segment_count++];
-    *splitter->segment = (struct segment){.name = from->name, .first_step = splitter->step_count};
-    splitter->segment->counts = arena_alloc(splitter->plan->arena, counts_size);
-    if (!splitter->segment->counts)
-        NO_MEMORY(error);
-    return HEALCL_OK;
-}
-
-/* Notes what a segment does, but for operations and frees. */
-static void count_step(struct segment *segment, const struct step *step)
-{
-    if (step->kind == STEP_UPLOAD)
-        segment->bytes_up += storage_bytes(step->out->storage);
-    if (step->kind != STEP_DOWNLOAD)
-        return;
-    segment->results++;
-    segment->bytes_down += (uint64_t)layout_elements(&step->in[0]->layout) *
-                           dtype_size(step->in[0]->storage->dtype);
-}
-
-MUST_CHECK static enum healcl_status write_step(struct splitter *splitter, const struct step *step,
-                                                struct healcl_error *error)
-{
-    struct step *steps = array_with_room(splitter->steps, splitter->step_count,
-                                         &splitter->step_capacity, sizeof *steps);
-    if (!steps)
-        NO_MEMORY(error);
-    splitter->steps = steps;
-    steps[splitter->step_count++] = *step;
-    splitter->segment->step_count++;
-    count_step(splitter->segment, step);
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(step, i);
-        if (tensor && tensor->storage->id >= splitter->next_storage)
-            splitter->next_storage = tensor->storage->id + 1;
-    }
+    *payload = *whole->payload;
+    payload_narrow(payload, &of);
+    part->payload = payload;
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- exchanges */
 
-/* Ends the segment in hand with what is pending. */
-MUST_CHECK static enum healcl_status exchange_pending(struct splitter *splitter,
-                                                      struct healcl_error *error)
+static struct segment *segment_in_hand(const struct splitter *splitter)
 {
-    const size_t bytes = splitter->pending_count * sizeof *splitter->pending;
-    struct exchange *exchanges = arena_alloc(splitter->plan->arena, bytes + 1);
+    return splitter->rewrite->planner.segment;
+}
+
+/* Ends the segment in hand with what is pending. */
+MUST_CHECK static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
+{
+    struct segment *segment = segment_in_hand(splitter);
+    struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
+                                             (splitter->pending_count + 1) * sizeof *exchanges);
     if (!exchanges)
         NO_MEMORY(error);
-    if (bytes > 0)
-        memcpy(exchanges, splitter->pending, bytes);
-    splitter->segment->exchanges = exchanges;
-    splitter->segment->exchange_count = splitter->pending_count;
+    for (size_t i = 0; i < splitter->pending_count; i++)
+        exchanges[i] = splitter->pending[i].part;
+    segment->exchanges = exchanges;
+    segment->exchange_count = splitter->pending_count;
     splitter->pending_count = 0;
     return HEALCL_OK;
 }
 
-/* Whether a step of a sum only adds summands more to what is pending. */
-static bool adds_to(const struct exchange *pending, const struct step *step,
-                    const struct tensor *moduli)
+static bool same_view(const struct tensor *a, const struct tensor *b)
 {
-    return step_adds(step) && step->out->storage == pending->sum->storage &&
-           layout_same_elements(&step->out->layout, &pending->sum->layout) &&
-           moduli->storage == pending->moduli->storage &&
-           layout_same_elements(&moduli->layout, &pending->moduli->layout);
+    return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
 }
 
-static bool uses(const struct tensor *tensor, const struct tensor *pending)
+static bool overlap(const struct tensor *a, const struct tensor *b)
 {
-    return tensor && tensor->storage == pending->storage &&
-           layouts_may_overlap(&tensor->layout, &pending->layout);
+    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
 }
 
-/* Whether a step wants a sum that is pending, or its moduli change. but: an operand that is left
- * out. */
-static bool wants(const struct exchange *pending, const struct step *step, int but)
+/* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
+ * is left out. */
+static bool wants(const struct step *step, const struct pending *pending, int but)
 {
-    bool found = step->kind == STEP_RELEASE && (step->in[0]->storage == pending->sum->storage ||
-                                                step->in[0]->storage == pending->moduli->storage);
-    for (int i = 0; i < STEP_OPERANDS && !found; i++)
-        found = i != but && uses(step_operand(step, i), pending->sum);
-    return found || (step->out && uses(step->out, pending->moduli));
+    if (step->kind == STEP_RELEASE)
+        return step->in[0]->storage == pending->sum.storage ||
+               step->in[0]->storage == pending->moduli.storage;
+    bool found = overlap(step->out, &pending->moduli);
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        found |= i != but && overlap(step_operand(step, i), &pending->sum);
+    return found;
 }
 
-/* Whether a sum that a step wants is pending. sum: the moduli of one that it makes itself, or NULL;
- * then *is_open tells whether it adds to one that is pending. */
+/* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
+ * *adds: such a sum is pending, and it only adds to it. */
 static bool waits(const struct splitter *splitter, const struct step *step,
-                  const struct tensor *sum, bool *is_open)
+                  const struct tensor *moduli, bool *adds)
 {
     bool found = false;
-    *is_open = false;
+    *adds = false;
     for (size_t i = 0; i < splitter->pending_count; i++) {
-        const struct exchange *pending = &splitter->pending[i];
-        const bool adds = sum && adds_to(pending, step, sum);
-        *is_open |= adds;
-        found |= wants(pending, step, adds ? STEP_OUT : NO_INPUT);
+        const struct pending *pending = &splitter->pending[i];
+        const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
+                             same_view(moduli, &pending->moduli);
+        *adds |= is_more;
+        found |= wants(step, pending, is_more ? STEP_OUT : NO_INPUT);
     }
     return found;
 }
 
-MUST_CHECK static enum healcl_status begin_step(struct splitter *splitter, const struct step *step,
-                                                const struct tensor *sum, bool *is_open,
-                                                struct healcl_error *error)
-{
-    if (!waits(splitter, step, sum, is_open))
-        return HEALCL_OK;
-    *is_open = false;
-    TRY(exchange_pending(splitter, error));
-    TRY(add_segment(splitter, splitter->segment, error));
-    splitter->segment->first_storage = splitter->next_storage;
-    return HEALCL_OK;
-}
-
-/* The first step of a sum: what it adds to is counted by one rank alone. */
-MUST_CHECK static enum healcl_status open_sum(struct splitter *splitter, const struct step *step,
-                                              const struct tensor *moduli,
+/* The first summands of a sum. What it adds to is counted by one rank alone. */
+MUST_CHECK static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
+                                              const struct tensor *moduli, const struct step *part,
                                               struct healcl_error *error)
 {
-    struct exchange *pending = array_with_room(splitter->pending, splitter->pending_count,
-                                               &splitter->pending_capacity, sizeof *pending);
+    struct pending *pending = array_with_room(splitter->pending, splitter->pending_count,
+                                              &splitter->pending_capacity, sizeof *pending);
     if (!pending)
         NO_MEMORY(error);
     splitter->pending = pending;
-    pending[splitter->pending_count] = (struct exchange){.sum = step->out};
-    TRY(new_view(splitter, moduli->storage, &moduli->layout,
-                 &pending[splitter->pending_count].moduli, error));
-    splitter->pending_count++;
-    if (!step_adds(step) || splitter->split->rank == 0)
+    pending += splitter->pending_count++;
+    *pending = (struct pending){*whole->out, *moduli, {.sum = part->out}};
+    TRY(write_view(splitter, moduli->storage, &moduli->layout, &pending->part.moduli, error));
+    if (!step_adds(whole) || splitter->split->rank == 0)
         return HEALCL_OK;
-    struct step fill = {.kind = STEP_FILL, .side = step->side, .origins = step->origins};
-    fill.out = step->out;
-    return write_step(splitter, &fill, error);
+    const struct step fill = {.kind = STEP_FILL,
+                              .side = part->side,
+                              .vendor = part->vendor,
+                              .origins = part->origins,
+                              .out = part->out};
+    return rewrite_step(splitter->rewrite, &fill, error);
 }
 
 /* ---------------------------------------------------------------- steps */
 
-/* Operations with steps are counted where those are. */
-static void count_operation(struct splitter *splitter, const struct segment *from,
-                            const struct step *step)
+/* Behind an exchange operations are counted with their steps; views stay in front. */
+static void count_operation(struct splitter *splitter, const struct step *step)
 {
+    struct plan *plan = splitter->rewrite->planner.plan;
     const struct origin *origin = step_origin(step, NO_INPUT);
-    struct segment *first = &splitter->segments[splitter->segment_count - 1];
-    (void)from;
-    if (!origin->form || origin->entry == splitter->last_entry)
+    struct segment *behind = &plan->segments[plan->segment_count - 1], *before = behind - 1;
+    if (!splitter->is_behind || !origin->form || origin->entry == splitter->last_entry)
         return;
     splitter->last_entry = origin->entry;
-    first->counts[origin_operation(origin)->number]++;
+    const size_t number = origin_operation(origin)->number;
+    if (before->counts[number] == 0)
+        return;
+    before->counts[number]--;
+    before->operations--;
+    behind->counts[number]++;
+    behind->operations++;
 }
 
-MUST_CHECK static enum healcl_status split_step(struct splitter *splitter, struct step *step,
+/* The segment goes on behind an exchange. */
+MUST_CHECK static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
+{
+    TRY(exchange(splitter, error));
+    splitter->is_behind = true;
+    splitter->last_entry = SIZE_MAX;
+    return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
+}
+
+MUST_CHECK static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
                                                 struct healcl_error *error)
 {
-    const struct step whole = *step;
     const struct step_cut cut = split_axes_step(&splitter->axes, step);
+    struct step part = *step;
     struct step_axes names;
     struct tensor moduli;
-    bool is_open = false;
-    if (cut.letter)
-        TRY(split_operands(splitter, &cut, step, error));
-    if (cut.sums) {
-        step_axes(step, &names);
-        (void)step_moduli_of(step, &names, STEP_OUT, &moduli);
+    bool adds;
+    step_axes(step, &names);
+    if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
+        REFUSE(error, "a sum without moduli");
+    if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
+        TRY(go_on(splitter, error));
+        adds = false;
     }
-    TRY(begin_step(splitter, step, cut.sums ? &moduli : NULL, &is_open, error));
-    if (cut.sums && !is_open)
-        TRY(open_sum(splitter, step, &moduli, error));
-    if (whole.kind == STEP_UPLOAD || whole.kind == STEP_DOWNLOAD) {
-        const struct tensor *tensor = whole.out ? whole.out : whole.in[0];
-        const struct payload_part part = part_of(splitter, tensor);
-        TRY(split_payload(splitter, &part, tensor, step, error));
-        if (whole.kind == STEP_UPLOAD)
-            splitter->plan->input_parts[splitter->inputs++] = part;
-        else
-            splitter->plan->result_parts[splitter->results++] = part;
+    TRY(write_operands(splitter, step, &cut, &part, error));
+    if (cut.sums && !adds)
+        TRY(open_sum(splitter, step, &moduli, &part, error));
+    if (step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD)
+        TRY(write_transfer(splitter, step, &part, error));
+    count_operation(splitter, step);
+    return rewrite_step(splitter->rewrite, &part, error);
+}
+
+MUST_CHECK static enum healcl_status split_segments(struct splitter *splitter,
+                                                    struct healcl_error *error)
+{
+    const struct plan *from = splitter->rewrite->from;
+    for (size_t s = 0; s < from->segment_count; s++) {
+        splitter->from = &from->segments[s];
+        splitter->is_behind = false;
+        TRY(rewrite_segment(splitter->rewrite, splitter->from, error));
+        for (size_t i = 0; i < splitter->from->step_count; i++)
+            TRY(split_step(splitter, &from->steps[splitter->from->first_step + i], error));
+        TRY(exchange(splitter, error));
     }
-    return write_step(splitter, step, error);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- all */
+
+/* The upload of an input. */
+MUST_CHECK static enum healcl_status find_upload(const struct plan *plan,
+                                                 const struct healcl_split *split,
+                                                 const struct step **upload,
+                                                 struct healcl_error *error)
+{
+    if (split->input >= plan->uploads)
+        FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", split->input,
+             plan->uploads);
+    const struct step *step = plan->steps;
+    for (size_t left = split->input;; step++)
+        if (step->kind == STEP_UPLOAD && left-- == 0)
+            break;
+    *upload = step;
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    if (split->axis >= step->out->layout.rank)
+        FAIL(error, HEALCL_USAGE,
+             "entry %zu (%s): there is no axis %" PRIu32 ", but %" PRIu32 " of them", origin->entry,
+             origin->name, split->axis, step->out->layout.rank);
+    if (split->rank >= split->ranks)
+        FAIL(error, HEALCL_USAGE, "there is no rank %" PRIu32 " of %" PRIu32, split->rank,
+             split->ranks);
+    if (plan->input_parts)
+        FAIL(error, HEALCL_USAGE, "the transcript has been split already");
+    return HEALCL_OK;
+}
+
+/* Parts of as many indices, the first ones of one more. */
+static void find_indices(struct splitter *splitter)
+{
+    const struct healcl_split *split = splitter->split;
+    const int64_t least = splitter->axes.count / split->ranks;
+    const int64_t more = splitter->axes.count % split->ranks;
+    splitter->start = least * split->rank + (split->rank < more ? split->rank : more);
+    splitter->size = least + (split->rank < more);
+}
+
+MUST_CHECK static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
+{
+    struct plan *plan = rewrite->planner.plan;
+    plan->input_parts =
+        arena_alloc(plan->arena, (rewrite->from->uploads + 1) * sizeof *plan->input_parts);
+    plan->result_parts =
+        arena_alloc(plan->arena, (rewrite->from->results + 1) * sizeof *plan->result_parts);
+    if (!plan->input_parts || !plan->result_parts)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
+{
+    struct splitter splitter = {.rewrite = rewrite, .split = how};
+    const struct step *upload = NULL;
+    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
+    TRY(make_parts(rewrite, error));
+    TRY(split_axes_find(rewrite->from, upload, splitter.split, &splitter.axes, error));
+    find_indices(&splitter);
+    enum healcl_status status = split_segments(&splitter, error);
+    split_axes_release(&splitter.axes);
+    free(splitter.pending);
+    return status;
 }

@@ -87,8 +87,8 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
         struct view_cut view = {0};
         if (!is_cut(axes, tensor))
             continue;
-        const enum view_state state = find_view_cut(
-            &tensor->layout, axes->units[tensor->storage->id], axes->count, &view);
+        const enum view_state state =
+            find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view);
         if (state == VIEW_COARSE)
             return (struct fault){.coarser = view.each};
         if (state == VIEW_PART)
@@ -152,13 +152,11 @@ struct step_cut split_axes_step(const struct split_axes *axes, const struct step
 MUST_CHECK static enum healcl_status refuse(const struct step *step, const struct fault *fault,
                                             struct healcl_error *error)
 {
-    const bool has_name = fault->operand != STEP_OUT && step->kind != STEP_UPLOAD &&
-                          step->kind != STEP_DOWNLOAD && step->kind != STEP_VENDOR;
-    const struct origin *origin = step_origin(step, NO_INPUT);
-    (void)ERROR(error, HEALCL_REFUSED, "entry %zu (%s): %s%s%s%s", origin->entry, origin->name,
-                has_name ? "argument '" : "", has_name ? step_input_name(step, fault->operand) : "",
-                has_name ? "': " : "", fault->text);
-    error_place(error, (int64_t)origin->entry, (int64_t)origin_operation(origin)->number);
+    const bool is_input = fault->operand != STEP_OUT && step->kind != STEP_VENDOR;
+    (void)ERROR(error, HEALCL_REFUSED, "%s%s%s%s", is_input ? "argument '" : "",
+                is_input ? step_input_name(step, fault->operand) : "", is_input ? "': " : "",
+                fault->text);
+    error_prefix_step(error, step, is_input ? fault->operand : NO_INPUT);
     return HEALCL_REFUSED;
 }
 
@@ -245,9 +243,9 @@ static void want_inputs(int64_t *wanted, const struct split_axes *axes, const st
     for (int i = 0; i < STEP_INPUTS; i++)
         if (step->in[i])
             want(wanted, axes, step->in[i],
-                 cut->letter ? unit_for(axes, step->in[i], step_axis(&names, i, cut->letter),
-                                        cut->each)
-                             : STAYS_WHOLE);
+                 cut->letter
+                     ? unit_for(axes, step->in[i], step_axis(&names, i, cut->letter), cut->each)
+                     : STAYS_WHOLE);
     if (cut->sums)
         want(wanted, axes, step->out, STAYS_WHOLE);
 }
@@ -295,10 +293,11 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 
 /* Indices of an axis for each rank. */
 MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
-                                                 const struct split *split, int64_t each,
+                                                 const struct step *upload,
+                                                 const struct healcl_split *split, int64_t each,
                                                  struct healcl_error *error)
 {
-    const struct origin *origin = step_origin(split->upload, NO_INPUT);
+    const struct origin *origin = step_origin(upload, NO_INPUT);
     if (axes->count >= (int64_t)split->ranks)
         return HEALCL_OK;
     if (each == 1)
@@ -314,23 +313,25 @@ MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
 
 /* With `each` indices as one. */
 MUST_CHECK static enum healcl_status find_coarse(struct split_axes *axes, int64_t *wanted,
-                                                 const struct split *split, int64_t each,
+                                                 const struct step *upload,
+                                                 const struct healcl_split *split, int64_t each,
                                                  int64_t *coarser, struct healcl_error *error)
 {
-    const struct tensor *input = split->upload->out;
+    const struct tensor *input = upload->out;
     for (size_t i = 0; i < axes->plan->storage_count; i++)
         axes->units[i] = 0;
     axes->count = input->layout.shape[split->axis] / each;
     axes->units[input->storage->id] = input->layout.stride[split->axis] * each;
-    TRY(check_count(axes, split, each, error));
+    TRY(check_count(axes, upload, split, each, error));
     TRY(follow(axes, coarser, error));
     for (int round = 0; *coarser == 0 && round < ROUNDS_MOST && cut_back(axes, wanted); round++)
         TRY(follow(axes, coarser, error));
     return HEALCL_OK;
 }
 
-enum healcl_status split_axes_find(const struct plan *plan, const struct split *split,
-                                   struct split_axes *axes, struct healcl_error *error)
+enum healcl_status split_axes_find(const struct plan *plan, const struct step *upload,
+                                   const struct healcl_split *split, struct split_axes *axes,
+                                   struct healcl_error *error)
 {
     int64_t *wanted = calloc(plan->storage_count + 1, sizeof *wanted);
     *axes = (struct split_axes){.plan = plan};
@@ -339,8 +340,10 @@ enum healcl_status split_axes_find(const struct plan *plan, const struct split *
     int64_t each = 1, coarser = 1;
     if (!wanted || !axes->units)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    for (; status == HEALCL_OK && coarser > 0; each *= coarser > 0 ? coarser : 1)
-        status = find_coarse(axes, wanted, split, each, &coarser, error);
+    axes->count = 1;
+    for (; status == HEALCL_OK && split->ranks > 1 && coarser > 0;
+         each *= coarser > 0 ? coarser : 1)
+        status = find_coarse(axes, wanted, upload, split, each, &coarser, error);
     free(wanted);
     if (status != HEALCL_OK)
         split_axes_release(axes);

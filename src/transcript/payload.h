@@ -84,8 +84,8 @@ struct payload_cursor {
 
 void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload);
 
-/* The next count elements in file order (C or Fortran, see payload->fortran_order) of a payload that
- * is no part, widened to int64. The caller asks for no more elements than there are. */
+/* The next count elements in file order (C or Fortran, see payload->fortran_order) of a payload
+ * that is no part, widened to int64. The caller asks for no more elements than there are. */
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
 
 /* The next count elements of a payload that is not in Fortran order as an array of dtype, as

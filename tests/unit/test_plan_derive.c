@@ -121,23 +121,23 @@ static void limits_hold(void **state)
     static const char text[] =
         "[{\"type\":\"DEVICE_OP\",\"op\":{\"name\":\"zeros\",\"args\":[{\"arg_type\":\"SHAPE\","
         "\"value\":[{\"arg_type\":\"INT\",\"value\":4}]},{\"arg_type\":\"TENSOR_TYPE\","
-        "\"value\":\"int64\"}],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":1}}}}"
+        "\"value\":\"int64\"}],\"out\":{\"arg_type\":\"DEVICE_TENSOR\",\"value\":{\"inf_name\":1}}}"
+        "}"
         "]";
     struct healcl_limits limits = {.memory_bytes = 63};
     struct healcl_transcript *parent = NULL, *child = NULL;
     struct healcl_error error = {0};
     (void)state;
-    assert_int_equal(
-        healcl_transcript_open_memory(text, sizeof text - 1, &limits, &parent, &error), HEALCL_OK);
-    assert_int_equal(transcript_derive(parent, change_size, "", 0, &child, &error),
-                     HEALCL_REFUSED);
+    assert_int_equal(healcl_transcript_open_memory(text, sizeof text - 1, &limits, &parent, &error),
+                     HEALCL_OK);
+    assert_int_equal(transcript_derive(parent, change_size, "", 0, &child, &error), HEALCL_REFUSED);
     assert_int_equal(error.cause, HEALCL_CAUSE_LIMIT);
     assert_string_equal(error.message,
                         "entry 0 (zeros): 64 bytes beside 0 in use are above the limit of 63");
     healcl_transcript_close(parent);
     limits.memory_bytes = 64;
-    assert_int_equal(
-        healcl_transcript_open_memory(text, sizeof text - 1, &limits, &parent, &error), HEALCL_OK);
+    assert_int_equal(healcl_transcript_open_memory(text, sizeof text - 1, &limits, &parent, &error),
+                     HEALCL_OK);
     assert_int_equal(transcript_derive(parent, change_size, "", 0, &child, &error), HEALCL_OK);
     assert_int_equal(child->plan->bytes_peak, 64);
     healcl_transcript_close(child);
