@@ -1,7 +1,7 @@
 /*
  * Transcripts that are split for ranks: all parts together, in one process, each in a thread of its
- * own on the host reference, give what the whole gives; or the axis is refused, with the entry. Over
- * the bundled transcripts, each input and axis, and over scripts that show how results join.
+ * own on the host reference, give what the whole gives; or the axis is refused, with the entry.
+ * Over the bundled transcripts, each input and axis, and over scripts that show how results join.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -24,10 +24,10 @@ enum { RANKS_MOST = 4, FILE_MOST = 200 << 10 };
 
 static struct healcl_error error;
 
-#define OK(expression)                                       \
-    do {                                                     \
-        if ((expression) != HEALCL_OK)                       \
-            fail_msg("%s: %s", #expression, error.message);  \
+#define OK(expression)                                      \
+    do {                                                    \
+        if ((expression) != HEALCL_OK)                      \
+            fail_msg("%s: %s", #expression, error.message); \
     } while (0)
 
 static size_t splits, refusals, exchanges; /* so far */
@@ -187,9 +187,8 @@ static void expect_result(const struct case_ *of, const struct rank *ranks, uint
 /* Runs all parts of a split, which has not been refused. */
 static void run_parts(const struct case_ *of, struct rank *ranks, uint32_t count)
 {
-    struct ranks all = {.mutex = PTHREAD_MUTEX_INITIALIZER,
-                        .turn = PTHREAD_COND_INITIALIZER,
-                        .count = count};
+    struct ranks all = {
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER, .count = count};
     pthread_t threads[RANKS_MOST];
     bool ran = true;
     size_t results;
@@ -289,10 +288,138 @@ static void bundled_transcripts_split(void **state)
     assert_true(splits > 100 && exchanges > 10 && refusals > 50);
 }
 
+/* ---------------------------------------------------------------- sums */
+
+static void upload(struct script *script, const char *name, enum dtype dtype, uint32_t rank,
+                   const int64_t *shape)
+{
+    int64_t values[1024];
+    const struct layout layout = layout_of_shape(rank, shape);
+    static uint64_t seed = 7;
+    assert_true(layout_elements(&layout) <= 1024);
+    for (int64_t i = 0; i < layout_elements(&layout); i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        values[i] = (int64_t)(dtype == DTYPE_INT64 ? seed : seed >> 33) * (i % 3 ? 1 : -1);
+    }
+    script_upload(script, name, dtype, rank, shape, values);
+}
+
+/* What sums add to is neither reduced nor 0, is added to twice, or is a slice. */
+static void add_sums(struct script *script, enum dtype dtype, const int64_t moduli[2])
+{
+    script_upload(script, "q", dtype, 1, (int64_t[]){2}, moduli);
+    upload(script, "a", dtype, 4, (int64_t[]){3, 5, 2, 4});
+    upload(script, "b", dtype, 3, (int64_t[]){5, 2, 4});
+    upload(script, "o", dtype, 3, (int64_t[]){3, 2, 4});
+    upload(script, "w", dtype, 4, (int64_t[]){3, 2, 3, 4});
+    upload(script, "c", dtype, 4, (int64_t[]){3, 5, 4, 2});
+    script_call(script, NULL, "modmul_axis_sum", "a b q o -1");
+    script_call(script, NULL, "modmul_axis_sum", "a b q o -1");
+    script_call(script, "slice", "get_slice", "w [:,:,1,:]");
+    script_call(script, NULL, "modmul_axis_sum", "a b q slice -1");
+    script_free(script, "b");
+    script_download(script, "w");
+    script_download(script, "o");
+    script_call(script, "s", "empty", dtype == DTYPE_INT64 ? "(3,4,2) :int64" : "(3,4,2) :int32");
+    script_call(script, NULL, "axis_modsum", "c 1 q s");
+    script_free(script, "q");
+    script_call(script, NULL, "_modsum_ttc", "s s 97 s");
+    script_download(script, "s");
+}
+
+static void expect_sums(enum dtype dtype, const int64_t moduli[2])
+{
+    struct script script = {0};
+    struct case_ of = {0};
+    struct healcl_transcript *whole = NULL;
+    add_sums(&script, dtype, moduli);
+    script_finish(&script);
+    OK(healcl_transcript_open_memory(script.writer.bytes, script.writer.length, NULL, &whole,
+                                     &error));
+    of.whole = whole;
+    OK(healcl_session_open(whole, NULL, NULL, &of.session, &error));
+    OK(healcl_session_run(of.session, &error));
+    for (uint32_t ranks = 1; ranks <= RANKS_MOST; ranks++) {
+        const size_t before = exchanges;
+        assert_true(expect_split(&of, 1, 1, ranks)); /* a's summed axis: o, and the slice */
+        assert_int_equal(exchanges - before, ranks > 1 ? 2 : 0);
+        assert_true(expect_split(&of, 2, 0, ranks)); /* b's */
+        assert_true(expect_split(&of, 5, 1, ranks)); /* c's: what follows wants the sum */
+        assert_int_equal(exchanges - before, ranks > 1 ? 5 : 0);
+        assert_int_equal(expect_split(&of, 1, 0, ranks), ranks <= 3); /* carried */
+    }
+    healcl_session_close(of.session);
+    healcl_transcript_close(whole);
+    script_release(&script);
+}
+
+static void sums_join(void **state)
+{
+    (void)state;
+    expect_sums(DTYPE_INT64, (const int64_t[]){INT64_MAX, INT64_C(4611686018427387847)});
+    expect_sums(DTYPE_INT32, (const int64_t[]){INT32_MAX, 97});
+}
+
+/* ---------------------------------------------------------------- errors */
+
+static struct healcl_transcript *open_sums(struct script *script)
+{
+    struct healcl_transcript *whole = NULL;
+    add_sums(script, DTYPE_INT64, (const int64_t[]){97, 101});
+    script_finish(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, NULL, &whole,
+                                     &error));
+    return whole;
+}
+
+static void expect_refused(const struct healcl_transcript *whole, struct healcl_split split,
+                           enum healcl_status status, const char *message)
+{
+    struct healcl_transcript *part = NULL;
+    assert_int_equal(healcl_transcript_split(whole, &split, &part, &error), status);
+    assert_string_equal(error.message, message);
+    assert_null(part);
+}
+
+static void splits_are_refused(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *whole = open_sums(&script), *part = NULL, *again = NULL;
+    struct healcl_session *session = NULL;
+    struct healcl_report *report = NULL;
+    expect_refused(whole, (struct healcl_split){6, 0, 0, 2}, HEALCL_USAGE,
+                   "there is no input 6, but 6 of them");
+    expect_refused(whole, (struct healcl_split){1, 4, 0, 2}, HEALCL_USAGE,
+                   "entry 1 (host_to_device): there is no axis 4, but 4 of them");
+    expect_refused(whole, (struct healcl_split){1, 1, 2, 2}, HEALCL_USAGE,
+                   "there is no rank 2 of 2");
+    expect_refused(whole, (struct healcl_split){1, 1, 0, 0}, HEALCL_USAGE,
+                   "there is no rank 0 of 0");
+    expect_refused(whole, (struct healcl_split){1, 1, 0, 6}, HEALCL_USAGE,
+                   "entry 1 (host_to_device): axis 1 has size 5, too little for 6 ranks");
+    expect_refused(whole, (struct healcl_split){4, 2, 0, 2}, HEALCL_REFUSED,
+                   "entry 9 (modmul_axis_sum): takes a part of the axis that is split");
+    const struct healcl_split split = {1, 1, 0, 2};
+    OK(healcl_transcript_split(whole, &split, &part, &error));
+    assert_int_equal(healcl_transcript_split(part, &split, &again, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "the transcript has been split already");
+    assert_int_equal(healcl_session_open(part, NULL, NULL, &session, &error), HEALCL_USAGE);
+    assert_string_equal(error.message,
+                        "a part of a transcript wants a function that exchanges sums");
+    assert_int_equal(healcl_run(part, NULL, NULL, &report, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "a part that exchanges sums is run by a session");
+    healcl_transcript_close(part);
+    healcl_transcript_close(whole);
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bundled_transcripts_split),
+        cmocka_unit_test(sums_join),
+        cmocka_unit_test(splits_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
