@@ -270,8 +270,16 @@ HEALCL_MUST_CHECK enum healcl_status healcl_transcript_split(
     const struct healcl_transcript *transcript, const struct healcl_split *split,
     struct healcl_transcript **part, struct healcl_error *error);
 
+/* Sets input and axis of split, with ranks given, to those that leave a rank the least
+ * memory, work and exchange. Errors: HEALCL_REFUSED where no input can be split; HEALCL_USAGE for 0
+ * ranks; HEALCL_NO_MEMORY. */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_choose_split(
+    const struct healcl_transcript *transcript, struct healcl_split *split,
+    struct healcl_error *error);
+
 /* Which elements of a whole tensor a rank has: of each `period` of an axis, `size` from `start` on.
- * A period is the whole axis but where a reshape has joined it with one before it. */
+ * A period is the whole axis, but where an operation takes slices of it or has joined it with
+ * another. */
 struct healcl_part {
     uint32_t axis;
     int64_t start, size, period; /* period: 0 where it has the whole tensor */
@@ -675,12 +683,14 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_sessio
 
 /* Of the last run, and of the session. */
 struct healcl_session_facts {
-    uint64_t runs;           /* that have ended well */
-    uint64_t nanoseconds;    /* of the last one, from its beginning to its last result */
-    uint64_t bytes_uploaded; /* in it, of inputs */
-    uint64_t fallbacks;      /* steps that the device could not run, and the host did */
-    uint64_t dropped_digits; /* values with gadget digits beyond g_exp */
-    uint64_t device_bytes;   /* allocated on the device now, by this session */
+    uint64_t runs;                 /* that have ended well */
+    uint64_t nanoseconds;          /* of the last one, from its beginning to its last result */
+    uint64_t bytes_uploaded;       /* in it, of inputs */
+    uint64_t fallbacks;            /* steps that the device could not run, and the host did */
+    uint64_t dropped_digits;       /* values with gadget digits beyond g_exp */
+    uint64_t device_bytes;         /* allocated on the device now, by this session */
+    uint64_t device_bytes_peak;    /* most of them at one time, so far */
+    uint64_t exchange_nanoseconds; /* in it, of exchanges: of nanoseconds */
 };
 
 /* All 0 where the session is NULL, or while it runs in the background. */

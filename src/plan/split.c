@@ -1,6 +1,7 @@
 #include "plan/split.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -356,4 +357,137 @@ enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct h
     split_axes_release(&splitter.axes);
     free(splitter.pending);
     return status;
+}
+
+/* ---------------------------------------------------------------- choosing */
+
+/* Inputs that are looked at, the largest ones. */
+enum { INPUTS_MOST = 32 };
+
+/* The bytes of the largest part of a storage. */
+static uint64_t part_bytes(const struct split_axes *axes, const struct storage *storage,
+                           uint32_t ranks)
+{
+    if (axes->units[storage->id] == 0)
+        return storage_bytes(storage);
+    const int64_t most = (axes->count + ranks - 1) / ranks;
+    return storage_bytes(storage) / (uint64_t)axes->count * (uint64_t)most;
+}
+
+/* What follows the lives of tensors. */
+struct prices {
+    const struct split_axes *axes;
+    uint32_t ranks;
+    bool *is_live;                  /* by storage */
+    uint64_t live, peak, exchanged; /* bytes */
+    double work;                    /* elements that steps visit */
+    const struct step *last_sum;
+};
+
+static void price_step(struct prices *prices, const struct step *step)
+{
+    const struct step_cut cut = split_axes_step(prices->axes, step);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        const bool stays = step->kind != STEP_RELEASE;
+        if (!tensor || tensor->storage->scalars || prices->is_live[tensor->storage->id] == stays)
+            continue;
+        const uint64_t bytes = part_bytes(prices->axes, tensor->storage, prices->ranks);
+        prices->is_live[tensor->storage->id] = stays;
+        prices->live += stays ? bytes : -bytes;
+    }
+    prices->peak = prices->live > prices->peak ? prices->live : prices->peak;
+    if (step->kind != STEP_RELEASE)
+        prices->work += (double)step_visits(step) / (cut.letter ? prices->ranks : 1);
+    if (!cut.sums || prices->ranks == 1)
+        return;
+    if (!prices->last_sum || !same_view(prices->last_sum->out, step->out))
+        prices->exchanged +=
+            (uint64_t)layout_elements(&step->out->layout) * dtype_size(step->out->storage->dtype);
+    prices->last_sum = step;
+}
+
+/* The input is NULL where nothing is split. Returns whether it can be. */
+static bool price_plan(const struct plan *plan, const struct step *upload,
+                       const struct healcl_split *split, bool *is_live, struct prices *prices)
+{
+    struct split_axes axes;
+    *prices = (struct prices){.axes = &axes, .ranks = split->ranks, .is_live = is_live};
+    if (split_axes_find(plan, upload, split, &axes, NULL) != HEALCL_OK)
+        return false;
+    memset(is_live, 0, plan->storage_count * sizeof *is_live);
+    for (size_t i = 0; i < plan->step_count; i++)
+        price_step(prices, &plan->steps[i]);
+    split_axes_release(&axes);
+    return true;
+}
+
+/* What of the whole's a rank has left, as a sum of shares. */
+static double share_of(const struct prices *part, const struct prices *whole)
+{
+    return ((double)part->peak + 2 * (double)part->exchanged) / ((double)whole->peak + 1) +
+           part->work / (whole->work + 1);
+}
+
+struct candidate {
+    const struct step *upload;
+    size_t input;
+};
+
+/* The largest inputs, in falling order. Returns how many there are. */
+static size_t find_largest(const struct plan *plan, struct candidate largest[INPUTS_MOST])
+{
+    size_t count = 0, input = 0;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind != STEP_UPLOAD)
+            continue;
+        const struct candidate candidate = {step, input++};
+        size_t place = count < INPUTS_MOST ? count++ : count - 1;
+        if (place + 1 == INPUTS_MOST && largest[place].upload &&
+            storage_bytes(largest[place].upload->out->storage) >= storage_bytes(step->out->storage))
+            continue;
+        for (; place > 0 && storage_bytes(largest[place - 1].upload->out->storage) <
+                                storage_bytes(step->out->storage);
+             place--)
+            largest[place] = largest[place - 1];
+        largest[place] = candidate;
+    }
+    return count;
+}
+
+/* Tries all axes of an input. */
+static void try_input(const struct plan *plan, const struct candidate *candidate, bool *is_live,
+                      const struct prices *whole, double *least, struct healcl_split *split)
+{
+    for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
+        const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
+        struct prices part;
+        if (!price_plan(plan, candidate->upload, &one, is_live, &part) ||
+            share_of(&part, whole) >= *least)
+            continue;
+        *least = share_of(&part, whole);
+        split->input = one.input;
+        split->axis = one.axis;
+    }
+}
+
+enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
+                                     struct healcl_error *error)
+{
+    const struct healcl_split alone = {.ranks = 1};
+    struct candidate largest[INPUTS_MOST] = {{NULL, 0}};
+    struct prices whole;
+    const size_t count = find_largest(plan, largest);
+    bool *is_live = calloc(plan->storage_count + 1, sizeof *is_live);
+    double least = INFINITY;
+    if (!is_live)
+        NO_MEMORY(error);
+    if (price_plan(plan, NULL, &alone, is_live, &whole))
+        for (size_t i = 0; i < count; i++)
+            try_input(plan, &largest[i], is_live, &whole, &least, split);
+    free(is_live);
+    if (isinf(least))
+        REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
+    return HEALCL_OK;
 }

@@ -22,4 +22,13 @@
 MUST_CHECK enum healcl_status plan_split(struct rewrite *rewrite, const void *how,
                                          struct healcl_error *error);
 
+/*
+ * Finds the input and axis that leave a rank the least bytes where split->ranks share them: of
+ * tensors that live at one time, and twice those that ranks add up, which each sends and gets.
+ * Looks at the largest inputs where there are many. Errors: HEALCL_REFUSED where none can be split;
+ * HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
+                                                struct healcl_error *error);
+
 #endif

@@ -18,8 +18,9 @@ static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
 
 enum view_state {
     VIEW_CUT,
-    VIEW_PART,  /* it has not all indices, or not in their order */
-    VIEW_COARSE /* it has an axis along which `each` indices go together */
+    VIEW_PART,   /* it has not all indices, or not in their order */
+    VIEW_COARSE, /* it has an axis along which `each` indices go together */
+    VIEW_SLICE   /* it has whole runs of `each` indices */
 };
 
 /* The axis with the longest stride that stays within one period; NO_AXIS where there is none. */
@@ -33,6 +34,26 @@ static int longest_axis(const struct layout *view, int64_t period)
     return longest;
 }
 
+/* How far the elements reach that an axis has for one index of its own. */
+static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t period)
+{
+    int64_t reach = view->offset % period % view->stride[longest];
+    for (uint32_t axis = 0; axis < view->rank; axis++)
+        if (axis != longest && view->shape[axis] > 1 && view->stride[axis] % period != 0)
+            reach += (view->shape[axis] - 1) * view->stride[axis];
+    return reach;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
 static enum view_state find_view_cut(const struct layout *view, int64_t unit, int64_t count,
                                      struct view_cut *cut)
 {
@@ -40,19 +61,21 @@ static enum view_state find_view_cut(const struct layout *view, int64_t unit, in
     const int longest = longest_axis(view, period);
     if (longest == NO_AXIS)
         return VIEW_PART;
-    const int64_t stride = view->stride[longest];
-    int64_t below = view->offset % period; /* how far what is within one step of the axis reaches */
-    for (uint32_t axis = 0; axis < view->rank; axis++)
-        if ((int)axis != longest && view->shape[axis] > 1 && view->stride[axis] % period != 0)
-            below += (view->shape[axis] - 1) * view->stride[axis];
-    if (below >= stride || stride * view->shape[longest] % period != 0)
+    const int64_t stride = view->stride[longest], span = stride * view->shape[longest];
+    const int64_t start = view->offset % period - view->offset % period % stride;
+    const bool is_whole = start == 0 && span % period == 0;
+    cut->axis = (uint32_t)longest;
+    if (reach_below(view, (uint32_t)longest, period) >= stride)
         return VIEW_PART;
-    const bool is_coarse = stride > unit;
-    const int64_t more = is_coarse ? stride : unit, less = is_coarse ? unit : stride;
-    *cut = (struct view_cut){(uint32_t)longest, more / less};
-    if (more % less != 0 || (is_coarse && count % cut->each != 0))
+    if (stride > unit) {
+        cut->each = stride / unit;
+        return is_whole && stride % unit == 0 && count % cut->each == 0 ? VIEW_COARSE : VIEW_PART;
+    }
+    if (unit % stride != 0 || start % unit != 0 || span % unit != 0)
         return VIEW_PART;
-    return is_coarse ? VIEW_COARSE : VIEW_CUT;
+    cut->each =
+        is_whole ? unit / stride : common_divisor(count, common_divisor(start / unit, span / unit));
+    return is_whole ? VIEW_CUT : VIEW_SLICE;
 }
 
 struct view_cut split_axes_view(const struct split_axes *axes, const struct tensor *tensor)
@@ -64,12 +87,23 @@ struct view_cut split_axes_view(const struct split_axes *axes, const struct tens
 
 /* ---------------------------------------------------------------- steps */
 
-/* What is wrong with a step, and of which operand. */
+/* What is wrong with a step, and of which operand; or how the axis is to be dealt out instead. */
 struct fault {
     const char *text; /* NULL: nothing is */
     int operand;
-    int64_t coarser; /* nothing but that so many indices are to be one; 0: they are not */
+    int64_t coarser; /* so many indices are to be one; 0: they are not */
+    int64_t count;   /* there are to be so many, again and again; 0: they are not */
 };
+
+static bool is_fault(const struct fault *fault)
+{
+    return fault->text || fault->coarser > 0 || fault->count > 0;
+}
+
+static struct fault fault_of(const char *text, int operand)
+{
+    return (struct fault){.text = text, .operand = operand};
+}
 
 static bool join_cut(struct step_cut *cut, char letter, int64_t each)
 {
@@ -91,12 +125,14 @@ static struct fault find_letter(const struct split_axes *axes, const struct step
             find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view);
         if (state == VIEW_COARSE)
             return (struct fault){.coarser = view.each};
-        if (state == VIEW_PART)
-            return (struct fault){"takes a part of the axis that is split", i, 0};
+        if (state == VIEW_SLICE && view.each > 1)
+            return (struct fault){.count = view.each};
+        if (state != VIEW_CUT)
+            return fault_of("takes a part of the axis that is split", i);
         if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
-            return (struct fault){"mixes the axis that is split", i, 0};
+            return fault_of("mixes the axis that is split", i);
         if (!join_cut(cut, names->names[i][view.axis], view.each))
-            return (struct fault){"meets the axis that is split on two of its axes", i, 0};
+            return fault_of("meets the axis that is split on two of its axes", i);
     }
     return (struct fault){.text = NULL};
 }
@@ -107,16 +143,6 @@ static bool can_narrow(const struct split_axes *axes, const struct step_cut *cut
 {
     return axis == NO_AXIS || layout->stride[axis] == 0 ||
            layout->shape[axis] == cut->each * axes->count;
-}
-
-static struct fault check_whole(const struct split_axes *axes, const struct step *step,
-                                const struct step_axes *names, const struct step_cut *cut)
-{
-    for (int i = 0; i < STEP_INPUTS; i++)
-        if (step->in[i] && !is_cut(axes, step->in[i]) &&
-            !can_narrow(axes, cut, &step->in[i]->layout, step_axis(names, i, cut->letter)))
-            return (struct fault){"goes through the axis that is split several times", i, 0};
-    return (struct fault){.text = NULL};
 }
 
 static struct fault find_step_cut(const struct split_axes *axes, const struct step *step,
@@ -131,15 +157,15 @@ static struct fault find_step_cut(const struct split_axes *axes, const struct st
         return (struct fault){.text = NULL};
     step_axes(step, &names);
     struct fault fault = find_letter(axes, step, &names, cut);
-    if (fault.text || fault.coarser > 0)
+    if (is_fault(&fault))
         return fault;
     if (step->out && step_axis(&names, STEP_OUT, cut->letter) == NO_AXIS) {
         const int moduli = step_moduli(step);
         if (moduli == NO_INPUT || step_axis(&names, moduli, cut->letter) != NO_AXIS)
-            return (struct fault){"mixes the axis that is split", 0, 0};
+            return fault_of("mixes the axis that is split", 0);
         cut->sums = true;
     }
-    return check_whole(axes, step, &names, cut);
+    return fault;
 }
 
 struct step_cut split_axes_step(const struct split_axes *axes, const struct step *step)
@@ -178,31 +204,48 @@ static int64_t unit_for(const struct split_axes *axes, const struct tensor *tens
     return unit;
 }
 
-/* What a step that meets the axis writes is cut as well. */
-static struct fault cut_output(struct split_axes *axes, const struct step *step,
-                               const struct step_cut *cut, bool *changed)
+/* Cuts an operand along the axis that has the step's letter. */
+static struct fault cut_operand(struct split_axes *axes, const struct step *step, int i, int axis,
+                                const struct step_cut *cut)
 {
-    struct step_axes names;
-    if (cut->letter == 0 || cut->sums || !step->out || is_cut(axes, step->out))
-        return (struct fault){.text = NULL};
-    step_axes(step, &names);
-    const int64_t unit =
-        unit_for(axes, step->out, step_axis(&names, STEP_OUT, cut->letter), cut->each);
+    const struct tensor *tensor = step_operand(step, i);
+    const int64_t unit = unit_for(axes, tensor, axis, cut->each);
     if (unit == STAYS_WHOLE)
-        return (struct fault){"takes a part of the axis that is split", STEP_OUT, 0};
-    axes->units[step->out->storage->id] = unit;
-    *changed = true;
-    return (struct fault){.text = NULL};
+        return fault_of("takes a part of the axis that is split", i);
+    axes->units[tensor->storage->id] = unit;
+    return fault_of(NULL, i);
 }
 
-/* Follows the axis through all steps, until no storage more is cut. *coarser: indices that are to
- * be one instead; 0: none. */
-MUST_CHECK static enum healcl_status follow(struct split_axes *axes, int64_t *coarser,
+/* What a step that meets the axis writes is cut as well, and what it reads where no view has the
+ * part of it. */
+static struct fault cut_operands(struct split_axes *axes, const struct step *step,
+                                 const struct step_cut *cut, bool *changed)
+{
+    struct step_axes names;
+    struct fault fault = {.text = NULL};
+    if (cut->letter == 0)
+        return fault;
+    step_axes(step, &names);
+    for (int i = 0; i < STEP_OPERANDS && !fault.text; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        const int axis = tensor ? step_axis(&names, i, cut->letter) : NO_AXIS;
+        if (axis == NO_AXIS || is_cut(axes, tensor) ||
+            (i != STEP_OUT && can_narrow(axes, cut, &tensor->layout, axis)))
+            continue;
+        fault = cut_operand(axes, step, i, axis, cut);
+        *changed = true;
+    }
+    return fault;
+}
+
+/* Follows the axis through all steps, until no storage more is cut; or until it is to be dealt out
+ * in another way, as *other then tells. */
+MUST_CHECK static enum healcl_status follow(struct split_axes *axes, struct fault *other,
                                             struct healcl_error *error)
 {
     const struct plan *plan = axes->plan;
     bool changed = true;
-    *coarser = 0;
+    *other = fault_of(NULL, 0);
     for (int round = 0; changed; round++) {
         if (round == ROUNDS_MOST)
             REFUSE_FOR(error, LIMIT, "the axis runs through too much of the transcript");
@@ -210,13 +253,12 @@ MUST_CHECK static enum healcl_status follow(struct split_axes *axes, int64_t *co
         for (size_t i = 0; i < plan->step_count; i++) {
             const struct step *step = &plan->steps[i];
             struct step_cut cut;
-            struct fault fault = find_step_cut(axes, step, &cut);
-            if (!fault.text && fault.coarser == 0)
-                fault = cut_output(axes, step, &cut, &changed);
-            if (fault.text)
-                return refuse(step, &fault, error);
-            *coarser = fault.coarser;
-            if (*coarser > 0)
+            *other = find_step_cut(axes, step, &cut);
+            if (!is_fault(other))
+                *other = cut_operands(axes, step, &cut, &changed);
+            if (other->text)
+                return refuse(step, other, error);
+            if (is_fault(other))
                 return HEALCL_OK;
         }
     }
@@ -260,7 +302,11 @@ static bool can_cut_output(const struct split_axes *axes, const struct step *ste
         return false;
     step_axes(step, &names);
     const struct step_cut cut = {names.names[STEP_OUT][view.axis], view.each, false};
-    return cut.letter != '*' && !check_whole(axes, step, &names, &cut).text;
+    bool can = cut.letter != '*';
+    for (int i = 0; i < STEP_INPUTS && can; i++)
+        can = !step->in[i] ||
+              can_narrow(axes, &cut, &step->in[i]->layout, step_axis(&names, i, cut.letter));
+    return can;
 }
 
 /* Cuts storages that are read in parts alone. Returns whether there are any. */
@@ -294,38 +340,58 @@ static bool cut_back(struct split_axes *axes, int64_t *wanted)
 /* Indices of an axis for each rank. */
 MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
                                                  const struct step *upload,
-                                                 const struct healcl_split *split, int64_t each,
+                                                 const struct healcl_split *split,
                                                  struct healcl_error *error)
 {
     const struct origin *origin = step_origin(upload, NO_INPUT);
-    if (axes->count >= (int64_t)split->ranks)
-        return HEALCL_OK;
-    if (each == 1)
+    const int64_t size = upload->out->layout.shape[split->axis];
+    if (size < (int64_t)split->ranks)
         FAIL(error, HEALCL_USAGE,
              "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
              " ranks",
-             origin->entry, origin->name, split->axis, axes->count, split->ranks);
-    REFUSE(error,
-           "entry %zu (%s): axis %" PRIu32 " can be split into %" PRId64 " parts of %" PRId64
-           ", too few for %" PRIu32 " ranks",
-           origin->entry, origin->name, split->axis, axes->count, each, split->ranks);
+             origin->entry, origin->name, split->axis, size, split->ranks);
+    if (axes->count < (int64_t)split->ranks)
+        REFUSE(error,
+               "entry %zu (%s): axis %" PRIu32 " can be split into %" PRId64
+               " parts, too few for %" PRIu32 " ranks",
+               origin->entry, origin->name, split->axis, axes->count, split->ranks);
+    return HEALCL_OK;
 }
 
-/* With `each` indices as one. */
-MUST_CHECK static enum healcl_status find_coarse(struct split_axes *axes, int64_t *wanted,
-                                                 const struct step *upload,
-                                                 const struct healcl_split *split, int64_t each,
-                                                 int64_t *coarser, struct healcl_error *error)
+/* With `each` elements of the axis for one of axes->count indices. */
+MUST_CHECK static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
+                                               const struct step *upload,
+                                               const struct healcl_split *split, int64_t each,
+                                               struct fault *other, struct healcl_error *error)
 {
     const struct tensor *input = upload->out;
     for (size_t i = 0; i < axes->plan->storage_count; i++)
         axes->units[i] = 0;
-    axes->count = input->layout.shape[split->axis] / each;
     axes->units[input->storage->id] = input->layout.stride[split->axis] * each;
-    TRY(check_count(axes, upload, split, each, error));
-    TRY(follow(axes, coarser, error));
-    for (int round = 0; *coarser == 0 && round < ROUNDS_MOST && cut_back(axes, wanted); round++)
-        TRY(follow(axes, coarser, error));
+    TRY(check_count(axes, upload, split, error));
+    TRY(follow(axes, other, error));
+    for (int round = 0; !is_fault(other) && round < ROUNDS_MOST && cut_back(axes, wanted); round++)
+        TRY(follow(axes, other, error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status find(struct split_axes *axes, int64_t *wanted,
+                                          const struct step *upload,
+                                          const struct healcl_split *split,
+                                          struct healcl_error *error)
+{
+    struct fault other;
+    int64_t each = 1;
+    axes->count = upload->out->layout.shape[split->axis];
+    do {
+        TRY(find_with(axes, wanted, upload, split, each, &other, error));
+        if (other.coarser > 0) {
+            each *= other.coarser;
+            axes->count /= other.coarser;
+        } else if (other.count > 0) {
+            axes->count = other.count;
+        }
+    } while (is_fault(&other)); /* there are fewer indices each time */
     return HEALCL_OK;
 }
 
@@ -334,16 +400,13 @@ enum healcl_status split_axes_find(const struct plan *plan, const struct step *u
                                    struct healcl_error *error)
 {
     int64_t *wanted = calloc(plan->storage_count + 1, sizeof *wanted);
-    *axes = (struct split_axes){.plan = plan};
+    *axes = (struct split_axes){.plan = plan, .count = 1};
     axes->units = calloc(plan->storage_count + 1, sizeof *axes->units);
     enum healcl_status status = HEALCL_OK;
-    int64_t each = 1, coarser = 1;
     if (!wanted || !axes->units)
         status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
-    axes->count = 1;
-    for (; status == HEALCL_OK && split->ranks > 1 && coarser > 0;
-         each *= coarser > 0 ? coarser : 1)
-        status = find_coarse(axes, wanted, upload, split, each, &coarser, error);
+    if (status == HEALCL_OK && split->ranks > 1)
+        status = find(axes, wanted, upload, split, error);
     free(wanted);
     if (status != HEALCL_OK)
         split_axes_release(axes);

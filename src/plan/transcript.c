@@ -212,6 +212,21 @@ enum healcl_status healcl_transcript_split(const struct healcl_transcript *trans
     return transcript_derive(transcript, plan_split, split, sizeof *split, part, error);
 }
 
+enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript *transcript,
+                                                  struct healcl_split *split,
+                                                  struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(split, error);
+    struct plan *plan = NULL;
+    if (split->ranks == 0)
+        FAIL(error, HEALCL_USAGE, "there is no rank");
+    TRY(make_plan(transcript, &plan, error));
+    enum healcl_status status = plan_choose_split(plan, split, error);
+    plan_free(plan);
+    return status;
+}
+
 static struct healcl_part part_of(const struct payload_part *parts, size_t count, size_t number)
 {
     if (!parts || number >= count)

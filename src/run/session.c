@@ -45,6 +45,7 @@ struct healcl_session {
     size_t done;                    /* segments that have run, from the first on */
     bool effects_are_stale;         /* what is kept has changed */
     bool is_lost;                   /* the executor has to be reset first */
+    uint64_t exchange_nanoseconds;  /* of the run in hand */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
 
@@ -193,8 +194,10 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
         session->next_result = session->first_results[s];
         TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink, &taken,
                                          error));
+        const uint64_t start = monotonic_nanoseconds();
         TRY(exchange_segment(executor, session->device, session->plan, s, &session->options,
                              error));
+        session->exchange_nanoseconds += monotonic_nanoseconds() - start;
     }
     return HEALCL_OK;
 }
@@ -238,6 +241,7 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     uint64_t start = monotonic_nanoseconds();
     uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
+    session->exchange_nanoseconds = 0;
     forget_results(session, first, HAS_NOT_RUN);
     session->done = first;
     if (session->audit)
@@ -256,6 +260,8 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     session->facts.fallbacks = session->executor->fallback_steps - fallbacks;
     session->facts.dropped_digits = session->executor->dropped_digits;
     session->facts.device_bytes = session->device ? session->device->bytes_live : 0;
+    session->facts.device_bytes_peak = session->device ? session->device->bytes_peak : 0;
+    session->facts.exchange_nanoseconds = session->exchange_nanoseconds;
     return HEALCL_OK;
 }
 
