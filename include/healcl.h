@@ -238,6 +238,28 @@ const struct healcl_tensor_info *healcl_transcript_inputs(
 const struct healcl_tensor_info *healcl_transcript_results(
     const struct healcl_transcript *transcript, size_t *count);
 
+/*
+ * A transcript that does at once for `batch` requests what another one does for one. Inputs, by
+ * number, whose data come with each request have a new first axis of `batch` requests there, and so
+ * has each result that depends on them: request i is slice [i]. All other inputs stay as they are,
+ * and are read once for all: keys, weights, tables. Numbers of inputs, results and segments are the
+ * same. Sessions open on it as on any transcript, and these inputs are to be bound:
+ *
+ *     healcl_transcript_widen(transcript, (size_t[]){input}, 1, 8, &wide, &error);
+ *     healcl_session_open(wide, device, NULL, &session, &error);
+ *     healcl_session_bind(session, input, eight_images, &error);
+ *
+ * *wide is the caller's to close, and keeps what it needs of transcript, whose limits and passes
+ * are its own, too. What data make a request refuse is an error of the whole run. A result that
+ * comes with an expected tensor is compared with that slice by slice. Errors: HEALCL_USAGE for a
+ * batch below 1, or an input that is not there; HEALCL_REFUSED beyond the limits, and for what
+ * cannot be widened, with entry and operation: operations of manifests that have no body, and
+ * transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_widen(
+    const struct healcl_transcript *transcript, const size_t *inputs, size_t input_count,
+    int64_t batch, struct healcl_transcript **wide, struct healcl_error *error);
+
 /* The number of segments, and the name of one: "" for operations outside of any; NULL beyond the
  * last. */
 size_t healcl_transcript_segment_count(const struct healcl_transcript *transcript);

@@ -11,16 +11,19 @@
 enum {
     TAG_QUESTION = 1,
     TAG_ANSWER,
-    POLL_NANOSECONDS = 500000,
+    REST_NANOSECONDS = 50000, /* between two looks, twice as long after each that finds nothing */
+    REST_NANOSECONDS_MAX = 2000000,
     END_SECONDS = 5 /* that ending all ranks may take, before this one just ends */
 };
 
 /* 0: whether the rank may tell of an error; else how many numbers it takes. */
 typedef uint64_t question;
 
-static void rest(void)
+/* Returns how long the next rest is to be. */
+static long rest(long nanoseconds)
 {
-    nanosleep(&(struct timespec){.tv_nsec = POLL_NANOSECONDS}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+    return 2 * nanoseconds < REST_NANOSECONDS_MAX ? 2 * nanoseconds : REST_NANOSECONDS_MAX;
 }
 
 /* ---------------------------------------------------------------- rank 0's thread */
@@ -42,14 +45,16 @@ static uint64_t answer(struct ranks *ranks, question asked)
 static void *answer_all(void *context)
 {
     struct ranks *ranks = context;
+    long pause = REST_NANOSECONDS;
     while (!atomic_load(&ranks->is_ending)) {
         int found = 0;
         MPI_Status status;
         MPI_Iprobe(MPI_ANY_SOURCE, TAG_QUESTION, ranks->desk, &found, &status);
         if (!found) {
-            rest();
+            pause = rest(pause);
             continue;
         }
+        pause = REST_NANOSECONDS;
         question asked;
         MPI_Recv(&asked, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_QUESTION, ranks->desk,
                  MPI_STATUS_IGNORE);
@@ -115,10 +120,11 @@ void ranks_begin(struct ranks *ranks, int *argc, char ***argv)
 /* MPI's own waiting keeps a processor busy, which other ranks may compute on. */
 static void wait_for(MPI_Request *request)
 {
+    long pause = REST_NANOSECONDS;
     for (int done = 0; !done;) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (!done)
-            rest();
+            pause = rest(pause);
     }
 }
 

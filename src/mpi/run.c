@@ -40,8 +40,7 @@ MUST_CHECK static enum healcl_status find_axis(struct session *session, struct h
     size_t count;
     uint32_t axis = 0;
     (void)healcl_transcript_inputs(session->opening.transcript, &count);
-    session->split.input =
-        find_input(session->opening.transcript, text, (size_t)(colon - text));
+    session->split.input = find_input(session->opening.transcript, text, (size_t)(colon - text));
     if (session->split.input == count)
         FAIL(error, HEALCL_USAGE,
              "--split: no host_to_device is entry %.*s, or makes a tensor of that name",
@@ -113,7 +112,8 @@ static void note_rank(struct session *session, uint64_t *times, uint64_t *exchan
     snprintf(session->ran.device, sizeof session->ran.device, "%s", device);
 }
 
-/* The first run, which builds kernels and uploads what stays, does not count where others follow. */
+/* The first run, which builds kernels and uploads what stays, does not count where others follow.
+ */
 MUST_CHECK static enum healcl_status run_all(struct session *session, struct healcl_error *error)
 {
     const uint32_t warm_up = session->repeat > 1;
@@ -269,21 +269,22 @@ static int run(const struct command *command, int argc, char **argv)
 const struct command command_run_ranks = {
     .name = "run",
     .summary = "run one transcript on all ranks, each with a part of it",
-    .help = "Splits a transcript along an axis of an input, runs each part on a rank's device, and\n"
-            "verifies the results. Where the axis is summed, ranks exchange their sums.\n"
-            "\n"
-            "Usage: mpirun -n RANKS healcl-mpi run [OPTIONS] FILE\n"
-            "\n"
-            "  -s, --split ENTRY:AXIS   an upload by its entry, or its tensor's name, and the axis to\n"
-            "                           split, from 0; else the one that leaves a rank the least\n"
-            "                           memory and exchange\n"
-            "      --repeat N           run N times after a first one that does not count, and\n"
-            "                           report medians\n"
-            "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
-            "                           output (docs/JSON.md)\n"
-            "  -q, --quiet              print only errors\n" OPENING_HELP
-            "  -h, --help               this text\n"
-            "\n",
+    .help =
+        "Splits a transcript along an axis of an input, runs each part on a rank's device, and\n"
+        "verifies the results. Where the axis is summed, ranks exchange their sums.\n"
+        "\n"
+        "Usage: mpirun -n RANKS healcl-mpi run [OPTIONS] FILE\n"
+        "\n"
+        "  -s, --split ENTRY:AXIS   an upload by its entry, or its tensor's name, and the axis to\n"
+        "                           split, from 0; else the one that leaves a rank the least\n"
+        "                           memory and exchange\n"
+        "      --repeat N           run N times after a first one that does not count, and\n"
+        "                           report medians\n"
+        "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
+        "                           output (docs/JSON.md)\n"
+        "  -q, --quiet              print only errors\n" OPENING_HELP
+        "  -h, --help               this text\n"
+        "\n",
     .more_help =
         "Each rank decodes and uploads only its part, and compares its part of the results. An\n"
         "axis that an operation mixes is refused, with the entry. healcl inspect --ranks tells\n"

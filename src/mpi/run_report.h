@@ -20,7 +20,7 @@ struct run_ranks_facts {
     const char *file;
     const struct healcl_transcript *part; /* rank 0's */
     const struct healcl_split *split;
-    bool is_chosen; /* by healcl: the command line names none */
+    bool is_chosen;          /* by healcl: the command line names none */
     const struct ran *ranks; /* split->ranks of them */
     uint32_t repeat;
     /* Results that carry an expected tensor, and those of them that differ on any rank. */

@@ -19,7 +19,7 @@ struct session {
     struct opening opening;
     struct report_file json;
     bool quiet, resume;
-    uint32_t sessions;
+    uint32_t sessions, batch;
     const char *folder;
     const char *entries[INPUTS_MAX]; /* "ENTRY=PLACE" */
     const char *places[INPUTS_MAX];  /* what stands behind '=' */
@@ -86,6 +86,7 @@ MUST_CHECK static enum healcl_status begin_server(struct session *session,
     struct server *server = &session->server;
     TRY(find_inputs(session, error));
     TRY(request_list_share(&session->list, &session->ranks, error));
+    TRY(server_widen(server, error));
     TRY(journal_open(&server->journal, session->folder, session->ranks.rank, error));
     if (session->resume)
         TRY(journal_read(&server->journal, session->folder, error));
@@ -104,6 +105,7 @@ static void serve(struct session *session)
         .inputs = session->inputs,
         .folder = session->folder,
         .sessions = session->sessions,
+        .batch = session->batch,
         .resume = session->resume,
         .lock = PTHREAD_MUTEX_INITIALIZER,
         .journal = {.file = -1},
@@ -225,6 +227,7 @@ static const struct command_option options[] = {
     {"results", 0, OPTION_FOLDER, KEPT_IN(folder)},
     {"resume", 0, OPTION_FLAG, KEPT_IN(resume)},
     {"sessions", 0, OPTION_COUNT, KEPT_IN(sessions), .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(batch), .most = BATCH_MAX},
     {"json", 0, OPTION_REPORT, KEPT_IN(json)},
     {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
     OPENING_OPTIONS(opening),
@@ -234,7 +237,8 @@ static const struct command_option options[] = {
 /* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
 static int run(const struct command *command, int argc, char **argv)
 {
-    static struct session session = {.sessions = 2}; /* threads that hang at the end use it, too */
+    static struct session session = {.sessions = 2,
+                                     .batch = 1}; /* threads that hang at the end use it, too */
     ranks_begin(&session.ranks, &argc, &argv);
     int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
     code = ranks_first(&session.ranks, code);
@@ -276,6 +280,8 @@ const struct command command_serve = {
         "      --sessions N         requests that each rank has in hand, 2 by default: one "
         "uploads\n"
         "                           while another one computes, and each keeps keys and weights\n"
+        "      --batch B            requests that run as one, 1 by default: keys and weights are\n"
+        "                           read once for all; fewer where memory has no room\n"
         "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
         "                           output (docs/JSON.md)\n"
         "  -q, --quiet              print only errors\n" OPENING_HELP

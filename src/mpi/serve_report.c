@@ -19,7 +19,10 @@ static struct served sum_of(const struct serve_facts *facts)
         sum.bytes_uploaded += served->bytes_uploaded;
         sum.bytes_written += served->bytes_written;
         sum.device_bytes += served->device_bytes;
+        sum.batches += served->batches;
         sum.sessions += served->sessions;
+        if (served->batch > sum.batch)
+            sum.batch = served->batch;
         if (served->nanoseconds > sum.nanoseconds)
             sum.nanoseconds = served->nanoseconds;
         if (served->longest_wait > sum.longest_wait)
@@ -45,12 +48,11 @@ static void add_row(struct table *table, const char *name, const struct served *
     table_cell(table, "%s", served->host);
     table_cell(table, "%s", served->device);
     table_cell(table, "%" PRIu64, served->requests);
+    table_cell(table, "%" PRIu64, served->batches);
     table_cell(table, "%.4g", per_second(served));
     table_cell(table, "%s", text_time(latencies.median, time));
     table_cell(table, "%s", text_time(latencies.p95, time));
     table_cell(table, "%s", text_time(latencies.p99, time));
-    table_cell(table, "%s", text_bytes(served->bytes_uploaded, time));
-    table_cell(table, "%s", text_bytes(served->device_bytes, time));
 }
 
 /* Each rank's rows first: sorting all latencies mixes them. */
@@ -70,15 +72,19 @@ static void add_rows(struct table *table, const struct serve_facts *facts)
 enum healcl_status report_serve(const struct serve_facts *facts, const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"rank", TABLE_LEFT, false},      {"host", TABLE_LEFT, true},
-        {"device", TABLE_LEFT, true},     {"requests", TABLE_RIGHT, false},
-        {"a second", TABLE_RIGHT, false}, {"median", TABLE_RIGHT, false},
-        {"p95", TABLE_RIGHT, false},      {"p99", TABLE_RIGHT, false},
-        {"uploaded", TABLE_RIGHT, false}, {"memory", TABLE_RIGHT, false},
+        {"rank", TABLE_LEFT, false},     {"host", TABLE_LEFT, true},
+        {"device", TABLE_LEFT, true},    {"requests", TABLE_RIGHT, false},
+        {"batches", TABLE_RIGHT, false}, {"a second", TABLE_RIGHT, false},
+        {"median", TABLE_RIGHT, false},  {"p95", TABLE_RIGHT, false},
+        {"p99", TABLE_RIGHT, false},
     };
+    char up[UNIT_TEXT_SIZE], down[UNIT_TEXT_SIZE], memory[UNIT_TEXT_SIZE];
     const struct served sum = sum_of(facts);
     report_label(style, "transcript", "%s", facts->file);
     report_label(style, "results", "%s", facts->folder);
+    report_label(style, "bytes", "%s uploaded, %s of results, %s on devices",
+                 text_bytes(sum.bytes_uploaded, up), text_bytes(sum.bytes_written, down),
+                 text_bytes(sum.device_bytes, memory));
     if (sum.left_out > 0)
         report_label(style, "left out", "%" PRIu64 " requests, whose results were there",
                      sum.left_out);
@@ -108,6 +114,8 @@ static void add_members(struct json *json, cJSON *object, const struct served *s
     json_number(json, object, "bytes_written", served->bytes_written);
     json_number(json, object, "device_bytes", served->device_bytes);
     json_number(json, object, "sessions", served->sessions);
+    json_number(json, object, "batch", served->batch);
+    json_number(json, object, "batches", served->batches);
 }
 
 static void add_ranks(struct json *json, const struct serve_facts *facts)

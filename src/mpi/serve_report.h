@@ -12,9 +12,10 @@ struct served {
     uint64_t failed;
     uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
     uint64_t bytes_uploaded, bytes_written;
-    uint64_t longest_wait; /* nanoseconds, for the next request's number */
-    uint64_t device_bytes; /* allocated on the device in the end, by all sessions */
-    uint32_t sessions;
+    uint64_t longest_wait;    /* nanoseconds, for the next request's number */
+    uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
+    uint64_t batches;         /* runs, of one request or several */
+    uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
     char host[MPI_MAX_PROCESSOR_NAME], device[256];
 };
 

@@ -78,6 +78,16 @@ bool step_is_elementwise(const struct step *step)
     return strcmp(step_traits[step->kind].axes, "...") == 0;
 }
 
+bool step_takes_more_axes(const struct step *step)
+{
+    return strncmp(step_traits[step->kind].axes, "...", sizeof "..." - 1) == 0;
+}
+
+bool step_goes_along(const struct step *step)
+{
+    return strpbrk(step_traits[step->kind].axes, "+=") != NULL;
+}
+
 void step_axes(const struct step *step, struct step_axes *axes)
 {
     memset(axes, 0, sizeof *axes);

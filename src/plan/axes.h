@@ -17,6 +17,12 @@ struct step_axes {
 /* Whether axes of all operands go together by their places. */
 bool step_is_elementwise(const struct step *step);
 
+/* Whether operands may have further axes in front: of out, all of them by their places. */
+bool step_takes_more_axes(const struct step *step);
+
+/* Whether value[0] is an axis of an operand that the step goes along. */
+bool step_goes_along(const struct step *step);
+
 /* As the signature in steps.def tells: capital letters are places of out's axes. */
 void step_axes(const struct step *step, struct step_axes *axes);
 

@@ -9,8 +9,8 @@
 enum healcl_status rewrite_segment(struct rewrite *rewrite, const struct segment *segment,
                                    struct healcl_error *error)
 {
-    if (segment->exchange_count > 0)
-        FAIL(error, HEALCL_USAGE, "no transcript can be derived from a part that exchanges sums");
+    if (rewrite->from->input_parts)
+        FAIL(error, HEALCL_USAGE, "a part of a transcript cannot be changed any more");
     TRY(planner_open_segment(&rewrite->planner, segment->name, true, error));
     struct segment *made = rewrite->planner.segment;
     memcpy(made->counts, segment->counts,

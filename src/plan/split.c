@@ -127,6 +127,8 @@ MUST_CHECK static enum healcl_status write_transfer(struct splitter *splitter,
         plan->input_parts[splitter->inputs++] = of;
     else
         plan->result_parts[splitter->results++] = of;
+    if (of.period > 0 && whole->payload && whole->payload->copies > 0)
+        FAIL(error, HEALCL_USAGE, "a widened transcript that expects results cannot be split");
     /* Where another shape is expected no part of it is. */
     if (of.period == 0 || !whole->payload ||
         !layout_same_shape(&whole->payload->layout, &tensor->layout))
@@ -318,8 +320,6 @@ MUST_CHECK static enum healcl_status find_upload(const struct plan *plan,
     if (split->rank >= split->ranks)
         FAIL(error, HEALCL_USAGE, "there is no rank %" PRIu32 " of %" PRIu32, split->rank,
              split->ranks);
-    if (plan->input_parts)
-        FAIL(error, HEALCL_USAGE, "the transcript has been split already");
     return HEALCL_OK;
 }
 

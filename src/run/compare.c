@@ -39,6 +39,14 @@ bool compare_takes_pieces(const struct payload *expected, enum dtype dtype)
     return expected->dtype == dtype && !expected->fortran_order && !expected->escaped;
 }
 
+bool compare_same_shape(const struct layout *shape, const struct payload *expected)
+{
+    if (expected->copies == 0)
+        return layout_same_shape(shape, &expected->layout);
+    const struct layout one = layout_drop_axis(shape, 0);
+    return shape->shape[0] == expected->copies && layout_same_shape(&one, &expected->layout);
+}
+
 /* As compare_piece, with a block of BLOCK_BYTES to work in. */
 MUST_CHECK static enum healcl_status compare_bytes(enum dtype dtype, int64_t first,
                                                    int64_t elements, const char *actual,
@@ -46,11 +54,14 @@ MUST_CHECK static enum healcl_status compare_bytes(enum dtype dtype, int64_t fir
                                                    struct comparison *comparison,
                                                    struct healcl_error *error)
 {
-    int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(dtype));
+    const int64_t block_elements = (int64_t)(BLOCK_BYTES / dtype_size(dtype));
+    const int64_t copy = layout_elements(&expected->layout);
     for (int64_t count, end = first + elements; first < end;
          first += count, actual += (size_t)count * dtype_size(dtype)) {
-        count = end - first < block_elements ? end - first : block_elements;
-        TRY(payload_read_part(expected, dtype, first, count, block, error));
+        count = copy - first % copy; /* left of this copy */
+        count = end - first < count ? end - first : count;
+        count = block_elements < count ? block_elements : count;
+        TRY(payload_read_part(expected, dtype, first % copy, count, block, error));
         if (memcmp(actual, block, (size_t)count * dtype_size(dtype)) == 0)
             continue;
         for (int64_t i = 0; i < count; i++) {
@@ -76,8 +87,10 @@ static struct layout file_order(const struct payload *payload)
     return reversed;
 }
 
-static void compare_values(enum dtype dtype, const void *data, const struct payload *expected,
-                           int64_t *block, struct comparison *comparison)
+/* Elements from number first on, of one copy. */
+static void compare_values(enum dtype dtype, int64_t first, const void *data,
+                           const struct payload *expected, int64_t *block,
+                           struct comparison *comparison)
 {
     struct layout order = file_order(expected);
     const struct layout *layouts[] = {&order};
@@ -91,9 +104,9 @@ static void compare_values(enum dtype dtype, const void *data, const struct payl
             used = 0;
             payload_cursor_next(&cursor, have, block);
         }
-        int64_t actual = dtype_load(dtype, data, walk.position[0]);
+        int64_t actual = dtype_load(dtype, data, first + walk.position[0]);
         if (actual != block[used])
-            note(comparison, walk.position[0], actual, block[used]);
+            note(comparison, first + walk.position[0], actual, block[used]);
         used++;
     }
 }
@@ -135,7 +148,7 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
                                   const struct payload *expected, struct comparison *comparison,
                                   struct healcl_error *error)
 {
-    *comparison = (struct comparison){.same_shape = layout_same_shape(shape, &expected->layout)};
+    *comparison = (struct comparison){.same_shape = compare_same_shape(shape, expected)};
     if (!comparison->same_shape)
         return HEALCL_OK;
     if (compare_takes_pieces(expected, dtype))
@@ -145,7 +158,9 @@ enum healcl_status compare_result(const struct layout *shape, enum dtype dtype, 
     int64_t *block = malloc(BLOCK_BYTES);
     if (!block)
         NO_MEMORY(error);
-    compare_values(dtype, data, expected, block, comparison);
+    const int64_t copy = layout_elements(&expected->layout), all = layout_elements(shape);
+    for (int64_t first = 0; first < all; first += copy)
+        compare_values(dtype, first, data, expected, block, comparison);
     free(block);
     return HEALCL_OK;
 }

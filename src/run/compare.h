@@ -20,6 +20,10 @@ struct comparison {
 /* Whether nothing differs. */
 bool comparison_is_equal(const struct comparison *comparison);
 
+/* Whether a result has the shape that is expected, with an axis of copies in front where that says
+ * so. */
+bool compare_same_shape(const struct layout *shape, const struct payload *expected);
+
 /*
  * Compares data, elements of dtype in C order without gaps, with a payload, by value: dtypes may
  * differ. The payload is decoded a block at a time. Errors: HEALCL_NO_MEMORY.

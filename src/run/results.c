@@ -205,8 +205,7 @@ static bool takes_pieces(void *context, const struct step *step)
 {
     const struct results *results = context;
     const struct tensor *tensor = step->in[0];
-    return !results->dump && step->payload &&
-           layout_same_shape(&tensor->layout, &step->payload->layout) &&
+    return !results->dump && step->payload && compare_same_shape(&tensor->layout, step->payload) &&
            compare_takes_pieces(step->payload, tensor->storage->dtype);
 }
 
@@ -215,7 +214,7 @@ static bool wants_data(void *context, const struct step *step)
 {
     const struct results *results = context;
     return results->dump || results->options->no_verify || !step->payload ||
-           layout_same_shape(&step->in[0]->layout, &step->payload->layout);
+           compare_same_shape(&step->in[0]->layout, step->payload);
 }
 
 struct result_sink results_sink(struct results *results)

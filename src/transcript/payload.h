@@ -31,6 +31,8 @@ struct payload {
                              is longer than 1, or there are no elements: the orders are the same */
     struct layout layout; /* the shape, with C-order strides whatever the file's order is */
     struct payload_part part; /* the shape is that of a part */
+    int64_t copies; /* of what is compared with it: so many tensors of this shape along a first
+                       axis, each of which is to be like it; 0: one tensor of this shape */
 };
 
 /*

@@ -75,10 +75,13 @@ def check_serving(launcher, place, devices):
     assert report["left_out"] == 37 and report["requests"] == 3
     assert read_npy(place / "out" / "r005.npy") == expected([7, 8, 9])
     write_requests(place, 40)
-    for options in devices:
-        out, lines, _ = launcher.run((RANKS, (*SERVE, *options)))
+    for device in devices:
+        empty(place / "out")
+        out, lines, _ = launcher.run((RANKS, (*SERVE, "--batch", "7", *device)))
         assert "40" in out and "all" in out and not lines, (out, lines)
         check_results(place, 40)
+    report, _ = serve(launcher, "--resume", "--batch", "3")
+    assert report["left_out"] == 40 and report["batches"] == 0
 
 
 def check_lists(launcher, place):
@@ -123,14 +126,16 @@ def check_failures(launcher, place):
     (place / "moduli").mkdir()
     for name, values in ("good", [5, 7, 11]), ("short", [5, 7]), ("zero", [5, 0, 11]):
         (place / "moduli" / f"{name}.npy").write_bytes(npy(values))
-    out, lines, _ = launcher.run((RANKS, ("serve", "-i", "x=moduli", "--results", "rest", "--json", "-",
-                                          "--reference", "moduli.json")), code=3)
-    report = json.loads(out)
-    assert report["requests"] == 1 and report["failed"] == 2, report
-    assert sorted(failure["request"] for failure in report["failures"]) == ["short", "zero"]
-    assert len(lines) == 2 and all(" rank " in f" {line}" for line in lines), lines
-    assert [path.name for path in (place / "rest").glob("*.npy")] == ["good.npy"]
-    assert read_npy(place / "rest" / "good.npy") == [4, 2, 5]
+    for batch in "1", "4":
+        out, lines, _ = launcher.run((RANKS, ("serve", "-i", "x=moduli", "--results", "rest", "--json",
+                                              "-", "--batch", batch, "--reference", "moduli.json")),
+                                     code=3)
+        report = json.loads(out)
+        assert report["requests"] == 1 and report["failed"] == 2, report
+        assert sorted(failure["request"] for failure in report["failures"]) == ["short", "zero"]
+        assert len(lines) == 2 and all("healcl-mpi: rank " in line for line in lines), lines
+        assert [path.name for path in (place / "rest").glob("*.npy")] == ["good.npy"]
+        assert read_npy(place / "rest" / "good.npy") == [4, 2, 5]
 
 
 def check_ends(launcher, place):
@@ -205,7 +210,7 @@ def main(healcl, program, mpirun):
         (place / "model.json").write_text(json.dumps(transcript()))
         has_device = subprocess.run([healcl, "devices"], capture_output=True,
                                     check=False).returncode == 0
-        check_serving(launcher, place, [("-q", "--reference")][:0] + [()] * has_device)
+        check_serving(launcher, place, [("--reference",)] + [()] * has_device)
         check_lists(launcher, place)
         check_usage(launcher)
         check_failures(launcher, place)

@@ -1,0 +1,411 @@
+#include "plan/widen.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/axes.h"
+#include "plan/transcript.h"
+
+/* ---------------------------------------------------------------- one step */
+
+/* A first axis for the batch, in all operands; the axis that a step goes along is one further. */
+static bool add_axis(const struct step *step, int64_t batch, const int64_t *distance,
+                     struct layout *views, int64_t value[2])
+{
+    if (step->kind == STEP_AXIS_MODSUM && distance[step_moduli(step)] > 0)
+        return false; /* its moduli vary along the last axis only */
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        if (!tensor)
+            continue;
+        if (tensor->layout.rank >= MAX_RANK)
+            return false;
+        views[i] = layout_insert_axis(&tensor->layout, 0, batch, distance[i]);
+    }
+    value[0] += step_goes_along(step);
+    return true;
+}
+
+/* An axis of a view that goes on from request to request; NO_AXIS: all requests share the view. */
+static bool lengthen(struct layout *view, int axis, int64_t batch, int64_t distance)
+{
+    if (axis == NO_AXIS)
+        return distance == 0;
+    int64_t *shape = &view->shape[axis], *stride = &view->stride[axis];
+    if (*shape == 1)
+        *stride = distance;
+    else if (*shape * *stride != distance)
+        return false;
+    *shape *= batch;
+    return true;
+}
+
+/* A longer axis, of those that a letter of out names. Moduli that all requests share are not
+ * repeated along it, nor are the tables that kernels make of them. */
+static bool lengthen_letter(const struct step *step, const struct step_axes *axes, char letter,
+                            int64_t batch, const int64_t *distance, struct layout *views)
+{
+    const int moduli = step_moduli(step);
+    if (letter == '*' ||
+        (moduli != NO_INPUT && distance[moduli] == 0 && step_axis(axes, moduli, letter) != NO_AXIS))
+        return false;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        if (!step_operand(step, i))
+            continue;
+        views[i] = step_operand(step, i)->layout;
+        if (!lengthen(&views[i], step_axis(axes, i, letter), batch, distance[i]))
+            return false;
+    }
+    return true;
+}
+
+bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
+                struct layout *views, int64_t value[2])
+{
+    struct step_axes axes;
+    memcpy(value, step->value, sizeof step->value);
+    if (step_takes_more_axes(step))
+        return add_axis(step, batch, distance, views, value);
+    step_axes(step, &axes);
+    for (const char *letter = axes.names[STEP_OUT]; *letter; letter++)
+        if (lengthen_letter(step, &axes, *letter, batch, distance, views))
+            return true;
+    return false;
+}
+
+/* ---------------------------------------------------------------- which storages */
+
+struct widen_how {
+    int64_t batch;
+    size_t count;
+    size_t inputs[]; /* count of them */
+};
+
+/* An input of a step that reads a storage. */
+struct reader {
+    const struct step *step;
+    uint32_t next; /* of the same storage; 0: none */
+};
+
+struct widening {
+    struct rewrite *rewrite;
+    const struct widen_how *how;
+    bool *is_wide, *is_live; /* by storage of the plan: depends on an input; is one */
+    uint32_t *first_reader;  /* by storage; 0: none */
+    struct reader *readers;  /* from number 1 on */
+    uint32_t *found;         /* storages that readers are still to be looked at of */
+    uint32_t found_count;
+};
+
+static void find_wide(struct widening *widening, const struct storage *storage)
+{
+    if (storage->scalars || widening->is_wide[storage->id])
+        return;
+    widening->is_wide[storage->id] = true;
+    widening->found[widening->found_count++] = storage->id;
+}
+
+static bool is_wide(const struct widening *widening, const struct tensor *tensor)
+{
+    return tensor && widening->is_wide[tensor->storage->id];
+}
+
+/* What is chosen is an upload's. */
+static void find_inputs(struct widening *widening)
+{
+    const struct plan *from = widening->rewrite->from;
+    for (size_t i = 0, input = 0; i < from->step_count; i++) {
+        const struct step *step = &from->steps[i];
+        if (step->kind != STEP_UPLOAD)
+            continue;
+        for (size_t j = 0; j < widening->how->count; j++)
+            if (widening->how->inputs[j] == input) {
+                widening->is_live[step->out->storage->id] = true;
+                find_wide(widening, step->out->storage);
+            }
+        input++;
+    }
+}
+
+/* Follows what is wide from inputs of steps to their outputs, which makes all of a storage wide. */
+static void find_storages(struct widening *widening)
+{
+    const struct plan *from = widening->rewrite->from;
+    uint32_t readers = 0;
+    for (size_t i = 0; i < from->step_count; i++)
+        for (int j = 0; from->steps[i].out && j < STEP_INPUTS; j++)
+            if (from->steps[i].in[j]) {
+                uint32_t *first = &widening->first_reader[from->steps[i].in[j]->storage->id];
+                widening->readers[++readers] = (struct reader){&from->steps[i], *first};
+                *first = readers;
+            }
+    find_inputs(widening);
+    while (widening->found_count > 0) {
+        uint32_t storage = widening->found[--widening->found_count];
+        for (uint32_t i = widening->first_reader[storage]; i > 0; i = widening->readers[i].next)
+            find_wide(widening, widening->readers[i].step->out->storage);
+    }
+}
+
+/* ---------------------------------------------------------------- steps */
+
+static enum healcl_status refuse(const struct step *step, const char *why,
+                                 struct healcl_error *error)
+{
+    (void)ERROR(error, HEALCL_REFUSED, "%s", why);
+    error_because(error, HEALCL_CAUSE_OPERATION);
+    error_prefix_step(error, step, NO_INPUT);
+    return HEALCL_REFUSED;
+}
+
+/* The storage in the place of a tensor's. */
+MUST_CHECK static enum healcl_status new_storage(struct widening *widening,
+                                                 const struct tensor *tensor,
+                                                 struct storage **storage,
+                                                 struct healcl_error *error)
+{
+    const struct storage *old = tensor->storage;
+    int64_t elements = old->elements, batch = is_wide(widening, tensor) ? widening->how->batch : 1;
+    const int64_t most = INT64_MAX / (int64_t)dtype_size(old->dtype);
+    if (elements > most / batch) {
+        (void)ERROR(error, HEALCL_REFUSED, "%" PRId64 " times %" PRId64 " elements are too many",
+                    batch, elements);
+        error_because(error, HEALCL_CAUSE_LIMIT);
+        error_prefix_origin(error, old->origin);
+        return HEALCL_REFUSED;
+    }
+    return rewrite_storage(widening->rewrite, old, elements * batch, storage, error);
+}
+
+/* Adds a step with these views in the place of its operands'. */
+MUST_CHECK static enum healcl_status add_step(struct widening *widening, const struct step *step,
+                                              const struct layout *views,
+                                              struct healcl_error *error)
+{
+    struct step added = *step;
+    struct storage *storage;
+    if (step->vendor) { /* its body, which is all that is left of it */
+        added.vendor = NULL;
+        added.side = STEP_ALWAYS;
+    }
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        if (!tensor)
+            continue;
+        TRY(new_storage(widening, tensor, &storage, error));
+        TRY(rewrite_view(widening->rewrite, storage, &views[i],
+                         i == STEP_OUT ? &added.out : &added.in[i], error));
+    }
+    return rewrite_step(widening->rewrite, &added, error);
+}
+
+static void find_distances(const struct widening *widening, const struct step *step,
+                           int64_t *distance)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        distance[i] = is_wide(widening, tensor) ? tensor->storage->elements : 0;
+    }
+}
+
+/* All of the batch by one step, or request by request. */
+MUST_CHECK static enum healcl_status widen_step(struct widening *widening, const struct step *step,
+                                                struct healcl_error *error)
+{
+    int64_t distance[STEP_OPERANDS];
+    struct layout views[STEP_OPERANDS];
+    struct step widened = *step;
+    find_distances(widening, step, distance);
+    if (step_widen(step, widening->how->batch, distance, views, widened.value))
+        return add_step(widening, &widened, views, error);
+    for (int64_t request = 0; request < widening->how->batch; request++) {
+        for (int i = 0; i < STEP_OPERANDS; i++)
+            if (step_operand(step, i)) {
+                views[i] = step_operand(step, i)->layout;
+                views[i].offset += request * distance[i];
+            }
+        TRY(add_step(widening, step, views, error));
+    }
+    return HEALCL_OK;
+}
+
+/* An upload or a download with an axis more. copies: what the payload, of one request, holds for
+ * all of them; 0: it has none for them, and callers bring the data. */
+MUST_CHECK static enum healcl_status widen_transfer(struct widening *widening,
+                                                    const struct step *step, int64_t copies,
+                                                    struct healcl_error *error)
+{
+    struct step widened = *step;
+    struct layout views[STEP_OPERANDS];
+    int64_t distance[STEP_OPERANDS];
+    find_distances(widening, step, distance);
+    if (!add_axis(step, widening->how->batch, distance, views, widened.value))
+        return refuse(step, "its rank cannot grow by an axis of requests", error);
+    if (step->payload) {
+        struct payload *payload =
+            arena_alloc(widening->rewrite->planner.plan->arena, sizeof *payload);
+        if (!payload)
+            NO_MEMORY(error);
+        *payload = *step->payload;
+        payload->copies = copies;
+        if (copies == 0)
+            *payload = (struct payload){.dtype = payload->dtype,
+                                        .layout = layout_packed(&views[STEP_OUT])};
+        widened.payload = payload;
+    }
+    return add_step(widening, &widened, views, error);
+}
+
+/* An upload that is the same for all requests, to a storage that they write to: each has a copy. */
+MUST_CHECK static enum healcl_status copy_upload(struct widening *widening, const struct step *step,
+                                                 struct healcl_error *error)
+{
+    struct rewrite *rewrite = widening->rewrite;
+    const struct storage *old = step->out->storage;
+    struct step upload = *step, copy = {.kind = STEP_COPY, .origins = step->origins};
+    struct step release = {.kind = STEP_RELEASE, .origins = step->origins};
+    struct storage *single, *wide;
+    const struct layout from = {
+        .rank = 2, .shape = {widening->how->batch, old->elements}, .stride = {0, 1}};
+    const struct layout to = layout_packed(&from);
+    TRY(rewrite_new_storage(rewrite, old, old->elements, &single, error));
+    TRY(rewrite_view(rewrite, single, &step->out->layout, &upload.out, error));
+    TRY(rewrite_step(rewrite, &upload, error));
+    TRY(new_storage(widening, step->out, &wide, error));
+    TRY(rewrite_view(rewrite, single, &from, &copy.in[0], error));
+    TRY(rewrite_view(rewrite, wide, &to, &copy.out, error));
+    TRY(rewrite_step(rewrite, &copy, error));
+    release.in[0] = copy.in[0];
+    return rewrite_step(rewrite, &release, error);
+}
+
+MUST_CHECK static enum healcl_status write_step(struct widening *widening, const struct step *step,
+                                                struct healcl_error *error)
+{
+    switch (step->kind) {
+    case STEP_UPLOAD:
+        return widening->is_live[step->out->storage->id] ? widen_transfer(widening, step, 0, error)
+                                                         : copy_upload(widening, step, error);
+    case STEP_DOWNLOAD: return widen_transfer(widening, step, widening->how->batch, error);
+    case STEP_RELEASE: return add_step(widening, step, &step->in[0]->layout, error);
+    case STEP_VENDOR:
+        return refuse(step,
+                      "an operation of a manifest without a body cannot take requests "
+                      "together",
+                      error);
+    default: return widen_step(widening, step, error);
+    }
+}
+
+static bool touches_wide(const struct widening *widening, const struct step *step)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (is_wide(widening, step_operand(step, i)))
+            return true;
+    return false;
+}
+
+/* The steps of one entry, or of one call of a vendor's operation, whose kernel, where it has a body
+ * too, is left out. Returns how many there are of that. */
+static size_t call_steps(const struct widening *widening, const struct step *steps, size_t count,
+                         bool *is_wide)
+{
+    size_t length = 0;
+    *is_wide = false;
+    do
+        *is_wide |= touches_wide(widening, &steps[length++]);
+    while (length < count && steps->vendor && steps[length].vendor == steps->vendor);
+    return length;
+}
+
+MUST_CHECK static enum healcl_status write_segment(struct widening *widening,
+                                                   const struct segment *segment,
+                                                   struct healcl_error *error)
+{
+    const struct step *step = widening->rewrite->from->steps + segment->first_step;
+    const struct step *end = step + segment->step_count;
+    TRY(rewrite_segment(widening->rewrite, segment, error));
+    while (step < end) {
+        bool is_wide;
+        size_t length = call_steps(widening, step, (size_t)(end - step), &is_wide);
+        for (const struct step *last = step + length; step < last; step++) {
+            if (!is_wide)
+                TRY(rewrite_same(widening->rewrite, step, error));
+            else if (step->side != STEP_OF_KERNEL)
+                TRY(write_step(widening, step, error));
+        }
+    }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status write_segments(struct widening *widening,
+                                                    struct healcl_error *error)
+{
+    const struct plan *from = widening->rewrite->from;
+    if (!widening->is_wide || !widening->is_live || !widening->first_reader || !widening->readers ||
+        !widening->found)
+        NO_MEMORY(error);
+    find_storages(widening);
+    for (size_t s = 0; s < from->segment_count; s++)
+        TRY(write_segment(widening, &from->segments[s], error));
+    return HEALCL_OK;
+}
+
+static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
+                                     struct healcl_error *error)
+{
+    const struct plan *from = rewrite->from;
+    struct widening widening = {.rewrite = rewrite, .how = how};
+    if (from->step_count > UINT32_MAX / STEP_INPUTS - 1)
+        REFUSE_FOR(error, LIMIT, "%zu steps are too many", from->step_count);
+    widening.is_wide = calloc(from->storage_count + 1, sizeof *widening.is_wide);
+    widening.is_live = calloc(from->storage_count + 1, sizeof *widening.is_live);
+    widening.first_reader = calloc(from->storage_count + 1, sizeof *widening.first_reader);
+    widening.readers = calloc(from->step_count * STEP_INPUTS + 1, sizeof *widening.readers);
+    widening.found = calloc(from->storage_count + 1, sizeof *widening.found);
+    enum healcl_status status = write_segments(&widening, error);
+    free(widening.found);
+    free(widening.readers);
+    free(widening.first_reader);
+    free(widening.is_live);
+    free(widening.is_wide);
+    return status;
+}
+
+/* ---------------------------------------------------------------- transcripts */
+
+MUST_CHECK static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
+                                                  const size_t *inputs, size_t count, int64_t batch,
+                                                  struct healcl_error *error)
+{
+    const size_t uploads = transcript->plan->uploads;
+    if (batch < 1)
+        FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
+    for (size_t i = 0; i < count; i++)
+        if (inputs[i] >= uploads)
+            FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", inputs[i], uploads);
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_transcript_widen(const struct healcl_transcript *transcript,
+                                           const size_t *inputs, size_t input_count, int64_t batch,
+                                           struct healcl_transcript **wide,
+                                           struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(wide, error);
+    if (input_count > 0)
+        NEED(inputs, error);
+    TRY(check_inputs(transcript, inputs, input_count, batch, error));
+    const size_t bytes = sizeof(struct widen_how) + input_count * sizeof *inputs;
+    struct widen_how *how = malloc(bytes);
+    if (!how)
+        NO_MEMORY(error);
+    *how = (struct widen_how){.batch = batch, .count = input_count};
+    if (input_count > 0)
+        memcpy(how->inputs, inputs, input_count * sizeof *inputs);
+    enum healcl_status status = transcript_derive(transcript, widen_plan, how, bytes, wide, error);
+    free(how);
+    return status;
+}
