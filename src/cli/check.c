@@ -126,7 +126,7 @@ static bool choose_sequences(struct check_command *self)
         return true;
     while (sequence_at(count, &sequence))
         count++;
-    self->sequences = calloc(count, sizeof *self->sequences);
+    self->sequences = calloc(count + 1, sizeof *self->sequences);
     for (size_t i = 0; self->sequences && sequence_at(i, &sequence); i++)
         if (!self->operation || strcmp(self->operation, sequence.pass) == 0)
             self->sequences[self->sequence_count++].sequence = sequence;

@@ -558,37 +558,47 @@ static const struct command_option options[] = {
     END_OF_OPTIONS,
 };
 
+/* Why options do not go together, or NULL. */
+static const char *incompatible(const struct run_command *self)
+{
+    const bool serves = self->requests > 0, audits = self->audit > 0;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {self->reference && self->selector,
+         "--reference runs without a device, --device names one"},
+        {self->reference && self->package,
+         "--reference runs without a device, --package is for one"},
+        {self->device_memory_bytes > 0 && (self->reference || serves),
+         "--max-device-memory goes without --reference and --requests"},
+        {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
+        {!serves && self->live.segment_count > 0,
+         "--keep says what requests do not upload: --requests is missing"},
+        {!serves && self->batch > 0, "--batch runs requests together: --requests is missing"},
+        {self->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
+        {self->reference && audits, "--audit compares with the reference: it wants a device"},
+        {!serves && audits, "--audit is of requests: --requests is missing"},
+        {!audits && (self->case_path || self->audit_seed > 0),
+         "--audit-case and --audit-seed go with --audit"},
+        {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
+         "--requests goes without --repeat, --junit, --trace and --dump"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return rules[i].why;
+    return NULL;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
     struct run_command self = {.repeat = 1};
     int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (self.reference && self.selector)
-        return usage_error(command, "--reference runs without a device, --device names one");
-    if (self.reference && self.package)
-        return usage_error(command, "--reference runs without a device, --package is for one");
-    if (self.device_memory_bytes > 0 && (self.reference || self.requests > 0))
-        return usage_error(command, "--max-device-memory goes without --reference and --requests");
-    if (self.quiet && self.verbose)
-        return usage_error(command, "--quiet and --verbose exclude each other");
-    if (self.requests == 0 && self.live.segment_count > 0)
-        return usage_error(command,
-                           "--keep says what requests do not upload: --requests is missing");
-    if (self.batch > 0 && (self.requests == 0 || self.audit > 0))
-        return usage_error(command, self.requests == 0
-                                        ? "--batch runs requests together: --requests is missing"
-                                        : "--audit is of requests that run alone, not of --batch");
-    if (self.audit > 0 && (self.requests == 0 || self.reference))
-        return usage_error(command, self.reference
-                                        ? "--audit compares with the reference: it wants a device"
-                                        : "--audit is of requests: --requests is missing");
-    if (self.audit == 0 && (self.case_path || self.audit_seed > 0))
-        return usage_error(command, "--audit-case and --audit-seed go with --audit");
-    if (self.requests > 0 &&
-        (self.repeat > 1 || self.junit.path || self.trace_path || self.dump_dir))
-        return usage_error(command,
-                           "--requests goes without --repeat, --junit, --trace and --dump");
+    const char *why = incompatible(&self);
+    if (why)
+        return usage_error(command, "%s", why);
     self.facts.no_verify |= self.live.count > 0; /* results are those of other inputs */
     self.facts.file = argv[optind];
     return run_and_finish(&self);

@@ -28,8 +28,7 @@ double share_shown(double percent)
 bool column_value(const struct column_table *table, const struct column *column,
                   const void *context, const void *record, struct column_value *value)
 {
-    value->text = "";
-    value->number = 0;
+    *value = (struct column_value){.text = ""};
     if (column->value)
         return column->value(context, record, value);
     const char *field = (const char *)record + field_of(table, column) - 1;
