@@ -310,48 +310,51 @@ static struct time_shares sum_shares(const struct healcl_report *report, const s
     return shares;
 }
 
-static void add_share_row(struct table *table, const char *name, uint64_t nanoseconds,
-                          uint64_t total)
+/* The context is the time that shares are of. */
+static bool kind_share(const void *context, const void *record, struct column_value *value)
 {
-    char text[UNIT_TEXT_SIZE];
-    if (nanoseconds == 0)
-        return;
-    table_cell(table, "%s", name);
-    table_cell(table, "-");
-    table_cell(table, "%s", text_time(nanoseconds, text));
-    table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)total);
-    table_cell(table, "-");
+    const struct time_shares *shares = context;
+    const struct kind *kind = record;
+    snprintf(value->room, sizeof value->room, "%.1f %%",
+             100.0 * (double)kind->nanoseconds / (double)shares->total);
+    value->text = value->room;
+    return kind->nanoseconds > 0;
 }
+
+COLUMN_IF(kind_each, struct kind, number, it->count > 0 && it->nanoseconds > 0,
+          it->nanoseconds / it->count)
+
+#define KIND_FIELD(member) COLUMN_FIELD(struct kind, member)
+
+static const struct column kind_rows[] = {
+    {NULL, "operation", COLUMN_TEXT, IN_TEXT | SHRINKS, KIND_FIELD(name)},
+    {NULL, "count", COLUMN_COUNT, IN_TEXT | DASH_IF_0, KIND_FIELD(count)},
+    {NULL, "time", COLUMN_TIME, IN_TEXT | DASH_IF_0, KIND_FIELD(nanoseconds)},
+    {NULL, "share", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = kind_share},
+    {NULL, "each", COLUMN_TIME, IN_TEXT, .value = kind_each},
+};
+
+static const struct column_table kind_columns = COLUMN_TABLE(kind_rows);
 
 MUST_CHECK static enum healcl_status print_operations(const struct healcl_report *report,
                                                       const struct style *style)
 {
-    static const struct table_column columns[] = {{"operation", TABLE_LEFT, true},
-                                                  {"count", TABLE_RIGHT, false},
-                                                  {"time", TABLE_RIGHT, false},
-                                                  {"share", TABLE_RIGHT, false},
-                                                  {"each", TABLE_RIGHT, false}};
     size_t count;
     struct kind *kinds = sum_kinds(report, &count);
     if (!kinds)
         return HEALCL_NO_MEMORY;
-    struct time_shares shares = sum_shares(report, kinds, count);
-    struct table *table = table_create(columns, 5);
-    for (size_t i = 0; i < count; i++) {
-        char text[UNIT_TEXT_SIZE];
-        uint64_t nanoseconds = kinds[i].nanoseconds;
-        table_cell(table, "%s", kinds[i].name);
-        table_cell(table, "%" PRIu64, kinds[i].count);
-        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds, text) : "-");
-        if (nanoseconds)
-            table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)shares.total);
-        else
-            table_cell(table, "-");
-        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds / kinds[i].count, text) : "-");
-    }
-    add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
-    add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
-    add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
+    const struct time_shares shares = sum_shares(report, kinds, count);
+    const struct kind others[] = {
+        {.name = "(the driver begins a kernel)", .nanoseconds = shares.not_begun},
+        {.name = "(the device has no command)", .nanoseconds = shares.without_command},
+        {.name = "(transfers and the rest)", .nanoseconds = shares.rest},
+    };
+    struct table *table = columns_create(&kind_columns, IN_TEXT);
+    for (size_t i = 0; i < count; i++)
+        columns_row(table, &kind_columns, IN_TEXT, &shares, &kinds[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].nanoseconds > 0)
+            columns_row(table, &kind_columns, IN_TEXT, &shares, &others[i]);
     free(kinds);
     return table_print(table, style->stream, style->width);
 }
