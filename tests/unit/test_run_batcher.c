@@ -55,8 +55,8 @@ static void prepare(struct lookups *lookups, size_t refused)
         lookups->inputs[i][1] = lookups->shift[i];
         lookups->results[i][0] = lookups->out[i];
         lookups->results[i][1] = lookups->sum[i];
-        lookups->requests[i] = (struct healcl_request){.inputs = lookups->inputs[i],
-                                                       .results = lookups->results[i]};
+        lookups->requests[i] =
+            (struct healcl_request){.inputs = lookups->inputs[i], .results = lookups->results[i]};
     }
 }
 
