@@ -205,13 +205,22 @@ def device_of(program):
 
 def machine():
     """What the figures were taken on."""
-    model = "unknown processor"
+    facts = {}
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
         for line in lines:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    return {"processor": model, "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
+            name, _, value = line.partition(":")
+            facts.setdefault(name.strip(), value.strip())
+    return {"processor": facts.get("model name", "unknown processor"),
+            "model": "family %s, model %s" % (facts.get("cpu family", "?"),
+                                              facts.get("model", "?")),
+            "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0]}
+
+
+def provenance(healcl):
+    """When, and from which commit of healcl, the figures are."""
+    told = subprocess.run([healcl, "version", "--json", "-"], capture_output=True, check=False)
+    commit = json.loads(told.stdout).get("commit") if told.returncode == 0 else None
+    return {"date": time.strftime("%Y-%m-%d"), "commit": commit}
 
 
 def main():

@@ -24,7 +24,7 @@ import subprocess
 import sys
 from typing import NamedTuple, Optional
 
-from bench import machine
+from bench import machine, provenance
 
 RUNS = 15
 QUICK_RUNS, QUICK_SAMPLES = 3, ["--repeat", "5"]
@@ -483,7 +483,7 @@ def measure_all(options, rows, saved_on, saved):
     """-> the report; prints it as it comes, unless JSON alone is asked for"""
     runs = options.runs or (QUICK_RUNS if options.quick else RUNS)
     low, high, confidence = interval_ranks(runs)
-    report = {"machine": machine(), "saved_on": saved_on, "runs": runs,
+    report = {"machine": machine(), **provenance(options.healcl), "saved_on": saved_on, "runs": runs,
               "interval": {"ranks": [low, high], "confidence": confidence}, "rows": []}
     table = None
     if "-" not in options.json:

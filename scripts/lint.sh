@@ -74,6 +74,7 @@ bench core|transcript|ops|plan|extensions|reference|package|device|kernels|run|c
 report core|transcript|ops|plan|extensions|package|device|kernels|run|check|bench|report
 compare core|report|compare
 cli core|transcript|ops|plan|extensions|package|device|run|check|bench|report|compare|cli
+mpi core|transcript|ops|plan|extensions|package|device|run|check|bench|report|compare|cli|mpi
 END
     return "$bad"
 }

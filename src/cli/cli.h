@@ -51,14 +51,14 @@ struct command_option {
     const char *name; /* "repeat"; NULL behind the last one */
     char letter;      /* 0: it has none */
     enum option_kind kind;
-    size_t member; /* where the value is kept: an offset in the command's struct session */
+    size_t member; /* where the value is kept: an offset in what the command keeps */
     uint32_t most;
     /* Takes the value instead, unless NULL. Returns EXIT_VERIFIED or a usage error. */
-    int (*take)(const struct command *command, const struct command_option *option, void *session,
+    int (*take)(const struct command *command, const struct command_option *option, void *self,
                 const char *text);
 };
 
-#define KEPT_IN(name) .member = offsetof(struct session, name)
+#define KEPT_IN(type, name) .member = offsetof(type, name)
 #define END_OF_OPTIONS                       \
     {"help", 'h', OPTION_HELP, .member = 0}, \
     {                                        \
@@ -81,15 +81,28 @@ extern const struct command command_run, command_inspect, command_devices, comma
     command_bench, command_tune, command_compile, command_compare, command_check, command_diagnose,
     command_version, command_completion, command_manual;
 
-/* Lines of the overview that the manual has too. */
-extern const char program_summary[], program_exit_codes[];
+/* A program of commands: main.c of each one tells of it. Its overview and its manual have the
+ * texts. */
+struct program {
+    const char *name;    /* "healcl" */
+    const char *title;   /* what it is for, in few words */
+    const char *summary; /* whole lines, as the next */
+    const char *exit_codes;
+    const struct command *const *commands;
+    size_t command_count;
+};
 
-/* By index; NULL behind the last one. */
+extern const struct program this_program;
+
+/* Runs the command that argv[1] names. Returns the exit code. */
+int program_run(int argc, char **argv);
+
+/* The program's, by index; NULL behind the last one. */
 const struct command *command_at(size_t index);
 
 /* ---- arguments ---- */
 
-/* Prints "healcl: ...; see 'healcl NAME --help'" and returns EXIT_USAGE. */
+/* Prints "PROGRAM: ...; see 'PROGRAM NAME --help'" and returns EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int usage_error(const struct command *command,
                                                       const char *format, ...);
 
@@ -125,11 +138,11 @@ bool parse_count(const char *text, uint32_t most, uint32_t *count);
 
 /* ---- printing ---- */
 
-/* "healcl: FILE: message" on stderr, in one line, and the details below it. verbose adds the place
+/* "PROGRAM: FILE: message" on stderr, in one line, and the details below it. verbose adds the place
  * in the source. Returns the exit code. */
 int print_error(const char *file, const struct healcl_error *error, bool verbose);
 
-/* A line on stderr that begins with "healcl: ". */
+/* A line on stderr that begins with the program's name and ": ". */
 __attribute__((format(printf, 1, 2))) void print_notice(const char *format, ...);
 
 /* The words behind "healcl: " of what a child process said last. */
@@ -151,7 +164,7 @@ int printed(enum healcl_status status);
 /* ---- limits ---- */
 
 /* Takes the value of --expand, a member of enum healcl_expand. */
-int take_expand(const struct command *command, const struct command_option *option, void *session,
+int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text);
 
 /* Bytes of memory that this process may use: the machine's, or its control group's. */

@@ -42,7 +42,7 @@ void print_notice(const char *format, ...)
     va_start(arguments, format);
     format_line(line, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "healcl: %s\n", line);
+    fprintf(stderr, "%s: %s\n", this_program.name, line);
 }
 
 const char *last_words(const struct process_result *result)
@@ -113,9 +113,9 @@ int usage_error(const struct command *command, const char *format, ...)
     format_line(line, format, arguments);
     va_end(arguments);
     if (command)
-        print_notice("%s; see 'healcl %s --help'", line, command->name);
+        print_notice("%s; see '%s %s --help'", line, this_program.name, command->name);
     else
-        print_notice("%s; see 'healcl --help'", line);
+        print_notice("%s; see '%s --help'", line, this_program.name);
     return EXIT_USAGE;
 }
 
@@ -210,14 +210,14 @@ int take_operations(const struct command *command, const struct command_option *
 
 /* ---------------------------------------------------------------- limits */
 
-int take_expand(const struct command *command, const struct command_option *option, void *session,
+int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text)
 {
     const bool is_sdk = strcmp(text, "sdk") == 0;
     const enum healcl_expand expand = is_sdk ? HEALCL_EXPAND_SDK : HEALCL_EXPAND_SPECIFICATION;
     if (!is_sdk && strcmp(text, "spec") != 0)
         return usage_error(command, "--expand takes spec or sdk, not '%.200s'", text);
-    memcpy((char *)session + option->member, &expand, sizeof expand);
+    memcpy((char *)self + option->member, &expand, sizeof expand);
     return EXIT_VERIFIED;
 }
 

@@ -1,4 +1,5 @@
-/* healcl manual: healcl(1), out of what the commands' --help prints. */
+/* healcl manual: the page of the program for man, out of what the commands' --help prints. */
+#include <ctype.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -53,23 +54,27 @@ static void put_help(const char *help)
 
 static void put_manual(void)
 {
-    printf(".TH HEALCL 1 \"\" \"healcl %s\" \"User commands\"\n", healcl_version());
-    puts(".SH NAME\nhealcl \\- run HEAL transcripts on OpenCL devices\n"
-         ".SH SYNOPSIS\n.B healcl\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR]\n"
-         ".SH DESCRIPTION");
-    put_help(program_summary);
+    fputs(".TH ", stdout);
+    for (const char *c = this_program.name; *c; c++)
+        putchar(toupper((unsigned char)*c));
+    printf(" 1 \"\" \"healcl %s\" \"User commands\"\n", healcl_version());
+    printf(".SH NAME\n%s \\- %s\n"
+           ".SH SYNOPSIS\n.B %s\n.I COMMAND\n[\\fIOPTIONS\\fR] [\\fIFILE\\fR]\n"
+           ".SH DESCRIPTION\n",
+           this_program.name, this_program.title, this_program.name);
+    put_help(this_program.summary);
     puts(".SH COMMANDS");
     for (size_t i = 0; command_at(i); i++) {
         const struct command *command = command_at(i);
         if (!command->summary)
             continue;
-        printf(".SS healcl %s\n", command->name);
+        printf(".SS %s %s\n", this_program.name, command->name);
         put_help(command->help);
         if (command->more_help)
             put_help(command->more_help);
     }
     puts(".SH EXIT STATUS");
-    put_help(program_exit_codes);
+    put_help(this_program.exit_codes);
     puts(
         ".SH ENVIRONMENT\nHEALCL_DEVICE is the device where none is named, HEALCL_CACHE_DIR where\n"
         "binaries of kernels and choices of\n.B healcl tune\nare kept; docs/PORTING.md lists "
@@ -90,7 +95,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 const struct command command_manual = {
     .name = "manual",
-    .help = "Prints the page healcl(1), for man; installing healcl puts it where man looks.\n"
+    .help = "Prints this program's page for man; installing it puts that where man looks.\n"
             "\n"
             "Usage: healcl manual\n"
             "\n"

@@ -68,9 +68,7 @@ static bool is_named(const struct healcl_tensor_info *info, const char *name, si
     return own_length == length && strncmp(own, name, length) == 0;
 }
 
-/* The number of the input that text, of so many characters, names; the number of them: none. */
-static size_t find_input(const struct healcl_transcript *transcript, const char *text,
-                         size_t length)
+size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length)
 {
     size_t count = 0, entry = 0;
     const struct healcl_tensor_info *inputs = healcl_transcript_inputs(transcript, &count);

@@ -18,6 +18,10 @@ struct live_inputs {
 int live_inputs_add(const struct command *command, struct live_inputs *live, const char *text);
 int live_inputs_keep(const struct command *command, struct live_inputs *live, const char *segment);
 
+/* The number of the input that text, of so many characters, names as ENTRY below; the number of
+ * inputs where it names none. */
+size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length);
+
 /* Reads the files. ENTRY is the number of an upload's entry, or the name of its tensor. Errors:
  * HEALCL_USAGE where the transcript has no such upload, and those of npy_read_file. */
 MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,

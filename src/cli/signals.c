@@ -10,13 +10,13 @@
 #include "core/registry.h"
 #include "report/text.h"
 
-static pid_t program; /* a child that a driver forks must not remove files of ours */
+static pid_t process; /* a child that a driver forks must not remove files of ours */
 static bool clears_line;
 static struct sigaction bus_before;
 
 static void remove_files(void)
 {
-    if (getpid() == program)
+    if (getpid() == process)
         temporary_remove_all();
 }
 
@@ -46,7 +46,8 @@ static void on_bus_error(int number, siginfo_t *about, void *context)
     remove_files();
     if (clears_line)
         write_text("\r\x1b[K");
-    write_text("healcl: '");
+    write_text(this_program.name);
+    write_text(": '");
     write_text(clean);
     write_text("': lost while it was read: the file was cut, or its disk failed\n");
     _exit(EXIT_USAGE);
@@ -56,7 +57,7 @@ void signals_init(void)
 {
     static const int interrupts[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = end_by, .sa_flags = SA_NODEFER}, before;
-    program = getpid();
+    process = getpid();
     clears_line = is_smart_terminal(stderr);
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof interrupts / sizeof *interrupts; i++)

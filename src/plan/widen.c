@@ -145,7 +145,7 @@ static void find_inputs(struct widening *widening)
     const struct plan *from = widening->rewrite->from;
     for (size_t i = 0, input = 0; i < from->step_count; i++) {
         const struct step *step = &from->steps[i];
-        if (step->kind != STEP_UPLOAD)
+        if (step->kind != STEP_UPLOAD || !step->out)
             continue;
         for (size_t j = 0; j < widening->how->count; j++)
             if (widening->how->inputs[j] == input) {

@@ -4,34 +4,43 @@
 
 #include "core/numbers.h"
 #include "report/internal.h"
-#include "report/json.h"
 #include "report/text.h"
 
-struct latencies {
-    uint64_t median, p95, p99, most;
-    double per_second;
-};
-
-/* The smallest of count sorted values that so many of a hundred are not above. */
-static uint64_t percentile(const uint64_t *values, uint32_t count, uint32_t percent)
+struct latencies latencies_of(uint64_t *nanoseconds, size_t count)
 {
-    uint64_t rank = ((uint64_t)count * percent + 99) / 100;
-    return values[rank > 0 ? rank - 1 : 0];
-}
-
-static struct latencies latencies_of(struct request_facts *facts)
-{
-    if (facts->done == 0)
+    if (count == 0)
         return (struct latencies){.median = 0};
-    uint64_t median = sort_to_median(facts->nanoseconds, facts->done);
+    uint64_t median = sort_to_median(nanoseconds, count);
     return (struct latencies){
         .median = median,
-        .p95 = percentile(facts->nanoseconds, facts->done, 95),
-        .p99 = percentile(facts->nanoseconds, facts->done, 99),
-        .most = facts->nanoseconds[facts->done - 1],
-        .per_second =
-            facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0,
+        .p95 = sorted_percentile(nanoseconds, count, 95),
+        .p99 = sorted_percentile(nanoseconds, count, 99),
+        .most = nanoseconds[count - 1],
     };
+}
+
+const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE])
+{
+    char median[UNIT_TEXT_SIZE], p95[UNIT_TEXT_SIZE], p99[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE];
+    snprintf(text, LATENCIES_TEXT_SIZE, "median %s, p95 %s, p99 %s, longest %s",
+             text_time(latencies->median, median), text_time(latencies->p95, p95),
+             text_time(latencies->p99, p99), text_time(latencies->most, most));
+    return text;
+}
+
+void latencies_json(struct json *json, cJSON *object, const struct latencies *latencies)
+{
+    cJSON *member = json_object(json, object, "latency_ns");
+    json_number(json, member, "median", latencies->median);
+    json_number(json, member, "p95", latencies->p95);
+    json_number(json, member, "p99", latencies->p99);
+    json_number(json, member, "longest", latencies->most);
+}
+
+/* Of all of them, or 0 where none was done. */
+static double per_second(const struct request_facts *facts)
+{
+    return facts->spent_nanoseconds > 0 ? facts->done * 1e9 / (double)facts->spent_nanoseconds : 0;
 }
 
 /* "2 of up to 8 requests, 1 request alone; the tensors of one take 21.3 MB" */
@@ -96,19 +105,15 @@ static void report_audit(const struct request_audit *audit, const struct style *
 
 enum healcl_status report_requests(struct request_facts *facts, const struct style *style)
 {
-    struct latencies latencies = latencies_of(facts);
-    char median[UNIT_TEXT_SIZE], p95[UNIT_TEXT_SIZE], p99[UNIT_TEXT_SIZE], most[UNIT_TEXT_SIZE];
-    char bytes[UNIT_TEXT_SIZE];
-    report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done,
-                 latencies.per_second);
+    struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
+    char time[UNIT_TEXT_SIZE], bytes[UNIT_TEXT_SIZE], text[LATENCIES_TEXT_SIZE];
+    report_label(style, "requests", "%" PRIu32 ", %.4g a second", facts->done, per_second(facts));
     if (facts->batch > 0)
         report_batches(&facts->batches, style);
-    report_label(style, "latency", "median %s, p95 %s, p99 %s, longest %s",
-                 text_time(latencies.median, median), text_time(latencies.p95, p95),
-                 text_time(latencies.p99, p99), text_time(latencies.most, most));
+    report_label(style, "latency", "%s", latencies_text(&latencies, text));
     report_label(style, "upload", "%s by each", text_bytes(facts->bytes_uploaded, bytes));
     report_label(style, "first", "%s, with an upload of %s",
-                 text_time(facts->first_nanoseconds, median),
+                 text_time(facts->first_nanoseconds, time),
                  text_bytes(facts->first_bytes_uploaded, bytes));
     if (facts->device)
         report_label(style, "memory", "%s on %s", text_bytes(facts->device_bytes, bytes),
@@ -181,7 +186,7 @@ static void add_audit(struct json *json, const struct request_audit *audit)
 
 enum healcl_status report_requests_json(struct request_facts *facts, FILE *stream)
 {
-    struct latencies latencies = latencies_of(facts);
+    struct latencies latencies = latencies_of(facts->nanoseconds, facts->done);
     struct json json;
     json_begin(&json, healcl_version());
     json_string(&json, json.top, "transcript", facts->file);
@@ -190,14 +195,10 @@ enum healcl_status report_requests_json(struct request_facts *facts, FILE *strea
     else
         json_string(&json, json.top, "device", "reference");
     json_number(&json, json.top, "requests", facts->done);
-    json_decimal(&json, json.top, "requests_per_second", latencies.per_second);
+    json_decimal(&json, json.top, "requests_per_second", per_second(facts));
     if (facts->batch > 0)
         add_batches(&json, facts);
-    cJSON *object = json_object(&json, json.top, "latency_ns");
-    json_number(&json, object, "median", latencies.median);
-    json_number(&json, object, "p95", latencies.p95);
-    json_number(&json, object, "p99", latencies.p99);
-    json_number(&json, object, "longest", latencies.most);
+    latencies_json(&json, json.top, &latencies);
     json_number(&json, json.top, "bytes_uploaded", facts->bytes_uploaded);
     json_number(&json, json.top, "fallbacks", facts->fallbacks);
     json_number(&json, json.top, "first_ns", facts->first_nanoseconds);

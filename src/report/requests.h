@@ -3,6 +3,7 @@
 #define HEALCL_REPORT_REQUESTS_H
 
 #include "check/failing_case.h"
+#include "report/json.h"
 #include "report/report.h"
 
 /* `--audit`; share 0: there is none. */
@@ -37,6 +38,20 @@ struct request_facts {
     uint64_t fallbacks;           /* steps of the last one that the host did for the device */
     uint64_t compared, different; /* results, of all requests */
 };
+
+struct latencies {
+    uint64_t median, p95, p99, most;
+};
+
+/* Sorts the nanoseconds of count requests; all 0 where there are none. */
+struct latencies latencies_of(uint64_t *nanoseconds, size_t count);
+
+/* "median 1.23 ms, p95 ..." in text, which is returned. */
+enum { LATENCIES_TEXT_SIZE = 192 };
+const char *latencies_text(const struct latencies *latencies, char text[LATENCIES_TEXT_SIZE]);
+
+/* Adds them to object as "latency_ns". */
+void latencies_json(struct json *json, cJSON *object, const struct latencies *latencies);
 
 MUST_CHECK enum healcl_status report_requests(struct request_facts *facts,
                                               const struct style *style);

@@ -82,34 +82,6 @@ void dump_close(struct dump *dump)
     free(dump);
 }
 
-/* ---------------------------------------------------------------- .npy */
-
-static void write_little_endian(FILE *stream, const void *data, size_t count, size_t size)
-{
-    const uint16_t one = 1;
-    if (size == 1 || *(const unsigned char *)&one == 1) {
-        fwrite(data, size, count, stream);
-        return;
-    }
-    const unsigned char *bytes = data;
-    for (size_t i = 0; i < count; i++)
-        for (size_t byte = size; byte-- > 0;)
-            putc(bytes[i * size + byte], stream);
-}
-
-MUST_CHECK static enum healcl_status write_npy(const char *path, const struct tensor *tensor,
-                                               const void *data, struct healcl_error *error)
-{
-    struct new_file file;
-    TRY(new_file_open(&file, path, error));
-    char header[NPY_HEADER_SIZE];
-    fwrite(header, 1, npy_write_header(tensor->storage->dtype, &tensor->layout, false, header),
-           file.stream);
-    write_little_endian(file.stream, data, (size_t)layout_elements(&tensor->layout),
-                        dtype_size(tensor->storage->dtype));
-    return new_file_commit(&file, error);
-}
-
 /* ---------------------------------------------------------------- the list */
 
 /* "entry_000208_NAME.npy", of the name only what is harmless in a file's. */
@@ -167,7 +139,9 @@ enum healcl_status dump_result(struct dump *dump, const struct step *step,
     char *path = path_in(dump, name);
     if (!path)
         NO_MEMORY(error);
-    enum healcl_status status = write_npy(path, step->in[0], data, error);
+    const struct tensor *tensor = step->in[0];
+    enum healcl_status status =
+        npy_write_file(path, tensor->storage->dtype, &tensor->layout, data, false, error);
     free(path);
     return status == HEALCL_OK ? list_result(dump, step, segment, name, verified, error) : status;
 }

@@ -47,6 +47,15 @@ MUST_CHECK enum healcl_status npy_read_file(const char *path, enum dtype dtype,
                                             const struct layout *layout, void *array,
                                             struct healcl_error *error);
 
+/*
+ * Writes a .npy file of version 1.0, little-endian, which appears whole (core/new_file.h): array
+ * has the elements of a shape, in C order. is_synced: what the disk has not taken does not appear.
+ * Errors: HEALCL_USAGE where it cannot be written, HEALCL_NO_MEMORY.
+ */
+MUST_CHECK enum healcl_status npy_write_file(const char *path, enum dtype dtype,
+                                             const struct layout *shape, const void *array,
+                                             bool is_synced, struct healcl_error *error);
+
 /* Writes all that stands before the elements of a file of version 1.0, little-endian, padded as
  * NumPy does. Returns its length. */
 size_t npy_write_header(enum dtype dtype, const struct layout *shape, bool fortran_order,

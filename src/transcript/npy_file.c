@@ -1,4 +1,4 @@
-/* A whole .npy file. It is read as transcripts' payloads are: in base64, so that there is one way
+/* Whole .npy files. One is read as transcripts' payloads are: in base64, so that there is one way
  * in which elements are converted and checked. */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/new_file.h"
 #include "transcript/base64.h"
+#include "transcript/npy.h"
 #include "transcript/payload.h"
 
 /* The bytes of an open file, freed with free(). */
@@ -66,5 +68,44 @@ enum healcl_status npy_read_file(const char *path, enum dtype dtype, const struc
         error_prefix(error, PATH_FORMAT ": ", path);
     free(bytes);
     free(text);
+    return status;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+static void write_little_endian(FILE *stream, const void *data, size_t count, size_t size)
+{
+    const uint16_t one = 1;
+    if (size == 1 || *(const unsigned char *)&one == 1) {
+        fwrite(data, size, count, stream);
+        return;
+    }
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < count; i++)
+        for (size_t byte = size; byte-- > 0;)
+            putc(bytes[i * size + byte], stream);
+}
+
+/* Pipes and devices cannot be synced, and need not. */
+MUST_CHECK static enum healcl_status sync_file(const struct new_file *file, const char *path,
+                                               struct healcl_error *error)
+{
+    if (fflush(file->stream) == 0 && fsync(fileno(file->stream)) != 0 && errno != EINVAL)
+        FAIL_FILE(error, "cannot write " PATH_FORMAT ": %s", path, strerror(errno));
+    return HEALCL_OK;
+}
+
+enum healcl_status npy_write_file(const char *path, enum dtype dtype, const struct layout *shape,
+                                  const void *array, bool is_synced, struct healcl_error *error)
+{
+    struct new_file file;
+    char header[NPY_HEADER_SIZE];
+    TRY(new_file_open(&file, path, error));
+    fwrite(header, 1, npy_write_header(dtype, shape, false, header), file.stream);
+    write_little_endian(file.stream, array, (size_t)layout_elements(shape), dtype_size(dtype));
+    enum healcl_status status = is_synced ? sync_file(&file, path, error) : HEALCL_OK;
+    if (status == HEALCL_OK)
+        return new_file_commit(&file, error);
+    new_file_discard(&file);
     return status;
 }

@@ -1,0 +1,21 @@
+/* healcl-mpi: the command line. */
+#include "mpi/commands.h"
+
+static const struct command *const commands[] = {&command_run_ranks, &command_serve,
+                                                 &command_manual};
+
+const struct program this_program = {
+    .name = "healcl-mpi",
+    .title = "run HEAL transcripts on the devices of many hosts",
+    .summary = "Runs HEAL transcripts on many OpenCL devices, by a rank of MPI for each.\n",
+    .exit_codes =
+        "Exit codes: 0 all is done, 1 a result differs, 2 wrong usage, 3 the transcript or\n"
+        "a request is refused, or ranks are not alike, 4 a device or OpenCL failed.\n",
+    .commands = commands,
+    .command_count = sizeof commands / sizeof *commands,
+};
+
+int main(int argc, char **argv)
+{
+    return program_run(argc, argv);
+}

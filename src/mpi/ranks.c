@@ -1,0 +1,285 @@
+#include "mpi/ranks.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    TAG_QUESTION = 1,
+    TAG_ANSWER,
+    REST_NANOSECONDS = 50000, /* between two looks, twice as long after each that finds nothing */
+    REST_NANOSECONDS_MAX = 2000000,
+    END_SECONDS = 5 /* that ending all ranks may take, before this one just ends */
+};
+
+/* 0: whether the rank may tell of an error; else how many numbers it takes. */
+typedef uint64_t question;
+
+/* Returns how long the next rest is to be. */
+static long rest(long nanoseconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+    return 2 * nanoseconds < REST_NANOSECONDS_MAX ? 2 * nanoseconds : REST_NANOSECONDS_MAX;
+}
+
+/* ---------------------------------------------------------------- rank 0's thread */
+
+static uint64_t answer(struct ranks *ranks, question asked)
+{
+    pthread_mutex_lock(&ranks->lock);
+    uint64_t reply = ranks->next;
+    ranks->next += asked;
+    if (asked == 0) {
+        reply = !ranks->is_failed;
+        ranks->is_failed = true;
+    }
+    pthread_mutex_unlock(&ranks->lock);
+    return reply;
+}
+
+/* Looks for questions again and again. To wait in MPI_Recv would keep a processor busy. */
+static void *answer_all(void *context)
+{
+    struct ranks *ranks = context;
+    long pause = REST_NANOSECONDS;
+    while (!atomic_load(&ranks->is_ending)) {
+        int found = 0;
+        MPI_Status status;
+        MPI_Iprobe(MPI_ANY_SOURCE, TAG_QUESTION, ranks->desk, &found, &status);
+        if (!found) {
+            pause = rest(pause);
+            continue;
+        }
+        pause = REST_NANOSECONDS;
+        question asked;
+        MPI_Recv(&asked, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_QUESTION, ranks->desk,
+                 MPI_STATUS_IGNORE);
+        const uint64_t reply = answer(ranks, asked);
+        MPI_Send(&reply, 1, MPI_UINT64_T, status.MPI_SOURCE, TAG_ANSWER, ranks->desk);
+    }
+    return NULL;
+}
+
+/* Answers belong to questions by their order: a rank asks one at a time. */
+static uint64_t ask(struct ranks *ranks, question asked)
+{
+    uint64_t reply = 0;
+    if (ranks->rank == 0)
+        return answer(ranks, asked);
+    pthread_mutex_lock(&ranks->lock);
+    MPI_Send(&asked, 1, MPI_UINT64_T, 0, TAG_QUESTION, ranks->desk);
+    MPI_Recv(&reply, 1, MPI_UINT64_T, 0, TAG_ANSWER, ranks->desk, MPI_STATUS_IGNORE);
+    pthread_mutex_unlock(&ranks->lock);
+    return reply;
+}
+
+uint64_t ranks_take(struct ranks *ranks, uint64_t count)
+{
+    return ask(ranks, count);
+}
+
+/* ---------------------------------------------------------------- beginning and ending */
+
+static void find_host(struct ranks *ranks)
+{
+    int length = 0;
+    MPI_Comm host;
+    MPI_Get_processor_name(ranks->host, &length);
+    MPI_Comm_split_type(ranks->comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_rank(host, &ranks->local);
+    MPI_Comm_size(host, &ranks->local_count);
+    MPI_Comm_free(&host);
+}
+
+void ranks_begin(struct ranks *ranks, int *argc, char ***argv)
+{
+    int provided = MPI_THREAD_SINGLE;
+    *ranks = (struct ranks){.lock = PTHREAD_MUTEX_INITIALIZER};
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_dup(MPI_COMM_WORLD, &ranks->comm);
+    MPI_Comm_dup(MPI_COMM_WORLD, &ranks->desk);
+    MPI_Comm_rank(ranks->comm, &ranks->rank);
+    MPI_Comm_size(ranks->comm, &ranks->count);
+    find_host(ranks);
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (provided < MPI_THREAD_MULTIPLE)
+        (void)ERROR(&error, HEALCL_USAGE, "this MPI does not let threads call it");
+    else if (ranks->rank == 0 && pthread_create(&ranks->thread, NULL, answer_all, ranks) != 0)
+        (void)ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread");
+    if (error.status == HEALCL_OK)
+        return;
+    ranks_notice(ranks, "%s", error.message);
+    MPI_Abort(ranks->comm, exit_code(error.status));
+    exit(exit_code(error.status));
+}
+
+/* Until MPI_Wait returns at once: that keeps a processor busy, on which others may compute. */
+static void rest_until_done(MPI_Request request)
+{
+    long pause = REST_NANOSECONDS;
+    for (int done = 0; !done;) {
+        MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+        if (!done)
+            pause = rest(pause);
+    }
+}
+
+void ranks_meet(struct ranks *ranks)
+{
+    MPI_Request request;
+    MPI_Ibarrier(ranks->comm, &request);
+    rest_until_done(request);
+    /* It does not know MPI_Ibarrier. NOLINTNEXTLINE(clang-analyzer-optin.mpi.MPI-Checker) */
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int ranks_first(struct ranks *ranks, int code)
+{
+    MPI_Request request;
+    MPI_Ibcast(&code, 1, MPI_INT, 0, ranks->comm, &request);
+    rest_until_done(request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return code;
+}
+
+void ranks_end(struct ranks *ranks)
+{
+    ranks_meet(ranks);
+    atomic_store(&ranks->is_ending, true);
+    if (ranks->rank == 0)
+        pthread_join(ranks->thread, NULL);
+    MPI_Comm_free(&ranks->desk);
+    MPI_Comm_free(&ranks->comm);
+    MPI_Finalize();
+}
+
+/* ---------------------------------------------------------------- gathering */
+
+_Noreturn static void fail_for_memory(struct ranks *ranks)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    (void)ERROR(&error, HEALCL_NO_MEMORY, "out of memory");
+    ranks_fail(ranks, NULL, &error);
+}
+
+static void *allocate(struct ranks *ranks, size_t count, size_t bytes)
+{
+    void *memory = calloc(count + 1, bytes);
+    if (!memory)
+        fail_for_memory(ranks);
+    return memory;
+}
+
+void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes, uint64_t **sizes)
+{
+    const size_t count = ranks->rank == 0 ? (size_t)ranks->count : 0;
+    const uint64_t own = bytes;
+    uint64_t *all = allocate(ranks, count, sizeof *all);
+    MPI_Gather(&own, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, ranks->comm);
+    int *counts = allocate(ranks, count, sizeof *counts);
+    int *places = allocate(ranks, count, sizeof *places);
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++) {
+        counts[i] = (int)all[i];
+        places[i] = (int)total;
+        total += all[i];
+        if (total > INT_MAX)
+            fail_for_memory(ranks);
+    }
+    char *result = count > 0 ? allocate(ranks, total, 1) : NULL;
+    MPI_Gatherv(data, (int)bytes, MPI_BYTE, result, counts, places, MPI_BYTE, 0, ranks->comm);
+    if (sizes && count > 0)
+        *sizes = all;
+    else
+        free(all);
+    free(counts);
+    free(places);
+    return result;
+}
+
+/* ---------------------------------------------------------------- errors */
+
+void ranks_notice(const struct ranks *ranks, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    print_notice("rank %d on %s: %s", ranks->rank, ranks->host, line);
+}
+
+/* What happens at the end of the time that an end may take. */
+static volatile sig_atomic_t code_of_alarm;
+static char untold[1024]; /* a line that nobody has heard yet */
+
+static void on_alarm(int number)
+{
+    (void)number;
+    (void)!write(STDERR_FILENO, untold, strlen(untold));
+    _exit(code_of_alarm);
+}
+
+_Noreturn static void end_all(struct ranks *ranks, bool tells, int code)
+{
+    if (tells)
+        MPI_Abort(ranks->comm, code);
+    /* Another rank ends this one; the alarm does where that one has gone. */
+    for (;;)
+        pause();
+}
+
+/* From here on the process lives for seconds at most, whatever MPI waits for. */
+static void set_alarm(int code)
+{
+    code_of_alarm = code;
+    signal(SIGALRM, on_alarm);
+    alarm(END_SECONDS);
+}
+
+_Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error)
+{
+    const int code = exit_code(error->status);
+    snprintf(untold, sizeof untold, "%s: rank %d on %s: %s\n", this_program.name, ranks->rank,
+             ranks->host, error->message);
+    set_alarm(code);
+    const bool tells = ask(ranks, 0) != 0;
+    *untold = 0;
+    if (tells)
+        ranks_notice(ranks, "%s%s%s", file ? file : "", file ? ": " : "", error->message);
+    if (tells && error->detail)
+        fputs(error->detail, stderr);
+    end_all(ranks, tells, code);
+}
+
+void ranks_compare(struct ranks *ranks, const struct ranks_common *common, size_t count)
+{
+    uint64_t own[RANKS_COMMON_MAX] = {0};
+    uint64_t *all = allocate(ranks, (size_t)ranks->count, sizeof own);
+    for (size_t i = 0; i < count; i++)
+        own[i] = common[i].hash;
+    MPI_Request request;
+    MPI_Iallgather(own, RANKS_COMMON_MAX, MPI_UINT64_T, all, RANKS_COMMON_MAX, MPI_UINT64_T,
+                   ranks->comm, &request);
+    rest_until_done(request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    const char *what = NULL;
+    int different = 0; /* the first rank that is */
+    for (int rank = 1; rank < ranks->count && !what; rank++)
+        for (size_t i = 0; i < count && !what; i++)
+            if (all[(size_t)rank * RANKS_COMMON_MAX + i] != all[i]) {
+                what = common[i].what;
+                different = rank;
+            }
+    free(all);
+    if (!what)
+        return;
+    set_alarm(EXIT_REFUSED);
+    if (different == ranks->rank)
+        ranks_notice(ranks, "its %s is not the one of rank 0", what);
+    end_all(ranks, different == ranks->rank, EXIT_REFUSED);
+}

@@ -1,0 +1,72 @@
+/*
+ * The ranks of MPI that a command runs as: one process for each device.
+ *
+ * Rank 0 has a thread that answers the others while the rank computes. It hands out numbers, and
+ * lets one rank alone tell of an error. It works with messages: windows of Open MPI 4.1 exist with
+ * MPI_THREAD_MULTIPLE only where the network has remote memory access.
+ *
+ * Other code of MPI's takes ranks->comm for itself: the thread has a communicator of its own.
+ */
+#ifndef HEALCL_MPI_RANKS_H
+#define HEALCL_MPI_RANKS_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cli/cli.h"
+
+struct ranks {
+    int rank, count;
+    int local, local_count; /* the same among the ranks of this host */
+    char host[MPI_MAX_PROCESSOR_NAME];
+    MPI_Comm comm;
+    MPI_Comm desk; /* of questions to rank 0's thread, and of its answers */
+    pthread_mutex_t lock;
+    pthread_t thread; /* of rank 0 */
+    atomic_bool is_ending;
+    uint64_t next;  /* to be handed out, at rank 0 */
+    bool is_failed; /* a rank tells of an error, at rank 0 */
+};
+
+/* Begins MPI. argv: main's. Ends the process where that fails. */
+void ranks_begin(struct ranks *ranks, int *argc, char ***argv);
+
+/* Waits for all ranks, without keeping a processor busy, and ends MPI. */
+void ranks_end(struct ranks *ranks);
+
+/* Takes the next count numbers, counted from 0: no other call on any rank gets one of them.
+ * Returns the first one. Any thread may call this. */
+uint64_t ranks_take(struct ranks *ranks, uint64_t count);
+
+/* Waits until all ranks have called this, without keeping a processor busy. */
+void ranks_meet(struct ranks *ranks);
+
+/* Gives rank 0 the bytes of all ranks, one behind the other, and in *sizes, which may be NULL, how
+ * many each rank has given; both are freed with free(). Other ranks get NULL. */
+void *ranks_gather(struct ranks *ranks, const void *data, size_t bytes, uint64_t **sizes);
+
+/* Gives all ranks the code that rank 0 has. */
+int ranks_first(struct ranks *ranks, int code);
+
+/* Prints "PROGRAM: rank 3 on HOST: ...". Any thread may call this. */
+__attribute__((format(printf, 2, 3))) void ranks_notice(const struct ranks *ranks,
+                                                        const char *format, ...);
+
+/* Prints an error so, and ends all ranks with its exit code, from any thread. Where several ranks
+ * fail the first one alone tells of it. Does not wait for a rank that hangs. */
+_Noreturn void ranks_fail(struct ranks *ranks, const char *file, const struct healcl_error *error);
+
+/* What has to be the same at all ranks. */
+struct ranks_common {
+    const char *what; /* "transcript" */
+    uint64_t hash;
+};
+
+enum { RANKS_COMMON_MAX = 8 };
+
+/* Ends all ranks as ranks_fail does, as refused, where one of count hashes is not rank 0's. All
+ * ranks call this with the same list. */
+void ranks_compare(struct ranks *ranks, const struct ranks_common *common, size_t count);
+
+#endif

@@ -1,0 +1,302 @@
+/* healcl-mpi serve */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/report_file.h"
+#include "cli/requests.h"
+#include "core/array.h"
+#include "core/file.h"
+#include "mpi/commands.h"
+#include "mpi/server.h"
+
+enum { INPUTS_MAX = 64 };
+
+/* One `healcl-mpi serve`. */
+struct session {
+    struct opening opening;
+    struct report_file json;
+    bool quiet, resume;
+    uint32_t sessions, batch;
+    const char *folder;
+    const char *entries[INPUTS_MAX]; /* "ENTRY=PLACE" */
+    const char *places[INPUTS_MAX];  /* what stands behind '=' */
+    size_t input_count;
+
+    struct ranks ranks;
+    struct request_list list;
+    size_t inputs[INPUTS_MAX];
+    struct server server;
+    struct serve_facts facts; /* of rank 0 */
+};
+
+/* ---------------------------------------------------------------- opening */
+
+MUST_CHECK static enum healcl_status find_inputs(struct session *session,
+                                                 struct healcl_error *error)
+{
+    size_t count;
+    (void)healcl_transcript_inputs(session->opening.transcript, &count);
+    for (size_t i = 0; i < session->input_count; i++) {
+        const int length = (int)(session->places[i] - session->entries[i]) - 1;
+        session->inputs[i] =
+            find_input(session->opening.transcript, session->entries[i], (size_t)length);
+        if (session->inputs[i] == count)
+            FAIL(error, HEALCL_USAGE,
+                 "--input: no host_to_device is entry %.*s, or makes a tensor of that name",
+                 length < 100 ? length : 100, session->entries[i]);
+        for (size_t other = 0; other < i; other++)
+            if (session->inputs[other] == session->inputs[i])
+                FAIL(error, HEALCL_USAGE, "--input: entry %.*s is named twice",
+                     length < 100 ? length : 100, session->entries[i]);
+    }
+    return HEALCL_OK;
+}
+
+/* Results among the inputs would be requests the next time. */
+MUST_CHECK static enum healcl_status make_folder(const struct session *session,
+                                                 struct healcl_error *error)
+{
+    struct stat folder, place;
+    if (mkdir(session->folder, 0777) != 0 && errno != EEXIST)
+        FAIL_FILE(error, "cannot make " PATH_FORMAT ": %s", session->folder, strerror(errno));
+    if (stat(session->folder, &folder) != 0 || !S_ISDIR(folder.st_mode))
+        FAIL_FILE(error, PATH_FORMAT " is no folder", session->folder);
+    for (size_t i = 0; i < session->input_count; i++)
+        if (stat(session->places[i], &place) == 0 && place.st_dev == folder.st_dev &&
+            place.st_ino == folder.st_ino)
+            FAIL(error, HEALCL_USAGE, "--results is a folder of inputs: " PATH_FORMAT,
+                 session->folder);
+    return HEALCL_OK;
+}
+
+/* What rank 0 alone does. */
+MUST_CHECK static enum healcl_status begin(struct session *session, struct healcl_error *error)
+{
+    TRY(report_file_open(&session->json, error));
+    TRY(make_folder(session, error));
+    return request_list_read(&session->list, session->places, session->input_count, error);
+}
+
+MUST_CHECK static enum healcl_status begin_server(struct session *session,
+                                                  struct healcl_error *error)
+{
+    struct server *server = &session->server;
+    TRY(find_inputs(session, error));
+    TRY(request_list_share(&session->list, &session->ranks, error));
+    TRY(server_widen(server, error));
+    TRY(journal_open(&server->journal, session->folder, session->ranks.rank, error));
+    if (session->resume)
+        TRY(journal_read(&server->journal, session->folder, error));
+    return HEALCL_OK;
+}
+
+static void serve(struct session *session)
+{
+    struct server *server = &session->server;
+    struct healcl_error error = {.status = HEALCL_OK};
+    const char *device = session->opening.reference ? "reference" : session->opening.info.name;
+    *server = (struct server){
+        .ranks = &session->ranks,
+        .opening = &session->opening,
+        .list = &session->list,
+        .inputs = session->inputs,
+        .folder = session->folder,
+        .sessions = session->sessions,
+        .batch = session->batch,
+        .resume = session->resume,
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .journal = {.file = -1},
+    };
+    snprintf(server->served.host, sizeof server->served.host, "%s", session->ranks.host);
+    snprintf(server->served.device, sizeof server->served.device, "%s", device);
+    if (begin_server(session, &error) != HEALCL_OK)
+        ranks_fail(&session->ranks, NULL, &error);
+    server_run(server);
+}
+
+/* ---------------------------------------------------------------- the report */
+
+/* The texts of failures become facts of their own. They live as long as text. */
+static void find_failures(struct serve_facts *facts, const char *text, const uint64_t *sizes)
+{
+    size_t room = 0;
+    for (int rank = 0; rank < facts->rank_count; rank++)
+        room += facts->ranks[rank].failed;
+    facts->failures = calloc(room + 1, sizeof *facts->failures);
+    for (int rank = 0; facts->failures && rank < facts->rank_count; rank++)
+        for (const char *end = text + sizes[rank]; text < end;) {
+            const char *message = text + strlen(text) + 1;
+            facts->failures[facts->failure_count++] = (struct failure){rank, text, message};
+            text = message + strlen(message) + 1;
+        }
+}
+
+static int print_reports(struct session *session)
+{
+    struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
+    if (!session->quiet && !session->json.on_stdout)
+        code = printed(report_serve(&session->facts, &style));
+    FILE *stream = report_file_stream(&session->json);
+    if (stream) {
+        const int written =
+            report_file_end(&session->json, report_serve_json(&session->facts, stream), false);
+        code = code == EXIT_VERIFIED ? written : code;
+    }
+    code = finish_output(code);
+    for (int rank = 0; rank < session->facts.rank_count; rank++)
+        if (code == EXIT_VERIFIED && session->facts.ranks[rank].failed > 0)
+            code = EXIT_REFUSED;
+    return code;
+}
+
+/* All ranks call this. Returns the exit code, which is the same at all of them. */
+static int report(struct session *session)
+{
+    struct server *server = &session->server;
+    struct ranks *ranks = &session->ranks;
+    size_t sizes[3] = {sizeof server->served, server->served.requests * sizeof *server->nanoseconds,
+                       server->failures.size};
+    uint64_t *of_failures = NULL;
+    session->facts = (struct serve_facts){
+        .file = session->opening.file, .folder = session->folder, .rank_count = ranks->count};
+    ranks_meet(ranks);
+    session->facts.ranks = ranks_gather(ranks, &server->served, sizes[0], NULL);
+    session->facts.nanoseconds = ranks_gather(ranks, server->nanoseconds, sizes[1], NULL);
+    char *failures = ranks_gather(ranks, server->failures.data, sizes[2], &of_failures);
+    int code = EXIT_VERIFIED;
+    if (ranks->rank == 0) {
+        find_failures(&session->facts, failures, of_failures);
+        code = print_reports(session);
+    }
+    free(session->facts.ranks);
+    free(session->facts.nanoseconds);
+    free(session->facts.failures);
+    free(failures);
+    free(of_failures);
+    return ranks_first(ranks, code);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static int take_input(const struct command *command, const struct command_option *option,
+                      void *memory, const char *text)
+{
+    struct session *session = memory;
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || !equals[1])
+        return usage_error(command, "--%s takes ENTRY=DIR or ENTRY=LIST, not '%.200s'",
+                           option->name, text);
+    if (session->input_count == INPUTS_MAX)
+        return usage_error(command, "--%s: %d inputs at most", option->name, INPUTS_MAX);
+    session->entries[session->input_count] = text;
+    session->places[session->input_count++] = equals + 1;
+    return EXIT_VERIFIED;
+}
+
+static int check_options(const struct command *command, const struct session *session)
+{
+    if (session->input_count == 0)
+        return usage_error(command, "--input is missing");
+    if (!session->folder)
+        return usage_error(command, "--results is missing");
+    return session->opening.reference && session->opening.devices
+               ? usage_error(command, "--reference is no device")
+               : GOES_ON;
+}
+
+static int take(struct session *session, const struct command *command, int argc, char **argv)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON)
+        code = check_options(command, session);
+    if (code == GOES_ON)
+        session->opening.file = argv[optind];
+    if (code == GOES_ON && session->ranks.rank == 0 && begin(session, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+static const struct command_option options[] = {
+    {"input", 'i', OPTION_WORD, .member = 0, .take = take_input},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(struct session, folder)},
+    {"resume", 0, OPTION_FLAG, KEPT_IN(struct session, resume)},
+    {"sessions", 0, OPTION_COUNT, KEPT_IN(struct session, sessions), .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct session, batch), .most = BATCH_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
+    OPENING_OPTIONS(opening),
+    END_OF_OPTIONS,
+};
+
+/* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
+static int run(const struct command *command, int argc, char **argv)
+{
+    static struct session session = {.sessions = 2,
+                                     .batch = 1}; /* threads that hang at the end use it, too */
+    ranks_begin(&session.ranks, &argc, &argv);
+    int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
+    code = ranks_first(&session.ranks, code);
+    if (code == GOES_ON && session.ranks.rank > 0)
+        code = take(&session, command, argc, argv);
+    if (code == GOES_ON) {
+        opening_open(&session.opening, &session.ranks);
+        serve(&session);
+        code = report(&session);
+        server_release(&session.server);
+        opening_release(&session.opening);
+    }
+    request_list_release(&session.list);
+    report_file_discard(&session.json);
+    ranks_end(&session.ranks);
+    return code;
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "run many requests of a transcript, each on the next free device",
+    .help =
+        "Runs a transcript once for each request, on all devices: a request is a file NAME.npy "
+        "for\n"
+        "each live input, and its result becomes NAME.npy in another folder.\n"
+        "\n"
+        "Usage: mpirun -n RANKS healcl-mpi serve --input ENTRY=DIR|LIST --results DIR\n"
+        "                                        [OPTIONS] FILE\n"
+        "\n"
+        "  -i, --input ENTRY=DIR|LIST\n"
+        "                           an upload by its entry, or its tensor's name, and where its\n"
+        "                           tensors are: all files *.npy of a folder, or those whose "
+        "paths\n"
+        "                           are the lines of a file; repeatable\n"
+        "      --results DIR        where results go: NAME.npy, or NAME.ENTRY.npy where the\n"
+        "                           transcript has several; a file is there once it is whole\n"
+        "      --resume             leave out requests whose results are there, made from the\n"
+        "                           same inputs and the same transcript\n"
+        "      --sessions N         requests that each rank has in hand, 2 by default: one "
+        "uploads\n"
+        "                           while another one computes, and each keeps keys and weights\n"
+        "      --batch B            requests that run as one, 1 by default: keys and weights are\n"
+        "                           read once for all; fewer where memory has no room\n"
+        "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
+        "                           output (docs/JSON.md)\n"
+        "  -q, --quiet              print only errors\n" OPENING_HELP
+        "  -h, --help               this text\n"
+        "\n",
+    .more_help =
+        "Ranks take requests one by one, so that faster devices take more. All ranks see the same\n"
+        "files (docs/SCALE.md). A request that its data make refuse is told, and the others go "
+        "on.\n"
+        "Where a device fails, or a rank has another healcl, transcript or plan than rank 0, all\n"
+        "ranks end, and one line names rank and host.\n"
+        "\n"
+        "Exit codes: 0 all is done; 2 wrong usage; 3 the transcript or a request is refused, or\n"
+        "ranks are not alike; 4 a device or OpenCL failed, or memory ran out.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
+    .run = run,
+};

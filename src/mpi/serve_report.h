@@ -1,0 +1,41 @@
+/* What `healcl-mpi serve` reports. */
+#ifndef HEALCL_MPI_SERVE_REPORT_H
+#define HEALCL_MPI_SERVE_REPORT_H
+
+#include "mpi/ranks.h"
+#include "report/requests.h"
+
+/* Of one rank. */
+struct served {
+    uint64_t requests; /* that have a result from this run */
+    uint64_t left_out; /* that had one before, with --resume */
+    uint64_t failed;
+    uint64_t nanoseconds; /* from the moment when all ranks are ready to its last request */
+    uint64_t bytes_uploaded, bytes_written;
+    uint64_t longest_wait;    /* nanoseconds, for the next request's number */
+    uint64_t device_bytes;    /* allocated on the device in the end, by all sessions */
+    uint64_t batches;         /* runs, of one request or several */
+    uint32_t sessions, batch; /* at the same time; the requests of a whole batch */
+    char host[MPI_MAX_PROCESSOR_NAME], device[256];
+};
+
+/* A request that has failed. */
+struct failure {
+    int rank;
+    const char *name, *message;
+};
+
+struct serve_facts {
+    const char *file, *folder;
+    struct served *ranks; /* rank_count of them */
+    int rank_count;
+    uint64_t *nanoseconds; /* of all requests with a result, those of rank 0 first */
+    struct failure *failures;
+    size_t failure_count;
+};
+
+MUST_CHECK enum healcl_status report_serve(const struct serve_facts *facts,
+                                           const struct style *style);
+MUST_CHECK enum healcl_status report_serve_json(const struct serve_facts *facts, FILE *stream);
+
+#endif

@@ -1,0 +1,48 @@
+/* One rank of `healcl-mpi serve`. */
+#ifndef HEALCL_MPI_SERVER_H
+#define HEALCL_MPI_SERVER_H
+
+#include "mpi/journal.h"
+#include "mpi/opening.h"
+#include "mpi/request_list.h"
+#include "mpi/serve_report.h"
+
+enum { SESSIONS_MAX = 16, BATCH_MAX = 1024 };
+
+/* Bytes that grow at their end. */
+struct bytes {
+    char *data;
+    size_t size, capacity;
+};
+
+struct server {
+    struct ranks *ranks;
+    const struct opening *opening;
+    const struct request_list *list;
+    const size_t *inputs;           /* numbers of the transcript's inputs, list->inputs of them */
+    const char *folder;             /* of results */
+    uint32_t sessions;              /* that run at the same time */
+    uint32_t batch;                 /* requests that a run does at once */
+    struct healcl_transcript *wide; /* for a batch; NULL where that is 1 */
+    bool resume;
+    /* Of all threads, behind the lock. */
+    pthread_mutex_t lock;
+    struct journal journal;
+    struct served served;
+    uint64_t start;
+    uint64_t *nanoseconds; /* served.requests of them */
+    size_t capacity;
+    struct bytes failures; /* NAME 0 MESSAGE 0 of each */
+};
+
+/* Makes the transcript for a batch. Where that takes more memory than there is, the batch is
+ * halved, with a line that tells of it. Errors: those of healcl_transcript_widen. */
+MUST_CHECK enum healcl_status server_widen(struct server *server, struct healcl_error *error);
+
+/* Serves requests until there are none: each of sessions threads takes one batch after the other,
+ * so that one reads and uploads while another one computes. Of a batch that is refused each request
+ * runs alone. What the device or a file does wrong ends all ranks. Released with server_release. */
+void server_run(struct server *server);
+void server_release(struct server *server);
+
+#endif

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""healcl-mpi serve: requests on several ranks, refusals, errors that end all ranks, and kills.
+
+    serve.py HEALCL FAULTY_SOURCE.so HEALCL-MPI MPIRUN
+
+HEALCL_TEST_ALL=1 kills 30 times during 500 requests, and has rank 0 compute for seconds. Exits with
+77, skipped, where there is no MPI.
+"""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli"),
+                str(HERE.parents[1] / "scripts")]
+from launch import Launcher, rank_processes  # noqa: E402
+from ranks_bench import elements, live_request  # noqa: E402
+from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
+from share import IS_ALL, SEED  # noqa: E402
+
+RANKS = 2
+SERVE = ("serve", "--input", "x=in", "--results", "out", "model.json")
+WAIT_NANOSECONDS = 50e6  # for the next request's number, while rank 0 computes
+
+
+def expected(values):
+    return [x * w % MODULUS for x, w in zip(values, (2, 3, 4))]
+
+
+def write_requests(place, count):
+    (place / "in").mkdir(exist_ok=True)
+    for number in range(count):
+        (place / "in" / f"r{number:03}.npy").write_bytes(npy([number, number + 1, number * number]))
+
+
+def check_results(place, count, missing=()):
+    for number in range(count):
+        path = place / "out" / f"r{number:03}.npy"
+        if number in missing:
+            assert not path.exists(), path
+        else:
+            assert read_npy(path) == expected([number, number + 1, number * number]), path
+
+
+def serve(launcher, *options, code=0, **environment):
+    """-> the report, the lines on standard error"""
+    out, lines, _ = launcher.run((RANKS, (*SERVE, "--reference", "--json", "-", *options)), code=code,
+                                 **environment)
+    return json.loads(out), lines
+
+
+def check_serving(launcher, place, devices):
+    """All requests, each once; what was done is left out the next time, unless its input changed."""
+    write_requests(place, 40)
+    report, lines = serve(launcher)
+    assert not lines, lines
+    assert report["requests"] == 40 == sum(rank["requests"] for rank in report["ranks"])
+    assert [rank["rank"] for rank in report["ranks"]] == list(range(RANKS))
+    assert report["failed"] == report["left_out"] == 0 and not report["failures"]
+    assert report["bytes_written"] == 40 * 24 and report["requests_per_second"] > 0
+    latency = report["latency_ns"]
+    assert 0 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["longest"]
+    check_results(place, 40)
+    report, _ = serve(launcher, "--resume")
+    assert report["left_out"] == 40 and report["requests"] == 0
+    (place / "in" / "r005.npy").write_bytes(npy([7, 8, 9]))
+    (place / "out" / "r006.npy").write_bytes(npy([7, 8, 9]))
+    (place / "out" / "r007.npy").unlink()
+    report, _ = serve(launcher, "--resume", "--sessions", "1")
+    assert report["left_out"] == 37 and report["requests"] == 3
+    assert read_npy(place / "out" / "r005.npy") == expected([7, 8, 9])
+    write_requests(place, 40)
+    for device in devices:
+        empty(place / "out")
+        out, lines, _ = launcher.run((RANKS, (*SERVE, "--batch", "7", *device)))
+        assert "40" in out and "all" in out and not lines, (out, lines)
+        check_results(place, 40)
+    report, _ = serve(launcher, "--resume", "--batch", "3")
+    assert report["left_out"] == 40 and report["batches"] == 0
+
+
+def check_lists(launcher, place):
+    """The lines of a file, in their order, and two inputs for each request."""
+    model = transcript()
+    model[1] = operation("host_to_device", [host(dtype="int64", shape=[3])], tensor("w"))
+    (place / "two.json").write_text(json.dumps(model))
+    (place / "w").mkdir()
+    for name, values in ("b", [1, 2, 3]), ("a", [4, 5, 6]):
+        (place / f"{name}.npy").write_bytes(npy(values))
+        (place / "w" / f"{name}.npy").write_bytes(npy([2, 2, 2]))
+    (place / "list").write_text(f"b.npy\n\n{place}/a.npy\n")
+    launcher.run((RANKS, ("serve", "-i", "x=list", "-i", "1=w", "--results", "two", "-q",
+                          "--reference", "two.json")))
+    assert read_npy(place / "two" / "a.npy") == [8, 10, 12]
+    assert read_npy(place / "two" / "b.npy") == [2, 4, 6]
+    (place / "w" / "a.npy").rename(place / "w" / "c.npy")
+    refuse(launcher, "'w': there is no 'a.npy'", "-i", "x=list", "-i", "1=w", "--results", "two",
+           "--reference", "two.json")
+
+
+def refuse(launcher, words, *arguments, code=2):
+    """One line tells of what is wrong, whatever the number of ranks is."""
+    _, lines, _ = launcher.run((RANKS, ("serve", *arguments)), code=code)
+    assert len(lines) == 1 and words in lines[0], (words, lines)
+
+
+def check_usage(launcher):
+    refuse(launcher, "--input is missing", "--results", "out", "model.json")
+    refuse(launcher, "no option '--nothing'", "--nothing")
+    refuse(launcher, "No such file", "-i", "x=nothing", "--results", "out", "model.json")
+    refuse(launcher, "--results is a folder of inputs", "-i", "x=in", "--results", "in",
+           "model.json")
+
+
+def check_failures(launcher, place):
+    """A request of another shape, and one whose data break a rule: the others go on."""
+    model = transcript()
+    model[6] = operation("_modmul_ttt", [tensor("w"), tensor("w"), tensor("x"), tensor("out")],
+                         tensor("out"))
+    (place / "moduli.json").write_text(json.dumps(model))
+    (place / "moduli").mkdir()
+    for name, values in ("good", [5, 7, 11]), ("short", [5, 7]), ("zero", [5, 0, 11]):
+        (place / "moduli" / f"{name}.npy").write_bytes(npy(values))
+    for batch in "1", "4":
+        out, lines, _ = launcher.run((RANKS, ("serve", "-i", "x=moduli", "--results", "rest", "--json",
+                                              "-", "--batch", batch, "--reference", "moduli.json")),
+                                     code=3)
+        report = json.loads(out)
+        assert report["requests"] == 1 and report["failed"] == 2, report
+        assert sorted(failure["request"] for failure in report["failures"]) == ["short", "zero"]
+        assert len(lines) == 2 and all("healcl-mpi: rank " in line for line in lines), lines
+        assert [path.name for path in (place / "rest").glob("*.npy")] == ["good.npy"]
+        assert read_npy(place / "rest" / "good.npy") == [4, 2, 5]
+
+
+def check_ends(launcher, place, driver):
+    """A rank that is not as rank 0, or has no device, or a wrong one, ends all of them, and one line
+    names it."""
+    model = transcript()
+    model[1] = operation("host_to_device", [host(data=model[1]["op"]["args"][0]["value"]
+                                                 ["tensor_base64"]["data"])], tensor("w"))
+    (place / "other.json").write_text(json.dumps(model) + "\n")
+    other = (*SERVE[:-1], "--reference", "other.json")
+    ends = [("its transcript is not the one of rank 0", (other,), 3),
+            ("no device", ((*SERVE, "--devices", "nothing of that name"),), 2),
+            ("none.json", ((*SERVE[:-1], "--reference", "none.json"),), 2)]
+    if driver:
+        faulty = ("env", f"LD_PRELOAD={driver}", "HEALCL_CACHE_DIR=", "HEALCL_VARIANT=general",
+                  "FAULTY_FROM=sum >= q ? sum - q : sum", "FAULTY_TO=sum > q ? sum - q : sum")
+        ends.append(("fails its self-test", (SERVE, *faulty), 4))
+    for what, rank, code in ends:
+        _, lines, seconds = launcher.run((1, (*SERVE, "--reference")), (1, *rank), code=code)
+        assert len(lines) == 1 and what in lines[0], (what, lines)
+        assert lines[0].startswith("healcl-mpi: rank 1 on "), lines
+        assert seconds < 30, (what, seconds)
+
+
+# ---------------------------------------------------------------- kills
+
+
+def empty(folder):
+    for path in folder.iterdir():
+        path.unlink()
+
+
+def kill_at(launcher, place, draw, results):
+    """Serves until there are so many results, then kills one rank, or all; -> whether that came in
+    time"""
+    process = launcher.start((RANKS, (*SERVE, "--reference", "--resume", "--quiet")))
+    while process.poll() is None and len(list((place / "out").glob("*.npy"))) < results:
+        time.sleep(0.001)
+    ranks = rank_processes(process.pid, "healcl-mpi")
+    for rank in ranks if draw.random() < 0.5 else draw.sample(ranks, min(1, len(ranks))):
+        try:
+            os.kill(rank, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.communicate(timeout=60)
+    return process.returncode != 0
+
+
+def check_kills(launcher, place, requests, kills):
+    """Whatever was killed: no half file, and in the end each result once and right."""
+    draw = random.Random(SEED)
+    write_requests(place, requests)
+    empty(place / "out")
+    killed = 0
+    for _ in range(kills):
+        done = len(list((place / "out").glob("*.npy")))
+        if done > requests * 3 // 4:
+            empty(place / "out")
+            done = 0
+        killed += kill_at(launcher, place, draw, draw.randrange(done, requests))
+        for path in (place / "out").glob("*.npy"):
+            assert read_npy(path) == expected(read_npy(place / "in" / path.name)), path
+    assert killed > 0
+    serve(launcher, "--resume")
+    check_results(place, requests)
+    names = {path.name for path in (place / "out").iterdir() if ".tmp-" not in path.name}
+    assert len(names) == requests + RANKS, names  # and the journals
+    print(f"{killed} of {kills} kills came in time")
+
+
+def check_counter(launcher, place):
+    """Rank 0 is the host reference, and takes seconds for a request; rank 1, a device, does not wait
+    for its next one."""
+    path = HERE.parents[1] / "transcripts" / "encrypted_sentiment.json.gz"
+    request, result = live_request(path, 25)
+    (place / "long").mkdir()
+    for number in range(40):
+        (place / "long" / f"r{number}.npy").write_bytes(request)
+    serve_long = ("serve", "-i", "25=long", "--results", "answers", "--sessions", "1", "--json", "-")
+    out, lines, _ = launcher.run((1, (*serve_long, "--reference", "--batch", "8", path)),
+                                 (1, (*serve_long, path)))
+    host_rank, device_rank = json.loads(out)["ranks"]
+    assert not lines and device_rank["requests"] > host_rank["requests"] > 0, (out, lines)
+    print(f"requests: {host_rank['requests']} of {host_rank['latency_ns']['median'] / 1e9:.1f} s, "
+          f"{device_rank['requests']}; longest wait {device_rank['longest_wait_ns'] / 1e6:.1f} ms")
+    assert device_rank["longest_wait_ns"] < WAIT_NANOSECONDS, device_rank
+    for path in (place / "answers").glob("*.npy"):
+        assert elements(path.read_bytes()) == elements(result), path
+
+
+def main(healcl, driver, program, mpirun):
+    if not program or not mpirun:
+        print("MPI is missing: there is no healcl-mpi to be tested")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        launcher = Launcher(Path(program).resolve(), mpirun, place)
+        (place / "model.json").write_text(json.dumps(transcript()))
+        has_device = subprocess.run([healcl, "devices"], capture_output=True,
+                                    check=False).returncode == 0
+        check_serving(launcher, place, [("--reference",)] + [()] * has_device)
+        check_lists(launcher, place)
+        check_usage(launcher)
+        check_failures(launcher, place)
+        check_ends(launcher, place, has_device and driver)
+        if IS_ALL and has_device:
+            check_counter(launcher, place)
+        check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
