@@ -9,7 +9,14 @@
 #include "plan/axes.h"
 #include "plan/passes.h"
 
-enum { REQUESTS = 2, REPS = 3, TERMS = 5, K = 2, N = 8, ELEMENTS = REQUESTS * REPS * TERMS * K * N };
+enum {
+    REQUESTS = 2,
+    REPS = 3,
+    TERMS = 5,
+    K = 2,
+    N = 8,
+    ELEMENTS = REQUESTS * REPS * TERMS * K * N
+};
 
 /* Products of x [requests,1,terms,n,k] and w [reps,terms,1,k] that are summed up: one step. */
 static const struct step *plan_sum(struct script *script)
