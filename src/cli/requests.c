@@ -355,7 +355,8 @@ MUST_CHECK static enum healcl_status run_batches(struct batches *batches,
     facts->batches.runs -= first.runs;
     facts->batches.requests_together -= first.requests_together;
     facts->batches.requests_alone -= first.requests_alone;
-    facts->bytes_uploaded = facts->batches.bytes_uploaded;
+    for (size_t i = 0; i < batches->input_count; i++)
+        facts->bytes_uploaded += batches->transcript->inputs[batches->inputs[i]].bytes;
     facts->fallbacks = facts->batches.fallbacks;
     facts->device_bytes = facts->batches.device_bytes;
     return HEALCL_OK;

@@ -1,4 +1,4 @@
-/* healcl run --input, --requests and --keep: a transcript as a service runs it. */
+/* healcl run --input, --requests, --batch and --keep: a transcript as a service runs it. */
 #ifndef HEALCL_CLI_REQUESTS_H
 #define HEALCL_CLI_REQUESTS_H
 

@@ -115,6 +115,8 @@ enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcrip
     NEED(transcript, error);
     NEED(options, error);
     NEED(result, error);
+    if (options->input_count > 0)
+        NEED(options->inputs, error);
     if (options->batch < 1 || options->batch >= SIZE_MAX / 2)
         FAIL(error, HEALCL_USAGE, "a batch of %zu requests is none", options->batch);
     struct healcl_batcher *batcher = calloc(1, sizeof *batcher);
