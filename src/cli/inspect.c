@@ -1,10 +1,15 @@
 /* healcl inspect */
+#include <stdlib.h>
+
 #include "cli/cli.h"
 #include "cli/report_file.h"
+#include "cli/requests.h"
 #include "device/device.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
 #include "run/run.h"
+
+enum { RANKS_MAX = 1000000 };
 
 /* One `healcl inspect`. */
 struct session {
@@ -18,6 +23,11 @@ struct session {
     struct healcl_transcript *transcript;
     struct healcl_device *device; /* only for its kernels and rates */
     struct roofline rates;
+    uint32_t rank_count;   /* 0: nothing is split */
+    const char *axis_text; /* "ENTRY:AXIS", or NULL */
+    const char *network;   /* "GB/s,us", or NULL */
+    struct ranks_facts ranks;
+    struct healcl_transcript *part;
 };
 
 /* Where they are not kept yet. */
@@ -42,6 +52,43 @@ MUST_CHECK static enum healcl_status find_places(struct session *session,
     return HEALCL_OK;
 }
 
+/* Reads "GB/s,us". */
+MUST_CHECK static enum healcl_status find_network(struct session *session,
+                                                  struct healcl_error *error)
+{
+    char *end = NULL;
+    if (!session->network)
+        return HEALCL_OK;
+    const double rate = strtod(session->network, &end);
+    const double latency = *end == ',' ? strtod(end + 1, &end) : -1;
+    if (*end || !(rate > 0 && rate < 1e9) || !(latency >= 0 && latency < 1e9))
+        FAIL(error, HEALCL_USAGE, "--network takes GB/s,us, as 12.5,2, not '%.100s'",
+             session->network);
+    session->ranks.network_bytes_per_second = rate * 1e9;
+    session->ranks.network_latency_ns = latency * 1e3;
+    return HEALCL_OK;
+}
+
+/* The first rank's part: no other one is larger. */
+MUST_CHECK static enum healcl_status open_part(struct session *session, struct healcl_error *error)
+{
+    struct ranks_facts *ranks = &session->ranks;
+    if (session->rank_count == 0)
+        return HEALCL_OK;
+    ranks->split.ranks = session->rank_count;
+    ranks->is_chosen = !session->axis_text;
+    TRY(find_network(session, error));
+    if (session->axis_text)
+        TRY(find_split(session->transcript, session->axis_text, &ranks->split, error));
+    else if (session->rank_count > 1)
+        TRY(healcl_transcript_choose_split(session->transcript, &ranks->split, error));
+    TRY(healcl_transcript_split(session->transcript, &ranks->split, &session->part, error));
+    ranks->whole = session->transcript;
+    ranks->part = session->part;
+    ranks->roofline = session->rates;
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
 {
     TRY(report_file_open(&session->json, error));
@@ -56,7 +103,9 @@ MUST_CHECK static enum healcl_status open_all(struct session *session, struct he
         TRY(healcl_device_open(session->selector, &session->device, error));
     if (session->kernels)
         TRY(executor_check_lacks(session->transcript->plan->table, session->device, error));
-    return session->roofline ? find_rates(session, error) : HEALCL_OK;
+    if (session->roofline)
+        TRY(find_rates(session, error));
+    return open_part(session, error);
 }
 
 static int tell(struct session *session)
@@ -70,12 +119,14 @@ static int tell(struct session *session)
         code = printed(report_passes(plan, &session->rates, &style));
     if (!session->json.on_stdout && session->kernels && code == EXIT_VERIFIED)
         code = printed(report_kernels(plan, session->device, &style));
+    if (!session->json.on_stdout && session->part && code == EXIT_VERIFIED)
+        code = printed(report_ranks(&session->ranks, &style));
     FILE *stream = report_file_stream(&session->json);
     if (!stream)
         return code;
-    enum healcl_status status =
-        report_plan_json(session->file, plan, &session->memory,
-                         session->kernels ? session->device : NULL, &session->rates, stream);
+    enum healcl_status status = report_plan_json(
+        session->file, plan, &session->memory, session->kernels ? session->device : NULL,
+        &session->rates, session->part ? &session->ranks : NULL, stream);
     int json_code = report_file_end(&session->json, status, session->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
@@ -89,6 +140,7 @@ static int inspect(struct session *session)
             : report_files_error(&session->json, NULL, session->file, &error, session->verbose);
     healcl_error_clear(&error);
     healcl_device_close(session->device);
+    healcl_transcript_close(session->part);
     healcl_transcript_close(session->transcript);
     report_file_discard(&session->json);
     return finish_output(code);
@@ -108,6 +160,9 @@ static const struct command_option options[] = {
     {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
     {"roofline", 0, OPTION_FLAG, KEPT_IN(roofline)},
+    {"ranks", 0, OPTION_COUNT, KEPT_IN(rank_count), .most = RANKS_MAX},
+    {"split", 0, OPTION_WORD, KEPT_IN(axis_text)},
+    {"network", 0, OPTION_WORD, KEPT_IN(network)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
     END_OF_OPTIONS,
 };
@@ -122,6 +177,8 @@ static int run(const struct command *command, int argc, char **argv)
     session.passes |= session.roofline;
     if (session.selector && !session.kernels && !session.passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
+    if ((session.axis_text || session.network) && session.rank_count == 0)
+        return usage_error(command, "--split and --network go with --ranks");
     session.file = argv[optind];
     return inspect(&session);
 }
@@ -158,9 +215,14 @@ const struct command command_inspect = {
         "                           changed; with a device as --roofline\n"
         "      --roofline           the same, and the time that a device's rates allow for it:\n"
         "                           they are measured once, in a second, and kept\n"
+        "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
+        "                           whole and exchanged, memory, and with --roofline the time\n"
+        "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
+        "      --network GB/s,us    what a rank sends, and how long a message takes\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
-        "\n"
+        "\n",
+    .more_help =
         "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the\n"
         "device of --kernels or --roofline failed.\n",
     .options = options,
