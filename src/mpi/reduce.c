@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "plan/split.h"
 
@@ -10,13 +11,18 @@ struct pieces {
     int *counts, *places; /* by rank */
 };
 
-/* Other ranks may compute on this processor: MPI's own waiting would keep it busy. */
+/* MPI's own waiting would keep a processor busy, which other ranks may compute on. Most waits are
+ * short where each has its own. */
 static void wait_for(MPI_Request *request)
 {
-    for (int done = 0; !done;) {
+    enum { YIELDS = 200, REST_NANOSECONDS = 50000 };
+    int done = 0;
+    for (int i = 0; !done; i++) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done)
+        if (!done && i < YIELDS)
             sched_yield();
+        else if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = REST_NANOSECONDS}, NULL);
     }
 }
 

@@ -60,8 +60,8 @@ MUST_CHECK static enum healcl_status print_costs(const struct ranks_facts *facts
                                                  const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"", TABLE_LEFT, false},      {"memory", TABLE_RIGHT, false},
-        {"up", TABLE_RIGHT, false},   {"sent", TABLE_RIGHT, false},
+        {"", TABLE_LEFT, false},        {"memory", TABLE_RIGHT, false},
+        {"up", TABLE_RIGHT, false},     {"sent", TABLE_RIGHT, false},
         {"device", TABLE_RIGHT, false}, {"exchange", TABLE_RIGHT, false},
         {"time", TABLE_RIGHT, false},
     };
@@ -90,9 +90,9 @@ static void add_part(struct table *table, const struct healcl_part *part)
 static void add_tensors(struct table *table, const struct ranks_facts *facts, bool results)
 {
     size_t count;
-    const struct healcl_tensor_info *tensor =
-        results ? healcl_transcript_results(facts->part, &count)
-                : healcl_transcript_inputs(facts->part, &count);
+    const struct healcl_tensor_info *tensor = results
+                                                  ? healcl_transcript_results(facts->part, &count)
+                                                  : healcl_transcript_inputs(facts->part, &count);
     char text[UNIT_TEXT_SIZE];
     for (size_t i = 0; i < count; i++) {
         const struct healcl_part part = results ? healcl_transcript_result_part(facts->part, i)
@@ -109,8 +109,8 @@ MUST_CHECK static enum healcl_status print_parts(const struct ranks_facts *facts
                                                  const struct style *style)
 {
     static const struct table_column columns[] = {
-        {"", TABLE_LEFT, false},       {"entry", TABLE_RIGHT, false},
-        {"tensor", TABLE_LEFT, true},  {"a rank's", TABLE_RIGHT, false},
+        {"", TABLE_LEFT, false},      {"entry", TABLE_RIGHT, false},
+        {"tensor", TABLE_LEFT, true}, {"a rank's", TABLE_RIGHT, false},
         {"part", TABLE_LEFT, false},
     };
     struct table *table = table_create(columns, sizeof columns / sizeof *columns);
