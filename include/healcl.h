@@ -764,6 +764,79 @@ struct healcl_audit_facts {
  * the background. */
 struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session);
 
+/* ---------------------------------------------------------------- requests together */
+
+/*
+ * Runs requests in batches: a session on a widened transcript (healcl_transcript_widen), and one
+ * for single requests. Keys, weights and tables are read once for a batch, and launches are shared.
+ *
+ *     struct healcl_batcher_options options = {.batch = 8, .inputs = &input, .input_count = 1};
+ *     healcl_batcher_open(transcript, device, &options, &batcher, &error);
+ *     requests[i] = (struct healcl_request){.inputs = &image, .results = &answer};
+ *     healcl_batcher_run(batcher, requests, count, &error);
+ *
+ * Threads: one at a time for each batcher, as for a session.
+ */
+struct healcl_batcher;
+
+struct healcl_batcher_options {
+    size_t batch; /* requests together: at most, and at least 1 */
+    /* Numbers of the inputs that come with each request (healcl_transcript_inputs). */
+    const size_t *inputs;
+    size_t input_count;
+    /* Most bytes that a batch's tensors may take; 0: as much as the device says that it has, or on
+     * the host, and on devices that share its memory, what the transcript's limits say. */
+    uint64_t memory_bytes;
+};
+
+/*
+ * What a batch takes is known before it runs: where `batch` requests do not fit, the largest number
+ * does that fits, see healcl_batcher_facts. device: NULL for the host reference. transcript, device
+ * and options belong to the caller, and may go before the batcher. Errors: as
+ * healcl_transcript_widen and healcl_session_open; HEALCL_REFUSED where not even one request fits.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_batcher_open(
+    const struct healcl_transcript *transcript, struct healcl_device *device,
+    const struct healcl_batcher_options *options, struct healcl_batcher **batcher,
+    struct healcl_error *error);
+void healcl_batcher_close(struct healcl_batcher *batcher);
+
+struct healcl_request {
+    /* The caller's elements of each input of the options, as healcl_session_bind takes them. */
+    const void *const *inputs;
+    /* Where each result of the transcript goes, by number: room for as many bytes as
+     * healcl_transcript_results says; NULL: it is not wanted. All NULL: none is. */
+    void *const *results;
+    /* What became of it: HEALCL_OK, or HEALCL_REFUSED where its own data make it refuse, with the
+     * error, which is the caller's to clear. */
+    enum healcl_status status;
+    struct healcl_error error;
+    uint64_t nanoseconds; /* that it took, with the others of its batch */
+};
+
+/*
+ * Runs requests in their order, batch after batch; a last one that is less than half full runs one
+ * by one. Where data make a batch refuse, its requests run one by one, too: so the one that they
+ * are of fails alone. Errors: as healcl_session_run, but for that; those that have not run then
+ * have no status.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
+                                                        struct healcl_request *requests,
+                                                        size_t count, struct healcl_error *error);
+
+struct healcl_batcher_facts {
+    size_t batch;          /* requests together at most: what fits */
+    uint64_t memory_bytes; /* most that the tensors of a batch take at one time */
+    uint64_t runs;         /* of batches and of single requests, so far */
+    uint64_t requests_together, requests_alone; /* so far */
+    uint64_t bytes_uploaded,
+        fallbacks;         /* by the last run, as struct healcl_session_facts has them */
+    uint64_t device_bytes; /* allocated on the device now */
+};
+
+/* All 0 where the batcher is NULL. */
+struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *batcher);
+
 /* ---------------------------------------------------------------- operations by call */
 
 /*

@@ -86,23 +86,23 @@ static char *item_of(const char *list, const struct ranks *ranks)
     return strndup(item, strcspn(item, ","));
 }
 
-/* Among the devices that are as good as the one that would be taken alone. */
+static bool is_like(const struct device_info *info, const struct device_info *best)
+{
+    return info->platform_index == best->platform_index && info->type == best->type &&
+           !device_unusable(info);
+}
+
+/* This rank's among the devices that are like the one which would be taken alone. */
 static size_t device_of(const struct device_info *list, size_t count, size_t best,
                         const struct ranks *ranks)
 {
     size_t alike = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        size_t number = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (list[i].platform_index != list[best].platform_index ||
-                list[i].type != list[best].type || device_unusable(&list[i]))
-                continue;
-            if (pass > 0 && number == (size_t)ranks->local % alike)
-                return i;
-            number++;
-        }
-        alike = number;
-    }
+    for (size_t i = 0; i < count; i++)
+        alike += is_like(&list[i], &list[best]);
+    size_t wanted = alike > 0 ? (size_t)ranks->local % alike : 0;
+    for (size_t i = 0; i < count; i++)
+        if (is_like(&list[i], &list[best]) && wanted-- == 0)
+            return i;
     return best;
 }
 

@@ -57,7 +57,7 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
 {
     const struct ranks *ranks = reduce->ranks;
     const size_t item = exchange->dtype == HEALCL_INT64 ? sizeof(int64_t) : sizeof(int32_t);
-    const MPI_Datatype type = type_of(exchange->dtype);
+    MPI_Datatype type = type_of(exchange->dtype);
     char *block = data + first * item;
     MPI_Request request;
     for (int rank = 0; rank < ranks->count; rank++) {

@@ -60,6 +60,12 @@ static int by_name(const void *a, const void *b)
     return order != 0 ? order : (length_a > length_b) - (length_a < length_b);
 }
 
+static void sort(struct paths *paths)
+{
+    if (paths->count > 0)
+        qsort(paths->items, paths->count, sizeof *paths->items, by_name);
+}
+
 MUST_CHECK static enum healcl_status read_folder(DIR *folder, const char *place,
                                                  struct paths *paths, struct healcl_error *error)
 {
@@ -74,7 +80,7 @@ MUST_CHECK static enum healcl_status read_folder(DIR *folder, const char *place,
             snprintf(path, size, "%s/%s", place, entry->d_name);
         TRY(paths_add(paths, path, error));
     }
-    qsort(paths->items, paths->count, sizeof *paths->items, by_name);
+    sort(paths);
     return HEALCL_OK;
 }
 
@@ -159,7 +165,7 @@ MUST_CHECK static enum healcl_status join(struct request_list *list, const struc
             bytes += strlen(sorted[input].items[i]) + 1;
     for (size_t i = 0; i < order->count; i++)
         bytes += strlen(order->items[i]) + 1;
-    list->text = malloc(bytes);
+    list->text = malloc(bytes + 1);
     if (!list->text)
         NO_MEMORY(error);
     for (size_t i = 0; i < order->count; i++) {
@@ -200,7 +206,7 @@ MUST_CHECK static enum healcl_status read_all(struct request_list *list, struct 
     TRY(read_place(places[0], order, error));
     for (size_t i = 0; i < list->inputs; i++) {
         TRY(read_place(places[i], &sorted[i], error));
-        qsort(sorted[i].items, sorted[i].count, sizeof *sorted[i].items, by_name);
+        sort(&sorted[i]);
         TRY(check_names(&sorted[i], places[i], error));
         if (sorted[i].count != order->count)
             FAIL(error, HEALCL_USAGE, PATH_FORMAT " has %zu requests, not %zu as " PATH_FORMAT,

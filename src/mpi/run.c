@@ -202,10 +202,10 @@ static int take(struct session *session, const struct command *command, int argc
 }
 
 static const struct command_option options[] = {
-    {"split", 's', OPTION_WORD, KEPT_IN(axis_text)},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
+    {"split", 's', OPTION_WORD, KEPT_IN(struct session, axis_text)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct session, repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
     OPENING_OPTIONS(opening),
     END_OF_OPTIONS,
 };

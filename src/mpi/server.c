@@ -403,29 +403,28 @@ static void *work(void *context)
 }
 
 /* Opening sessions takes turns, as opening devices does. */
-static void open_workers(struct server *server, struct worker *workers)
+static void open_workers(struct server *server, struct worker *workers, uint32_t count)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    for (uint32_t i = 0; i < server->sessions; i++) {
-        workers[i].server = server;
+    for (uint32_t i = 0; i < count; i++) {
         if (worker_open(&workers[i], &error) != HEALCL_OK)
             ranks_fail(server->ranks, server->opening->file, &error);
     }
 }
 
 /* The first request makes kernels: the other threads begin behind it. */
-static void work_all(struct server *server, struct worker *workers)
+static void work_all(struct server *server, struct worker *workers, uint32_t count)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     bool is_more = worker_step(&workers[0]);
-    for (uint32_t i = 1; i < server->sessions; i++)
+    for (uint32_t i = 1; i < count; i++)
         if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
             (void)ERROR(&error, HEALCL_NO_MEMORY, "cannot start a thread");
             ranks_fail(server->ranks, NULL, &error);
         }
     while (is_more)
         is_more = worker_step(&workers[0]);
-    for (uint32_t i = 1; i < server->sessions; i++)
+    for (uint32_t i = 1; i < count; i++)
         pthread_join(workers[i].thread, NULL);
 }
 
@@ -467,13 +466,16 @@ enum healcl_status server_widen(struct server *server, struct healcl_error *erro
 void server_run(struct server *server)
 {
     struct worker workers[SESSIONS_MAX] = {{.server = NULL}};
-    open_workers(server, workers);
+    const uint32_t count = server->sessions;
+    for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+        workers[i].server = server;
+    open_workers(server, workers, count);
     ranks_meet(server->ranks);
     server->start = monotonic_nanoseconds();
-    work_all(server, workers);
-    for (uint32_t i = 0; i < server->sessions; i++)
+    work_all(server, workers, count);
+    for (uint32_t i = 0; i < count; i++)
         worker_close(&workers[i]);
-    server->served.sessions = server->sessions;
+    server->served.sessions = count;
     server->served.batch = server->batch;
 }
 

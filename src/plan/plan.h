@@ -238,8 +238,16 @@ MUST_CHECK enum healcl_status plan_create(const struct source *source,
                                           struct healcl_error *error);
 void plan_free(struct plan *plan);
 
-/* b of a STEP_MODMUL_AXIS_SUM as [reps,s,k,n], whether or not all reps share it. */
+/* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
 struct layout step_factor(const struct step *step);
+
+/* A STEP_MODMUL_AXIS_SUM as sums of a batch: a and b [reps,s,k,n] and out [reps,k,n] of the first,
+ * and by how much those of the next lie behind. batch is 1 where reps of all go on evenly. */
+struct product_sum {
+    struct layout out, a, b;
+    int64_t batch, out_distance, a_distance, b_distance;
+};
+struct product_sum step_product_sum(const struct step *step);
 
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);

@@ -5,9 +5,11 @@ import subprocess
 import time
 from pathlib import Path
 
-# Open MPI asks root whether he means it, and counts cores where more ranks than cores are started.
+# Open MPI asks root whether he means it, and counts cores where more ranks than cores are started. Its
+# ranks give a processor that others want to them.
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",
+               "OMPI_MCA_mpi_yield_when_idle": "1",
                "POCL_MAX_PTHREAD_COUNT": "1"}
 SECONDS = 120
 
@@ -17,11 +19,11 @@ class Launcher:
         self.program, self.mpirun, self.place = str(program), mpirun, place
 
     def command(self, parts):
-        """parts: of each kind of rank how many, and the program's arguments."""
+        """parts: of each kind of rank how many, the program's arguments, and what stands before it."""
         command = [self.mpirun]
-        for number, (count, arguments) in enumerate(parts):
+        for number, (count, arguments, *before) in enumerate(parts):
             command += [":"] if number else []
-            command += ["-n", str(count), self.program, *map(str, arguments)]
+            command += ["-n", str(count), *before, self.program, *map(str, arguments)]
         return command
 
     def start(self, *parts, **environment):

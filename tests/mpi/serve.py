@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """healcl-mpi serve: requests on several ranks, refusals, errors that end all ranks, and kills.
 
-    serve.py HEALCL HEALCL-MPI MPIRUN
+    serve.py HEALCL FAULTY_SOURCE.so HEALCL-MPI MPIRUN
 
 HEALCL_TEST_ALL=1 kills 30 times during 500 requests, and has rank 0 compute for seconds. Exits with
 77, skipped, where there is no MPI.
@@ -18,8 +18,10 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli"),
+                str(HERE.parents[1] / "scripts")]
 from launch import Launcher, rank_processes  # noqa: E402
+from ranks_bench import elements, live_request  # noqa: E402
 from requests import MODULUS, host, npy, operation, read_npy, tensor, transcript  # noqa: E402
 from share import IS_ALL, SEED  # noqa: E402
 
@@ -138,17 +140,23 @@ def check_failures(launcher, place):
         assert read_npy(place / "rest" / "good.npy") == [4, 2, 5]
 
 
-def check_ends(launcher, place):
-    """A rank that is not as rank 0, or has no device, ends all of them, and one line names it."""
+def check_ends(launcher, place, driver):
+    """A rank that is not as rank 0, or has no device, or a wrong one, ends all of them, and one line
+    names it."""
     model = transcript()
     model[1] = operation("host_to_device", [host(data=model[1]["op"]["args"][0]["value"]
                                                  ["tensor_base64"]["data"])], tensor("w"))
     (place / "other.json").write_text(json.dumps(model) + "\n")
     other = (*SERVE[:-1], "--reference", "other.json")
-    for what, arguments, code in (("its transcript is not the one of rank 0", other, 3),
-                                  ("no device", (*SERVE, "--devices", "nothing of that name"), 2),
-                                  ("none.json", (*SERVE[:-1], "--reference", "none.json"), 2)):
-        _, lines, seconds = launcher.run((1, (*SERVE, "--reference")), (1, arguments), code=code)
+    ends = [("its transcript is not the one of rank 0", (other,), 3),
+            ("no device", ((*SERVE, "--devices", "nothing of that name"),), 2),
+            ("none.json", ((*SERVE[:-1], "--reference", "none.json"),), 2)]
+    if driver:
+        faulty = ("env", f"LD_PRELOAD={driver}", "HEALCL_CACHE_DIR=", "HEALCL_VARIANT=general",
+                  "FAULTY_FROM=sum >= q ? sum - q : sum", "FAULTY_TO=sum > q ? sum - q : sum")
+        ends.append(("fails its self-test", (SERVE, *faulty), 4))
+    for what, rank, code in ends:
+        _, lines, seconds = launcher.run((1, (*SERVE, "--reference")), (1, *rank), code=code)
         assert len(lines) == 1 and what in lines[0], (what, lines)
         assert lines[0].startswith("healcl-mpi: rank 1 on "), lines
         assert seconds < 30, (what, seconds)
@@ -200,7 +208,27 @@ def check_kills(launcher, place, requests, kills):
     print(f"{killed} of {kills} kills came in time")
 
 
-def main(healcl, program, mpirun):
+def check_counter(launcher, place):
+    """Rank 0 is the host reference, and takes seconds for a request; rank 1, a device, does not wait
+    for its next one."""
+    path = HERE.parents[1] / "transcripts" / "encrypted_sentiment.json.gz"
+    request, result = live_request(path, 25)
+    (place / "long").mkdir()
+    for number in range(40):
+        (place / "long" / f"r{number}.npy").write_bytes(request)
+    serve_long = ("serve", "-i", "25=long", "--results", "answers", "--sessions", "1", "--json", "-")
+    out, lines, _ = launcher.run((1, (*serve_long, "--reference", "--batch", "8", path)),
+                                 (1, (*serve_long, path)))
+    host_rank, device_rank = json.loads(out)["ranks"]
+    assert not lines and device_rank["requests"] > host_rank["requests"] > 0, (out, lines)
+    print(f"requests: {host_rank['requests']} of {host_rank['latency_ns']['median'] / 1e9:.1f} s, "
+          f"{device_rank['requests']}; longest wait {device_rank['longest_wait_ns'] / 1e6:.1f} ms")
+    assert device_rank["longest_wait_ns"] < WAIT_NANOSECONDS, device_rank
+    for path in (place / "answers").glob("*.npy"):
+        assert elements(path.read_bytes()) == elements(result), path
+
+
+def main(healcl, driver, program, mpirun):
     if not program or not mpirun:
         print("MPI is missing: there is no healcl-mpi to be tested")
         return 77
@@ -214,7 +242,9 @@ def main(healcl, program, mpirun):
         check_lists(launcher, place)
         check_usage(launcher)
         check_failures(launcher, place)
-        check_ends(launcher, place)
+        check_ends(launcher, place, has_device and driver)
+        if IS_ALL and has_device:
+            check_counter(launcher, place)
         check_kills(launcher, place, *((500, 30) if IS_ALL else (60, 2)))
     return 0
 
