@@ -85,7 +85,8 @@ struct self_test_counters {
  * kernels say so where it is not, on the host's standard output. */
 #if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
 #define CHECK_BELOW(x, limit) CHECK_RANGE((x) < (limit), #x " is not below " #limit "\n")
-#define CHECK_LANES_BELOW(x, limit) CHECK_RANGE(!any((x) >= (limit)), #x " is not below " #limit "\n")
+#define CHECK_LANES_BELOW(x, limit) \
+    CHECK_RANGE(!any((x) >= (limit)), #x " is not below " #limit "\n")
 #define CHECK_RANGE(holds, text) \
     if (!(holds))                \
     printf(text)

@@ -272,7 +272,8 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
 enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                     const struct memory_facts *memory,
                                     const struct healcl_device *device,
-                                    const struct roofline *roofline, FILE *stream)
+                                    const struct roofline *roofline,
+                                    const struct ranks_facts *ranks, FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
@@ -300,5 +301,7 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
         report_roofline(&json, json.top, roofline);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
+    if (ranks)
+        report_ranks_members(&json, json.top, ranks);
     return json_print(&json, stream);
 }
