@@ -78,7 +78,7 @@ class Memory:
                        "package": Mode([*run, "--package", package, SMALL], 2),
                        "calls": Mode([build / "examples/example_calls"], 1, 1),
                        "check": Mode([*check, "flatten"], 1, firsts=True),
-                       "computes": Mode([*check, "modneg"], 1, firsts=True)}
+                       "computes": Mode([*check, "modneg"], 0, firsts=True)}
 
     def run(self, mode, position, code=None):
         count = self.folder / "count"
