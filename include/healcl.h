@@ -266,6 +266,78 @@ size_t healcl_transcript_segment_count(const struct healcl_transcript *transcrip
 const char *healcl_transcript_segment_name(const struct healcl_transcript *transcript,
                                            size_t segment);
 
+/* ---------------------------------------------------------------- one request, many ranks */
+
+/*
+ * A rank's part of a transcript: an input is split along an axis, and with it all that the axis
+ * runs through. What need not be split is whole on each rank. Where the axis is summed, each rank
+ * has a summand: ranks exchange these while they run (struct healcl_session_options), so
+ * that the sum is whole on each.
+ */
+struct healcl_split {
+    size_t input; /* its number */
+    uint32_t axis;
+    uint32_t rank, ranks; /* rank is in [0, ranks) */
+};
+
+/*
+ * Makes the part of a rank: a transcript of its own, of the same file. The first ranks have an
+ * index of the axis more where it does not come out even. A segment ends with each exchange, so
+ * that there are more of the same name; numbers of inputs and results stay. transcript may be
+ * closed before. Errors: HEALCL_USAGE for an input, axis or rank that there is not, more ranks than
+ * indices, and a part; HEALCL_REFUSED where an operation mixes the axis or takes a part of it, with
+ * entry and operation; HEALCL_NO_MEMORY.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_split(
+    const struct healcl_transcript *transcript, const struct healcl_split *split,
+    struct healcl_transcript **part, struct healcl_error *error);
+
+/* Sets input and axis of split, with ranks given, to those that leave a rank the least
+ * memory, work and exchange. Errors: HEALCL_REFUSED where no input can be split; HEALCL_USAGE for 0
+ * ranks; HEALCL_NO_MEMORY. */
+HEALCL_MUST_CHECK enum healcl_status healcl_transcript_choose_split(
+    const struct healcl_transcript *transcript, struct healcl_split *split,
+    struct healcl_error *error);
+
+/* Which elements of a whole tensor a rank has: of each `period` of an axis, `size` from `start` on.
+ * A period is the whole axis, but where an operation takes slices of it or has joined it with
+ * another. */
+struct healcl_part {
+    uint32_t axis;
+    int64_t start, size, period; /* period: 0 where it has the whole tensor */
+};
+
+/* Of an input or result by its number; of a transcript that was not split all are whole. */
+struct healcl_part healcl_transcript_input_part(const struct healcl_transcript *transcript,
+                                                size_t input);
+struct healcl_part healcl_transcript_result_part(const struct healcl_transcript *transcript,
+                                                 size_t result);
+
+/* What a run of a part takes. */
+struct healcl_split_facts {
+    uint64_t tensor_bytes;   /* most that live tensors take at one time */
+    size_t exchanges;        /* tensors that ranks add up */
+    uint64_t exchange_bytes; /* of these tensors */
+};
+
+struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript);
+
+/* A tensor of which each rank has a summand, and its moduli: element i of data is in [0, q) with
+ * q = moduli[i / each % modulus_count]. */
+struct healcl_exchange {
+    size_t segment; /* that has ended; counted from 0 */
+    size_t number;  /* among those of the segment */
+    enum healcl_dtype dtype;
+    size_t elements;
+    const int64_t *moduli; /* lives during the call */
+    size_t modulus_count, each;
+};
+
+/* Adds the elements [first, first + count) of another summand, which others begins with, to those
+ * of sum, its whole; both in [0, q) before, and sum after. */
+void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
+                         void *sum, const void *others);
+
 /* ---------------------------------------------------------------- devices */
 
 struct healcl_device;
@@ -490,8 +562,8 @@ struct healcl_report {
  * Returns HEALCL_OK with a report also where results differ (see verdict). Errors:
  * HEALCL_REFUSED for what only data reveal (an index out of range, a zero modulus in a tensor) and
  * for tensors larger than the device can hold or steps larger than device_memory_bytes,
- * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_USAGE where dump_dir cannot be written, HEALCL_CANCELLED.
- * options may be NULL.
+ * HEALCL_DEVICE, HEALCL_NO_MEMORY, HEALCL_CANCELLED, HEALCL_USAGE where dump_dir cannot be written,
+ * or for a part with exchanges, which only sessions run. options may be NULL.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_run(const struct healcl_transcript *transcript,
                                                 struct healcl_device *device,
@@ -531,14 +603,21 @@ struct healcl_session_options {
      * again on the host reference, and compared: see healcl_session_audit. */
     double audit_share;
     uint64_t audit_seed; /* of the steps that are drawn: the same for the same requests and times */
+    /* Of a rank's part: makes data, this rank's summand of a tensor, the sum of all ranks', packed.
+     * All ranks come here for the same tensors, in one order. Called from the thread that runs the
+     * session; what it returns, but HEALCL_OK, ends the run. NULL: a part with exchanges cannot be
+     * opened. */
+    enum healcl_status (*exchange)(void *context, const struct healcl_exchange *exchange,
+                                   void *data, struct healcl_error *error);
+    void *exchange_context;
 };
 
 /*
  * Plans nothing anew, and runs nothing. device: NULL for the host reference. transcript and, until
  * this returns, device belong to the caller; both may be closed before the session, which keeps
  * what it needs of them. options may be NULL. Errors: HEALCL_USAGE for an audit of the reference,
- * or a share that is none; HEALCL_REFUSED for tensors larger than the device can hold,
- * HEALCL_DEVICE, HEALCL_NO_MEMORY.
+ * a share that is none, or exchanges without a function for them; HEALCL_REFUSED for tensors larger
+ * than the device can hold, HEALCL_DEVICE, HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_session_open(
     const struct healcl_transcript *transcript, struct healcl_device *device,
@@ -626,12 +705,14 @@ HEALCL_MUST_CHECK enum healcl_status healcl_session_compare(struct healcl_sessio
 
 /* Of the last run, and of the session. */
 struct healcl_session_facts {
-    uint64_t runs;           /* that have ended well */
-    uint64_t nanoseconds;    /* of the last one, from its beginning to its last result */
-    uint64_t bytes_uploaded; /* in it, of inputs */
-    uint64_t fallbacks;      /* steps that the device could not run, and the host did */
-    uint64_t dropped_digits; /* values with gadget digits beyond g_exp */
-    uint64_t device_bytes;   /* allocated on the device now, by this session */
+    uint64_t runs;                 /* that have ended well */
+    uint64_t nanoseconds;          /* of the last one, from its beginning to its last result */
+    uint64_t bytes_uploaded;       /* in it, of inputs */
+    uint64_t fallbacks;            /* steps that the device could not run, and the host did */
+    uint64_t dropped_digits;       /* values with gadget digits beyond g_exp */
+    uint64_t device_bytes;         /* allocated on the device now, by this session */
+    uint64_t device_bytes_peak;    /* most of them at one time, so far */
+    uint64_t exchange_nanoseconds; /* in it, of exchanges: of nanoseconds */
 };
 
 /* All 0 where the session is NULL, or while it runs in the background. */
@@ -682,6 +763,79 @@ struct healcl_audit_facts {
 /* What was audited in all runs. All 0 where nothing is, the session is NULL, or while it runs in
  * the background. */
 struct healcl_audit_facts healcl_session_audit(const struct healcl_session *session);
+
+/* ---------------------------------------------------------------- requests together */
+
+/*
+ * Runs requests in batches: a session on a widened transcript (healcl_transcript_widen), and one
+ * for single requests. Keys, weights and tables are read once for a batch, and launches are shared.
+ *
+ *     struct healcl_batcher_options options = {.batch = 8, .inputs = &input, .input_count = 1};
+ *     healcl_batcher_open(transcript, device, &options, &batcher, &error);
+ *     requests[i] = (struct healcl_request){.inputs = &image, .results = &answer};
+ *     healcl_batcher_run(batcher, requests, count, &error);
+ *
+ * Threads: one at a time for each batcher, as for a session.
+ */
+struct healcl_batcher;
+
+struct healcl_batcher_options {
+    size_t batch; /* requests together: at most, and at least 1 */
+    /* Numbers of the inputs that come with each request (healcl_transcript_inputs). */
+    const size_t *inputs;
+    size_t input_count;
+    /* Most bytes that a batch's tensors may take; 0: as much as the device says that it has, or on
+     * the host, and on devices that share its memory, what the transcript's limits say. */
+    uint64_t memory_bytes;
+};
+
+/*
+ * What a batch takes is known before it runs: where `batch` requests do not fit, the largest number
+ * does that fits, see healcl_batcher_facts. device: NULL for the host reference. transcript, device
+ * and options belong to the caller, and may go before the batcher. Errors: as
+ * healcl_transcript_widen and healcl_session_open; HEALCL_REFUSED where not even one request fits.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_batcher_open(
+    const struct healcl_transcript *transcript, struct healcl_device *device,
+    const struct healcl_batcher_options *options, struct healcl_batcher **batcher,
+    struct healcl_error *error);
+void healcl_batcher_close(struct healcl_batcher *batcher);
+
+struct healcl_request {
+    /* The caller's elements of each input of the options, as healcl_session_bind takes them. */
+    const void *const *inputs;
+    /* Where each result of the transcript goes, by number: room for as many bytes as
+     * healcl_transcript_results says; NULL: it is not wanted. All NULL: none is. */
+    void *const *results;
+    /* What became of it: HEALCL_OK, or HEALCL_REFUSED where its own data make it refuse, with the
+     * error, which is the caller's to clear. */
+    enum healcl_status status;
+    struct healcl_error error;
+    uint64_t nanoseconds; /* that it took, with the others of its batch */
+};
+
+/*
+ * Runs requests in their order, batch after batch; a last one that is less than half full runs one
+ * by one. Where data make a batch refuse, its requests run one by one, too: so the one that they
+ * are of fails alone. Errors: as healcl_session_run, but for that; those that have not run then
+ * have no status.
+ */
+HEALCL_MUST_CHECK enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
+                                                        struct healcl_request *requests,
+                                                        size_t count, struct healcl_error *error);
+
+struct healcl_batcher_facts {
+    size_t batch;          /* requests together at most: what fits */
+    uint64_t memory_bytes; /* most that the tensors of a batch take at one time */
+    uint64_t runs;         /* of batches and of single requests, so far */
+    uint64_t requests_together, requests_alone; /* so far */
+    uint64_t bytes_uploaded,
+        fallbacks;         /* by the last run, as struct healcl_session_facts has them */
+    uint64_t device_bytes; /* allocated on the device now */
+};
+
+/* All 0 where the batcher is NULL. */
+struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *batcher);
 
 /* ---------------------------------------------------------------- operations by call */
 

@@ -93,6 +93,7 @@ try_package='set -eu
     export DEBIAN_FRONTEND=noninteractive
     apt-get -q update >/dev/null
     apt-get -q -y install --no-install-recommends gcc libc6-dev pkg-config >/dev/null
+    [ -e /etc/hosts ] || echo "127.0.0.1 localhost" >/etc/hosts # else netbase makes one, and leaves it
     files >/root/before
     apt-get -q -y install "$package" >/dev/null
     healcl version

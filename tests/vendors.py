@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "vendor"
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "extensions"
 
 # What their kernels are called in reports: of an operation of its own, and for a built-in one.
 KERNELS = ["key_switch[STAGES=3,SHARED=2]", "vendor_ntt"]

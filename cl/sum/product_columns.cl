@@ -265,40 +265,41 @@ NOINLINE static void sum_block_slowly(struct product_block block, struct modulus
 }
 
 /*
- * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, reps]: one after the other,
- * reps may share b in cache. Behind its three axes stand two that each work-item walks along by itself:
- * n, a multiple of 8, and the terms. Operands: out, a, b; their strides for blocks are 0, and a has
- * stride 1 along n.
+ * As modmul_axis_sum in general.cl. The space is [k, blocks of a row, any, reps], the third of them may be
+ * missing: one after the other, reps may share b in cache. Behind its axes stand two that each
+ * work-item walks along by itself: n, a multiple of 8, and the terms. Operands: out, a, b; their
+ * strides for blocks are 0, and a has stride 1 along n.
  */
 KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const ELEMENT *a,
                                global const ELEMENT *b, global const struct modulus *q,
                                global const uint *perm, uint flags)
 {
     TAKE_SPACE(space);
-    enum { AXIS_REPS = 2, AXIS_N = 3, AXIS_TERMS = 4 };
+    const uint axis_reps = space.rank - 1, axis_n = axis_reps + 1, axis_terms = axis_n + 1;
     struct lane_products sums[SUM_COLUMNS];
     ulong8 held[SUM_COLUMNS], packed[PACKED * SUM_COLUMNS], packed_bits = 0;
     struct product_block block;
-    block.out_axis.stride = space.operand[0].stride[AXIS_N];
-    block.b_axis.stride = space.operand[2].stride[AXIS_N];
+    global const ELEMENT *packed_of = 0; /* of b: a block whose rows from packed_first on are packed */
+    long packed_first = -1;
+    block.out_axis.stride = space.operand[0].stride[axis_n];
+    block.b_axis.stride = space.operand[2].stride[axis_n];
     block.out_axis.perm = block.b_axis.perm = flags & PRODUCTS_PERMUTED ? perm : 0;
     block.adds = flags & PRODUCTS_ADDED;
-    block.count = space.shape[AXIS_TERMS];
-    block.a_stride = space.operand[1].stride[AXIS_TERMS];
-    block.b_stride = space.operand[2].stride[AXIS_TERMS];
-    const long n = space.shape[AXIS_N], whole = SUM_COLUMNS * LANES;
-    const bool shares = space.operand[2].stride[AXIS_REPS] == 0;
+    block.count = space.shape[axis_terms];
+    block.a_stride = space.operand[1].stride[axis_terms];
+    block.b_stride = space.operand[2].stride[axis_terms];
+    const long n = space.shape[axis_n], whole = SUM_COLUMNS * LANES;
+    const bool shares = space.operand[2].stride[axis_reps] == 0;
     /* Of b's rows that many reps share, the time does not matter. */
     block.reverses = block.b_axis.perm && (perm[n] & PERMUTATION_REVERSES_BITS) && n % whole == 0 &&
                      block.out_axis.stride == 1 && block.b_axis.stride == 1 &&
-                     !(shares && space.shape[AXIS_REPS] >= REPS_MIN);
+                     !(shares && space.shape[axis_reps] >= REPS_MIN);
     block.apart = n / BESIDE;
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
         struct modulus modulus = q[span.index[0]];
         struct lane_divisor p = make_divisor(modulus);
         block.first = span.index[1] * (block.reverses ? whole / BESIDE : whole);
         block.columns = min((ulong)SUM_COLUMNS, (ulong)(n - block.first) / LANES);
-        long packed_first = -1; /* the first of the rows of b that are packed */
         bool packs = (shares && span.length >= REPS_MIN) || block.b_axis.stride != 1 || block.b_axis.perm;
         for (ulong r = 0; r < span.length; r++) {
             block.out = out + POSITION(space, span, 0, r);
@@ -311,9 +312,10 @@ KERNEL modmul_axis_sum_vectors(SPACE(space), global ELEMENT *out, global const E
                 bits |= add_block(sums, block, 0, 0, block.count);
             for (long j = 0; packs && j < block.count; j += PACKED) {
                 long rows = min((long)PACKED, block.count - j);
-                if (packed_first != j || !shares)
+                if (packed_first != j || packed_of != block.b + block.first)
                     packed_bits = pack_rows(packed, block, j, rows);
                 packed_first = j;
+                packed_of = block.b + block.first;
                 bits |= packed_bits | add_block(sums, block, j, packed, rows);
             }
             if (are_all(bits >> 62 == 0))

@@ -59,7 +59,7 @@ static inline ulong8 add_row_products(struct lane_products *sums, global const E
 
 /*
  * As modmul_axis_sum in general.cl, for k of 1, 2, 4 or 8. The space is [blocks of SUM_ROWS rows of
- * n, reps]. Operands: out, a, b, with strides for blocks of 0. The terms of row l, count * k
+ * n, any, reps], the second of them may be missing. Operands: out, a, b, with strides for blocks of 0. The terms of row l, count * k
  * elements, lie together at a + l * a_stride and at b + m * b_stride; their sums are for out + m *
  * out_stride, out_k_stride apart. lanes: the moduli q, in turn. n is a multiple of 8.
  */
@@ -72,7 +72,7 @@ KERNEL modmul_axis_sum_rows(SPACE(space), global ELEMENT *out, global const ELEM
     TAKE_SPACE(space);
     struct lane_divisor p = lanes[0];
     for (struct span span = first_span(&space); span.length > 0; next_span(&space, &span)) {
-        long begin = span.index[space.rank - 2] * SUM_ROWS, end = min(begin + SUM_ROWS, n);
+        long begin = span.index[0] * SUM_ROWS, end = min(begin + SUM_ROWS, n);
         for (ulong r = 0; r < span.length; r++)
             for (long first = begin; first < end; first += LANES) {
                 ulong8 word[4][LANES], bits = 0;

@@ -8,8 +8,8 @@
  * segment's end included. Tables that are derived from moduli and twiddles are made once, as in a
  * run.
  */
-#ifndef HEALCL_LAB_BENCH_H
-#define HEALCL_LAB_BENCH_H
+#ifndef HEALCL_BENCH_BENCH_H
+#define HEALCL_BENCH_BENCH_H
 
 #include "check/example.h"
 #include "core/dtype.h"

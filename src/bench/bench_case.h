@@ -1,6 +1,6 @@
 /* What `healcl bench` measures, as transcripts. */
-#ifndef HEALCL_LAB_BENCH_CASE_H
-#define HEALCL_LAB_BENCH_CASE_H
+#ifndef HEALCL_BENCH_BENCH_CASE_H
+#define HEALCL_BENCH_BENCH_CASE_H
 
 #include "bench/bench.h"
 #include "core/status.h"

@@ -1,6 +1,6 @@
 /* The host's own copy of memory, by all its processors at once: what the memory can do. */
-#ifndef HEALCL_LAB_BENCH_HOST_H
-#define HEALCL_LAB_BENCH_HOST_H
+#ifndef HEALCL_BENCH_BENCH_HOST_H
+#define HEALCL_BENCH_BENCH_HOST_H
 
 #include <stdint.h>
 

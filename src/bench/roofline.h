@@ -3,8 +3,8 @@
  * steps have to read and write at the rate of a large copy, and its products, butterflies and
  * digits each at the rate that `healcl bench` gives the operation alone where all lies in cache.
  */
-#ifndef HEALCL_LAB_ROOFLINE_H
-#define HEALCL_LAB_ROOFLINE_H
+#ifndef HEALCL_BENCH_ROOFLINE_H
+#define HEALCL_BENCH_ROOFLINE_H
 
 #include "device/device.h"
 #include "plan/plan.h"

@@ -1,6 +1,6 @@
 /* What transcripts' tensors take to a device and back: for `healcl devices --measure`. */
-#ifndef HEALCL_LAB_TRANSFERS_H
-#define HEALCL_LAB_TRANSFERS_H
+#ifndef HEALCL_BENCH_TRANSFERS_H
+#define HEALCL_BENCH_TRANSFERS_H
 
 #include "device/measure.h"
 

@@ -93,10 +93,10 @@ static void add_number(struct lister *lister, const char *subject, uint32_t valu
 }
 
 /* One whose work-items share a transform comes in several sizes, and with either radix. */
-static void add_variant(struct lister *lister, enum kernel_family family,
-                        enum kernel_variant variant, uint32_t transform_local_size)
+static void add_variant(struct lister *lister, enum kernel_family family, enum kernel_shape variant,
+                        uint32_t transform_local_size)
 {
-    const char *name = kernel_family_name(family), *choice = kernel_variant_name(variant);
+    const char *name = kernel_family_name(family), *choice = kernel_shape_name(variant);
     bool any;
     uint32_t tunables = shape_tunables(family, variant, &any);
     if (tunables >> TUNABLE_transform_radix & 1)
@@ -120,7 +120,7 @@ enum {
     OTHER_ELEMENTS = sizeof other_elements / sizeof *other_elements
 };
 
-static bool has_shape(enum kernel_family family, enum kernel_variant variant)
+static bool has_shape(enum kernel_family family, enum kernel_shape variant)
 {
     bool any;
     (void)shape_tunables(family, variant, &any);
@@ -133,17 +133,17 @@ static void list_variants(struct lister *lister, enum kernel_family family, cons
 {
     const struct device_tuning *tuning = &lister->report->tuning;
     add_variant(lister, family, tuning->variants[family], tuning->transform_local_size);
-    for (int v = 0; v < VARIANT_COUNT; v++)
+    for (int v = 0; v < SHAPE_COUNT; v++)
         for (int i = 0; i < size_count; i++)
-            if (has_shape(family, (enum kernel_variant)v))
-                add_variant(lister, family, (enum kernel_variant)v, sizes[i]);
+            if (has_shape(family, (enum kernel_shape)v))
+                add_variant(lister, family, (enum kernel_shape)v, sizes[i]);
 }
 
 static bool has_choice(enum kernel_family family)
 {
     int count = 0;
-    for (int v = 0; v < VARIANT_COUNT; v++)
-        count += has_shape(family, (enum kernel_variant)v);
+    for (int v = 0; v < SHAPE_COUNT; v++)
+        count += has_shape(family, (enum kernel_shape)v);
     return count > 1;
 }
 

@@ -15,8 +15,8 @@
  * where their median is further from it than TUNE_SPREAD_MOST, which is more than what makes one
  * choice better than another, the machine is too busy to choose on it.
  */
-#ifndef HEALCL_LAB_TUNE_H
-#define HEALCL_LAB_TUNE_H
+#ifndef HEALCL_BENCH_TUNE_H
+#define HEALCL_BENCH_TUNE_H
 
 #include "bench/bench.h"
 

@@ -3,8 +3,8 @@
  * × n × k. Each cell is a call that runs on the device and is compared with the host reference,
  * whole storages bit for bit. Dtypes that a form does not take are rows too: they must be refused.
  */
-#ifndef HEALCL_LAB_COVERAGE_H
-#define HEALCL_LAB_COVERAGE_H
+#ifndef HEALCL_CHECK_COVERAGE_H
+#define HEALCL_CHECK_COVERAGE_H
 
 #include "check/problem_check.h"
 

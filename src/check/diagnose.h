@@ -5,8 +5,8 @@
  * A manifest's kernel of an operation counts as one step, with the copies that it wants: it is
  * compared with the operation's body.
  */
-#ifndef HEALCL_LAB_DIAGNOSE_H
-#define HEALCL_LAB_DIAGNOSE_H
+#ifndef HEALCL_CHECK_DIAGNOSE_H
+#define HEALCL_CHECK_DIAGNOSE_H
 
 #include "check/failing_case.h"
 #include "plan/transcript.h"

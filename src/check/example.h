@@ -3,8 +3,8 @@
  * for each, whose tensors are contiguous or strided views, and which the operation's kernel, its
  * body on the device and its body on the host reference can run.
  */
-#ifndef HEALCL_LAB_EXAMPLE_H
-#define HEALCL_LAB_EXAMPLE_H
+#ifndef HEALCL_CHECK_EXAMPLE_H
+#define HEALCL_CHECK_EXAMPLE_H
 
 #include "device/device.h"
 #include "extensions/vendor.h"

@@ -2,8 +2,8 @@
  * The smallest case that a device gets wrong: a step of a plan, cut down to few rows of its tensors
  * and, where it still fails, to contiguous ones, and written as a transcript of its own.
  */
-#ifndef HEALCL_LAB_FAILING_CASE_H
-#define HEALCL_LAB_FAILING_CASE_H
+#ifndef HEALCL_CHECK_FAILING_CASE_H
+#define HEALCL_CHECK_FAILING_CASE_H
 
 #include "device/device.h"
 #include "plan/plan.h"

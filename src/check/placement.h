@@ -4,8 +4,8 @@
  * storages with get_slice, reshape, moveaxis and expand; here the same layouts are worked out
  * without the planner.
  */
-#ifndef HEALCL_LAB_PLACEMENT_H
-#define HEALCL_LAB_PLACEMENT_H
+#ifndef HEALCL_CHECK_PLACEMENT_H
+#define HEALCL_CHECK_PLACEMENT_H
 
 #include "check/problem.h"
 

@@ -1,6 +1,6 @@
 /* Moduli and roots for transforms: primes q with q = 1 mod 2n, and primitive 2n-th roots. */
-#ifndef HEALCL_LAB_PRIMES_H
-#define HEALCL_LAB_PRIMES_H
+#ifndef HEALCL_CHECK_PRIMES_H
+#define HEALCL_CHECK_PRIMES_H
 
 #include <stdbool.h>
 #include <stdint.h>

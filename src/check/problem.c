@@ -5,36 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------- dtypes */
-
-int problem_also(const struct form *form)
-{
-    const char *also = form->operation->dtypes.also;
-    return also ? form_parameter(form, also) : -1;
-}
-
-static bool is_index_parameter(const struct healcl_parameter_info *parameter)
-{
-    return parameter->kind == HEALCL_PARAMETER_PERM || parameter->kind == HEALCL_PARAMETER_INDICES;
-}
-
-bool problem_has_index(const struct form *form)
-{
-    for (uint32_t i = 0; i < form->parameter_count; i++)
-        if (is_index_parameter(&form->parameters[i]))
-            return true;
-    return false;
-}
-
-bool problem_accepts(const struct form *form, const struct problem_dtypes *dtypes)
-{
-    const struct dtype_rule *rule = &form->operation->dtypes;
-    int also = problem_also(form);
-    return (rule->values >> dtypes->value & 1) &&
-           !(problem_has_index(form) && dtypes->index == DTYPE_INT8) &&
-           (also < 0 || dtype_rule_allows(rule, rule->also, dtypes->value, dtypes->also));
-}
-
 /* ---------------------------------------------------------------- building */
 
 struct maker {
@@ -94,7 +64,7 @@ static struct problem_tensor *set_tensor(struct maker *maker, const char *name, 
     *tensor = (struct problem_tensor){.present = true, .dtype = maker->dtypes->value};
     if (i == problem_also(maker->problem->form))
         tensor->dtype = maker->dtypes->also;
-    if (is_index_parameter(&maker->problem->form->parameters[i]))
+    if (problem_is_index(&maker->problem->form->parameters[i]))
         tensor->dtype = maker->dtypes->index;
     tensor->shape = layout_of_shape(rank, shape);
     return tensor;
@@ -119,7 +89,7 @@ static void set_indices(struct maker *maker, const char *name, uint32_t rank, co
 
 /* Makes most values residues, as they are in real transcripts: moduli are in [2^s, 2^(s+1)), values
  * below 2^s. Returns 2^s. */
-static int64_t tame(struct maker *maker)
+static int64_t prefer_residues(struct maker *maker)
 {
     struct problem *problem = maker->problem;
     int64_t bits = (int64_t)(8 * dtype_size(maker->dtypes->value)) - 1;
@@ -247,7 +217,7 @@ static void make_elementwise(struct maker *maker)
             random_modulus(maker->random, random_once_in(maker->random, 4) ? DTYPE_INT64 : dtype));
     if (!choose(maker, 2))
         return;
-    int64_t base = tame(maker);
+    int64_t base = prefer_residues(maker);
     if (p >= 0 && parameters[p].kind != HEALCL_PARAMETER_TENSOR)
         set_integer(maker, "p", random_between(maker->random, base, base + (base - 1)));
     if (b >= 0 && parameters[b].kind != HEALCL_PARAMETER_TENSOR &&
@@ -278,7 +248,7 @@ static void make_axis_modsum(struct maker *maker)
     set_contents(maker, "q", 1, &shape[rank - 1], CONTENTS_MODULI);
     set_integer(maker, "axis", spelled_axis(maker, axis, rank));
     if (choose(maker, 2))
-        tame(maker);
+        prefer_residues(maker);
 }
 
 /* A permutation, or where none is used nothing, or a tensor that is not looked at. */
@@ -346,7 +316,7 @@ static void make_modmul_axis_sum(struct maker *maker)
     set_integer(maker, "axis", is_last ? -1 : -3);
     set_hints(maker);
     if (choose(maker, 2))
-        tame(maker);
+        prefer_residues(maker);
 }
 
 /* ---------------------------------------------------------------- transforms */
@@ -379,7 +349,7 @@ static void make_transform(struct maker *maker)
     set_integer(maker, "skip_perm", skips);
     set_hints(maker);
     if (choose(maker, 2))
-        tame(maker);
+        prefer_residues(maker);
 }
 
 /* ---------------------------------------------------------------- digits */
@@ -709,43 +679,4 @@ void problem_make_any(struct problem *problem, const struct form *form,
                                 .elements = elements,
                                 .variant = variant};
     make_problem(maker, form);
-}
-
-/* ---------------------------------------------------------------- contents */
-
-void problem_fill(const struct problem_tensor *tensor, struct random *random, void *array)
-{
-    int64_t count = layout_elements(&tensor->shape);
-    switch (tensor->contents) {
-    case CONTENTS_VALUES: random_fill_values(random, tensor->dtype, count, array); break;
-    case CONTENTS_MODULI: random_fill_moduli(random, tensor->dtype, count, array); break;
-    case CONTENTS_COPRIME: random_fill_coprime(random, tensor->dtype, count, array); break;
-    case CONTENTS_PERMUTATION: random_fill_permutation(random, tensor->dtype, count, array); break;
-    case CONTENTS_BETWEEN:
-        random_fill_between(random, tensor->dtype, count, tensor->low, tensor->high, array);
-        break;
-    case CONTENTS_TAME:
-        random_fill_tame(random, tensor->dtype, count, tensor->high, random_once_in(random, 2),
-                         array);
-        break;
-    }
-}
-
-const char *problem_text(const struct problem *problem, char text[PROBLEM_TEXT_SIZE])
-{
-    const struct form *form = problem->form;
-    int used = snprintf(text, PROBLEM_TEXT_SIZE, "%s(", form->name);
-    for (uint32_t i = 0; i < form->parameter_count; i++) {
-        const struct problem_tensor *tensor = &problem->tensors[i];
-        char shape[SHAPE_TEXT_SIZE];
-        used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s%s ", i ? ", " : "",
-                         form->parameters[i].name);
-        if (tensor->present)
-            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s %s",
-                             dtype_name(tensor->dtype), layout_shape_text(&tensor->shape, shape));
-        else
-            used += snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, "%s", problem->text[i]);
-    }
-    snprintf(text + used, PROBLEM_TEXT_SIZE - (size_t)used, ")");
-    return text;
 }

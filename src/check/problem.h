@@ -2,8 +2,8 @@
  * Problems: calls of one form of the op table with random arguments that the form accepts. How the
  * tensors lie in memory is another matter, see placement.h.
  */
-#ifndef HEALCL_LAB_PROBLEM_H
-#define HEALCL_LAB_PROBLEM_H
+#ifndef HEALCL_CHECK_PROBLEM_H
+#define HEALCL_CHECK_PROBLEM_H
 
 #include "check/random.h"
 #include "core/layout.h"
@@ -53,7 +53,8 @@ struct problem_dtypes {
 /* The parameter that may have a dtype of its own, or -1. */
 int problem_also(const struct form *form);
 
-/* Whether a form has a parameter that holds indices. */
+/* Whether a parameter holds indices, and whether a form has one that does. */
+bool problem_is_index(const struct healcl_parameter_info *parameter);
 bool problem_has_index(const struct form *form);
 
 /* Whether the planner should accept these dtypes. */

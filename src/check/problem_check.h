@@ -6,8 +6,8 @@
  * plans it, on views. Then the whole storages are compared bit for bit: with the results in the
  * elements of the output, and with what was there before everywhere else.
  */
-#ifndef HEALCL_LAB_PROBLEM_CHECK_H
-#define HEALCL_LAB_PROBLEM_CHECK_H
+#ifndef HEALCL_CHECK_PROBLEM_CHECK_H
+#define HEALCL_CHECK_PROBLEM_CHECK_H
 
 #include "check/placement.h"
 #include "device/device.h"

@@ -1,7 +1,7 @@
 /* Random numbers and tensor contents from fixed seeds. For one thread: tables of theirs are filled
  * at first use. */
-#ifndef HEALCL_LAB_RANDOM_H
-#define HEALCL_LAB_RANDOM_H
+#ifndef HEALCL_CHECK_RANDOM_H
+#define HEALCL_CHECK_RANDOM_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What runs the operations on a device: kernels, or the host in its place. Only asks. */
-#ifndef HEALCL_LAB_SERVED_H
-#define HEALCL_LAB_SERVED_H
+#ifndef HEALCL_CHECK_SERVED_H
+#define HEALCL_CHECK_SERVED_H
 
 #include "check/coverage.h"
 #include "device/device.h"

@@ -1,6 +1,6 @@
 /* What all failures of a check have in common: often that is what is wrong. */
-#ifndef HEALCL_LAB_SHARED_H
-#define HEALCL_LAB_SHARED_H
+#ifndef HEALCL_CHECK_SHARED_H
+#define HEALCL_CHECK_SHARED_H
 
 #include "check/problem_check.h"
 

@@ -1,6 +1,6 @@
 /* The elements of views in arrays, and views in transcripts. */
-#ifndef HEALCL_LAB_VIEW_H
-#define HEALCL_LAB_VIEW_H
+#ifndef HEALCL_CHECK_VIEW_H
+#define HEALCL_CHECK_VIEW_H
 
 #include "transcript/writer.h"
 

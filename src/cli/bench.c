@@ -11,7 +11,7 @@
 enum { REPEAT_MAX = 1000000, RESULTS_MAX = 64, EXAMPLE_RESULTS_MAX = 256 };
 
 /* One `healcl bench`. */
-struct session {
+struct bench_command {
     const char *selector, *name;                /* of the one operation, or NULL */
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
@@ -32,12 +32,12 @@ struct session {
 
 /* What a case of the suite is given: its own parameters, or those of the command line where the
  * operation takes them. */
-static struct bench_settings settings_of(const struct session *session,
+static struct bench_settings settings_of(const struct bench_command *self,
                                          const struct bench_operation *operation,
                                          const struct bench_settings *own)
 {
     struct bench_settings settings = *own;
-    const int64_t *given = session->given.of;
+    const int64_t *given = self->given.of;
     if (given[BENCH_BATCH] || given[BENCH_BYTES])
         settings.of[BENCH_BATCH] = settings.of[BENCH_BYTES] = 0;
     for (enum bench_parameter i = 0; i < BENCH_PARAMETER_COUNT; i++)
@@ -47,132 +47,132 @@ static struct bench_settings settings_of(const struct session *session,
 }
 
 /* What a case of the suite has to be done with. */
-typedef enum healcl_status case_function(struct session *session,
+typedef enum healcl_status case_function(struct bench_command *self,
                                          const struct bench_operation *operation,
                                          const struct bench_settings *settings,
                                          struct healcl_error *error);
 
-MUST_CHECK static enum healcl_status check_case(struct session *session,
+MUST_CHECK static enum healcl_status check_case(struct bench_command *self,
                                                 const struct bench_operation *operation,
                                                 const struct bench_settings *settings,
                                                 struct healcl_error *error)
 {
-    (void)session;
+    (void)self;
     return bench_check(operation, settings, error);
 }
 
-MUST_CHECK static enum healcl_status run_case(struct session *session,
+MUST_CHECK static enum healcl_status run_case(struct bench_command *self,
                                               const struct bench_operation *operation,
                                               const struct bench_settings *settings,
                                               struct healcl_error *error)
 {
-    progress_say(&session->progress, "measuring %s", bench_operation_name(operation));
-    TRY(bench_run(session->device, operation, settings, &session->options,
-                  &session->results[session->count], error));
-    session->count++;
+    progress_say(&self->progress, "measuring %s", bench_operation_name(operation));
+    TRY(bench_run(self->device, operation, settings, &self->options, &self->results[self->count],
+                  error));
+    self->count++;
     return HEALCL_OK;
 }
 
 /* The one case, or all of the suite. */
-MUST_CHECK static enum healcl_status for_all_cases(struct session *session, case_function *function,
+MUST_CHECK static enum healcl_status for_all_cases(struct bench_command *self,
+                                                   case_function *function,
                                                    struct healcl_error *error)
 {
-    if (session->vendors)
+    if (self->vendors)
         return HEALCL_OK;
-    if (session->operation)
-        return function(session, session->operation, &session->given, error);
+    if (self->operation)
+        return function(self, self->operation, &self->given, error);
     for (const struct bench_suite_case *next = bench_suite;
-         next->operation && session->count < RESULTS_MAX; next++) {
+         next->operation && self->count < RESULTS_MAX; next++) {
         const struct bench_operation *operation = bench_operation_find(next->operation);
-        struct bench_settings settings = settings_of(session, operation, &next->values);
-        TRY(function(session, operation, &settings, error));
+        struct bench_settings settings = settings_of(self, operation, &next->values);
+        TRY(function(self, operation, &settings, error));
     }
     return HEALCL_OK;
 }
 
 /* All examples of the one operation, or of all operations of manifests. */
-MUST_CHECK static enum healcl_status measure_examples(struct session *session,
+MUST_CHECK static enum healcl_status measure_examples(struct bench_command *self,
                                                       struct healcl_error *error)
 {
     const struct operation *operation;
-    for (size_t i = 0; (operation = example_operation_at(session->options.table, i)); i++) {
-        if (session->operation || (session->vendors && session->vendors != operation))
+    for (size_t i = 0; (operation = example_operation_at(self->options.table, i)); i++) {
+        if (self->operation || (self->vendors && self->vendors != operation))
             continue;
         for (uint32_t number = 0; number < example_vendor(operation)->example_count &&
-                                  session->example_count < EXAMPLE_RESULTS_MAX;
+                                  self->example_count < EXAMPLE_RESULTS_MAX;
              number++) {
-            struct bench_example *example = &session->examples[session->example_count];
+            struct bench_example *example = &self->examples[self->example_count];
             *example = (struct bench_example){.operation = operation, .number = number};
-            progress_say(&session->progress, "measuring %s", operation->name);
-            TRY(bench_example(session->device, &session->options, example, error));
-            session->example_count++;
+            progress_say(&self->progress, "measuring %s", operation->name);
+            TRY(bench_example(self->device, &self->options, example, error));
+            self->example_count++;
         }
     }
     return HEALCL_OK;
 }
 
 /* What is wrong with the options is found before anything is opened. */
-MUST_CHECK static enum healcl_status measure(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status measure(struct bench_command *self, struct healcl_error *error)
 {
-    TRY(for_all_cases(session, check_case, error));
-    TRY(report_file_open(&session->json, error));
-    progress_say(&session->progress, "opening the device");
-    TRY(healcl_device_open(session->selector, &session->device, error));
-    session->options.memory_limit = host_memory();
-    session->options.table = session->operations ? session->operations->table : NULL;
-    TRY(for_all_cases(session, run_case, error));
-    return measure_examples(session, error);
+    TRY(for_all_cases(self, check_case, error));
+    TRY(report_file_open(&self->json, error));
+    progress_say(&self->progress, "opening the device");
+    TRY(healcl_device_open(self->selector, &self->device, error));
+    self->options.memory_limit = host_memory();
+    self->options.table = self->operations ? self->operations->table : NULL;
+    TRY(for_all_cases(self, run_case, error));
+    return measure_examples(self, error);
 }
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct session *session)
+static int write_json(struct bench_command *self)
 {
-    FILE *stream = report_file_stream(&session->json);
+    FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status written =
-        report_bench_json(&session->device->info, session->results, session->count,
-                          session->examples, session->example_count, stream);
-    return report_file_end(&session->json, written, false);
+    enum healcl_status written = report_bench_json(&self->device->info, self->results, self->count,
+                                                   self->examples, self->example_count, stream);
+    return report_file_end(&self->json, written, false);
 }
 
-static int tell(struct session *session)
+static int tell(struct bench_command *self)
 {
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->json.on_stdout)
-        code = printed(report_bench(&session->device->info, session->results, session->count,
-                                    session->examples, session->example_count, &style));
-    int json_code = write_json(session);
+    if (!self->json.on_stdout)
+        code = printed(report_bench(&self->device->info, self->results, self->count, self->examples,
+                                    self->example_count, &style));
+    int json_code = write_json(self);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
 
-static int tell_failure(struct session *session, const struct healcl_error *error)
+static int tell_failure(struct bench_command *self, const struct healcl_error *error)
 {
     return finish_output(error->status == HEALCL_USAGE
                              ? print_error(NULL, error, false) /* an option */
-                             : report_files_error(&session->json, NULL, NULL, error, false));
+                             : report_files_error(&self->json, NULL, NULL, error, false));
 }
 
-static int measure_and_tell(struct session *session)
+static int measure_and_report(struct bench_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&session->progress, true);
-    enum healcl_status status = measure(session, &error);
-    progress_end(&session->progress);
+    progress_start(&self->progress, true);
+    enum healcl_status status = measure(self, &error);
+    progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(session->device);
-    int code = status == HEALCL_OK ? tell(session) : tell_failure(session, &error);
+        warn_of_arguments(self->device);
+    int code = status == HEALCL_OK ? tell(self) : tell_failure(self, &error);
     healcl_error_clear(&error);
-    healcl_device_close(session->device);
-    report_file_discard(&session->json);
+    healcl_device_close(self->device);
+    report_file_discard(&self->json);
     return code;
 }
 
-static int print_list(const struct session *session)
+static int print_list(const struct bench_command *self)
 {
-    const struct operation_table *table = session->operations ? session->operations->table : NULL;
+    const struct operation_table *table = self->operations ? self->operations->table : NULL;
     const struct bench_operation *operation;
     const struct operation *vendors;
     for (size_t i = 0; (operation = bench_operation_at(i)); i++) {
@@ -217,12 +217,12 @@ static int bad_choice(const struct command *command, const struct bench_paramete
 static int take_parameter(const struct command *command, const struct command_option *option,
                           void *context, const char *text)
 {
-    struct session *session = context;
+    struct bench_command *self = context;
     size_t parameter = 0;
     while (strcmp(bench_parameters[parameter].name, option->name) != 0)
         parameter++;
     const struct bench_parameter_info *info = &bench_parameters[parameter];
-    int64_t *value = &session->given.of[parameter];
+    int64_t *value = &self->given.of[parameter];
     if (info->choices) {
         *value = choice_of(info, text);
         return *value ? EXIT_VERIFIED : bad_choice(command, info, text);
@@ -237,40 +237,40 @@ static int take_parameter(const struct command *command, const struct command_op
 }
 
 /* A parameter that the one operation knows nothing of. */
-static int check_parameters(const struct command *command, const struct session *session)
+static int check_parameters(const struct command *command, const struct bench_command *self)
 {
-    for (enum bench_parameter i = 0; session->vendors && i < BENCH_PARAMETER_COUNT; i++)
-        if (session->given.of[i])
+    for (enum bench_parameter i = 0; self->vendors && i < BENCH_PARAMETER_COUNT; i++)
+        if (self->given.of[i])
             return usage_error(command, "--%s means nothing to %s, which has examples",
-                               bench_parameters[i].name, session->vendors->name);
-    for (enum bench_parameter i = 0; session->operation && i < BENCH_PARAMETER_COUNT; i++)
-        if (session->given.of[i] && !bench_operation_takes(session->operation, i))
+                               bench_parameters[i].name, self->vendors->name);
+    for (enum bench_parameter i = 0; self->operation && i < BENCH_PARAMETER_COUNT; i++)
+        if (self->given.of[i] && !bench_operation_takes(self->operation, i))
             return usage_error(command, "--%s means nothing to %s", bench_parameters[i].name,
-                               bench_operation_name(session->operation));
+                               bench_operation_name(self->operation));
     return EXIT_VERIFIED;
 }
 
 /* What --op names, of what --ops has brought. */
-static int find_operation(const struct command *command, struct session *session)
+static int find_operation(const struct command *command, struct bench_command *self)
 {
-    const struct operation_table *table = session->operations ? session->operations->table : NULL;
-    if (!session->name)
+    const struct operation_table *table = self->operations ? self->operations->table : NULL;
+    if (!self->name)
         return EXIT_VERIFIED;
-    session->operation = bench_operation_find(session->name);
-    session->vendors = session->operation ? NULL : example_operation_find(table, session->name);
-    if (session->vendors && example_vendor(session->vendors)->example_count == 0)
-        return usage_error(command, "'%s' has no examples to be measured by", session->name);
-    return session->operation || session->vendors
+    self->operation = bench_operation_find(self->name);
+    self->vendors = self->operation ? NULL : example_operation_find(table, self->name);
+    if (self->vendors && example_vendor(self->vendors)->example_count == 0)
+        return usage_error(command, "'%s' has no examples to be measured by", self->name);
+    return self->operation || self->vendors
                ? EXIT_VERIFIED
                : usage_error(command, "no operation '%s' is measured; --list tells which are",
-                             session->name);
+                             self->name);
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(name)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct bench_command, selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(struct bench_command, name)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct bench_command, operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct bench_command, operations), .take = take_operations},
     {"n", 0, OPTION_WORD, .take = take_parameter},
     {"bits", 0, OPTION_WORD, .take = take_parameter},
     {"batch", 0, OPTION_WORD, .take = take_parameter},
@@ -284,26 +284,26 @@ static const struct command_option options[] = {
     {"dtype", 0, OPTION_WORD, .take = take_parameter},
     {"values", 0, OPTION_WORD, .take = take_parameter},
     {"perm", 0, OPTION_WORD, .take = take_parameter},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(options.repeat), .most = REPEAT_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"list", 0, OPTION_FLAG, KEPT_IN(list)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct bench_command, options.repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct bench_command, json)},
+    {"list", 0, OPTION_FLAG, KEPT_IN(struct bench_command, list)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
-    if (!session)
+    struct bench_command *self = calloc(1, sizeof *self); /* too large for the stack */
+    if (!self)
         return printed(HEALCL_NO_MEMORY);
-    int code = take_arguments(command, argc, argv, session);
+    int code = take_arguments(command, argc, argv, self);
     if (code == GOES_ON) {
-        code = find_operation(command, session);
+        code = find_operation(command, self);
         if (code == EXIT_VERIFIED)
-            code = check_parameters(command, session);
+            code = check_parameters(command, self);
         if (code == EXIT_VERIFIED)
-            code = session->list ? print_list(session) : measure_and_tell(session);
+            code = self->list ? print_list(self) : measure_and_report(self);
     }
-    free(session);
+    free(self);
     return code;
 }
 

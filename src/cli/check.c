@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "check/example.h"
+#include "check/sequence.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
@@ -19,7 +20,7 @@
 enum { FAILURES_KEPT = 1000, BEYOND_KEPT = FAILURES_KEPT / 2, KERNELS_KEPT = 256 };
 
 /* One `healcl check`. */
-struct session {
+struct check_command {
     const char *selector, *operation, *results;
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json, junit;
@@ -35,6 +36,8 @@ struct session {
     uint64_t row_nanoseconds[COVERAGE_ROWS_MAX];
     struct example_check *examples; /* of the operations of manifests that are wanted */
     size_t example_count;
+    struct sequence_check *sequences; /* those that are wanted */
+    size_t sequence_count;
     struct check_failure failures[FAILURES_KEPT];
     struct check_kernel kernels[KERNELS_KEPT];
     struct shared_facts shared; /* by what is wrong */
@@ -44,16 +47,16 @@ struct session {
 /* ---------------------------------------------------------------- checking */
 
 /* The texts of a kernel live as long as its manifest. */
-static void count_kernel(struct session *session, const struct manifest_kernel *kernel)
+static void count_kernel(struct check_command *self, const struct manifest_kernel *kernel)
 {
-    size_t i = 0, count = session->facts.kernel_count;
-    while (i < count && session->kernels[i].kernel.name != kernel->name)
+    size_t i = 0, count = self->facts.kernel_count;
+    while (i < count && self->kernels[i].kernel.name != kernel->name)
         i++;
     if (i == KERNELS_KEPT)
         return;
     if (i == count)
-        session->kernels[session->facts.kernel_count++] = (struct check_kernel){.kernel = *kernel};
-    session->kernels[i].failures++;
+        self->kernels[self->facts.kernel_count++] = (struct check_kernel){.kernel = *kernel};
+    self->kernels[i].failures++;
 }
 
 /* Keeps a failure, with a copy of its detail. */
@@ -61,174 +64,203 @@ static void on_failure(void *context, const struct coverage_row *row,
                        const struct coverage_cell *cell, const struct coverage_call *call,
                        const struct healcl_error *why)
 {
-    struct session *session = context;
-    session->no_memory |= why->status == HEALCL_NO_MEMORY;
+    struct check_command *self = context;
+    self->no_memory |= why->status == HEALCL_NO_MEMORY;
     if (why->status != HEALCL_REFUSED && call->kernel.name)
-        count_kernel(session, &call->kernel);
+        count_kernel(self, &call->kernel);
     if (why->status != HEALCL_REFUSED && call->problem)
-        shared_add(&session->shared, cell->size.n, row->dtypes.value, call->problem, call->data);
+        shared_add(&self->shared, cell->size.n, row->dtypes.value, call->problem, call->data);
     size_t most = why->status == HEALCL_REFUSED ? BEYOND_KEPT : FAILURES_KEPT;
-    if (session->facts.failure_count >= most)
+    if (self->facts.failure_count >= most)
         return;
-    struct check_failure *kept = &session->failures[session->facts.failure_count++];
+    struct check_failure *kept = &self->failures[self->facts.failure_count++];
     *kept = (struct check_failure){row, *cell, *why, call->kernel};
     kept->why.detail = why->detail ? strdup(why->detail) : NULL;
 }
 
-static bool is_wanted(const struct session *session, const struct coverage_row *row)
+static bool is_wanted(const struct check_command *self, const struct coverage_row *row)
 {
-    const char *name = session->operation;
-    if (session->one_cell)
-        return row->number == session->cell.row;
+    const char *name = self->operation;
+    if (self->one_cell)
+        return row->number == self->cell.row;
     return !name || strcmp(row->form->operation->name, name) == 0 ||
            strcmp(row->form->name, name) == 0 || strcmp(row->form->underscore_name, name) == 0;
 }
 
-static const struct operation_table *table_of(const struct session *session)
+static const struct operation_table *table_of(const struct check_command *self)
 {
-    return session->operations ? session->operations->table : NULL;
+    return self->operations ? self->operations->table : NULL;
 }
 
-static void choose_rows(struct session *session)
+static void choose_rows(struct check_command *self)
 {
-    size_t all = coverage_rows_init(session->rows);
+    size_t all = coverage_rows_init(self->rows);
     for (size_t i = 0; i < all; i++)
-        if (is_wanted(session, &session->rows[i])) {
-            session->rows[session->row_count] = session->rows[i];
-            session->rows[session->row_count++].table = table_of(session);
+        if (is_wanted(self, &self->rows[i])) {
+            self->rows[self->row_count] = self->rows[i];
+            self->rows[self->row_count++].table = table_of(self);
         }
 }
 
 /* False where there was no memory. */
-static bool choose_examples(struct session *session)
+static bool choose_examples(struct check_command *self)
 {
-    const struct operation_table *table = table_of(session);
+    const struct operation_table *table = table_of(self);
     const struct operation *operation,
-        *named = session->operation ? example_operation_find(table, session->operation) : NULL;
-    if (!table || session->one_cell)
+        *named = self->operation ? example_operation_find(table, self->operation) : NULL;
+    if (!table || self->one_cell)
         return true;
-    session->examples = calloc(operation_count(table), sizeof *session->examples);
-    for (size_t i = 0; session->examples && (operation = example_operation_at(table, i)); i++)
-        if (!session->operation || operation == named)
-            session->examples[session->example_count++].operation = operation;
-    return session->examples != NULL;
+    self->examples = calloc(operation_count(table), sizeof *self->examples);
+    for (size_t i = 0; self->examples && (operation = example_operation_at(table, i)); i++)
+        if (!self->operation || operation == named)
+            self->examples[self->example_count++].operation = operation;
+    return self->examples != NULL;
+}
+
+/* Those of the pass that --op names, or all. False where there was no memory. */
+static bool choose_sequences(struct check_command *self)
+{
+    struct sequence sequence;
+    size_t count = 0;
+    if (self->one_cell)
+        return true;
+    while (sequence_at(count, &sequence))
+        count++;
+    self->sequences = calloc(count + 1, sizeof *self->sequences);
+    for (size_t i = 0; self->sequences && sequence_at(i, &sequence); i++)
+        if (!self->operation || strcmp(self->operation, sequence.pass) == 0)
+            self->sequences[self->sequence_count++].sequence = sequence;
+    return self->sequences != NULL;
 }
 
 /* Once the device is open. */
-static void describe(struct session *session)
+static void describe(struct check_command *self)
 {
-    bool failed = session->self_test.status != HEALCL_OK;
-    session->facts =
-        (struct check_facts){.device = &session->device->info,
-                             .self_test_failure = failed ? session->self_test.message : NULL,
-                             .rows = session->rows,
-                             .row_count = session->row_count,
-                             .failures = session->failures,
-                             .row_nanoseconds = session->row_nanoseconds,
-                             .operations = session->operations,
-                             .kernels = session->kernels,
-                             .shared = &session->shared,
-                             .examples = session->examples,
-                             .example_count = session->example_count};
+    bool failed = self->self_test.status != HEALCL_OK;
+    self->facts = (struct check_facts){.device = &self->device->info,
+                                       .self_test_failure = failed ? self->self_test.message : NULL,
+                                       .rows = self->rows,
+                                       .row_count = self->row_count,
+                                       .failures = self->failures,
+                                       .row_nanoseconds = self->row_nanoseconds,
+                                       .operations = self->operations,
+                                       .kernels = self->kernels,
+                                       .shared = &self->shared,
+                                       .examples = self->examples,
+                                       .example_count = self->example_count,
+                                       .sequences = self->sequences,
+                                       .sequence_count = self->sequence_count};
 }
 
 /* Whether standard output is for people. */
-static bool prints_text(const struct session *session)
+static bool prints_text(const struct check_command *self)
 {
-    return !session->json.on_stdout && !session->junit.on_stdout;
+    return !self->json.on_stdout && !self->junit.on_stdout;
 }
 
 /* Whether it gets the table. */
-static bool prints_table(const struct session *session)
+static bool prints_table(const struct check_command *self)
 {
-    return prints_text(session) && !session->one_cell;
+    return prints_text(self) && !self->one_cell;
 }
 
 /* The table grows while it is made: a driver that crashes does not take it along. In a file, or a
  * pipe, it then ends with the name of the operation that was being checked; on a terminal that is
  * where progress is shown. */
-static void begin_operation(const struct session *session, enum operation_id operation)
+static void begin_operation(const struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(session) || isatty(STDOUT_FILENO))
+    if (!prints_table(self) || isatty(STDOUT_FILENO))
         return;
-    report_check_name(&session->facts, operation, &style);
+    report_check_name(&self->facts, operation, &style);
     fflush(stdout);
 }
 
-static void end_operation(struct session *session, enum operation_id operation)
+static void end_operation(struct check_command *self, enum operation_id operation)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(session))
+    if (!prints_table(self))
         return;
-    progress_pause(&session->progress);
+    progress_pause(&self->progress);
     if (isatty(STDOUT_FILENO))
-        report_check_name(&session->facts, operation, &style);
-    report_check_marks(&session->facts, operation, &style);
+        report_check_name(&self->facts, operation, &style);
+    report_check_marks(&self->facts, operation, &style);
     fflush(stdout);
-    progress_resume(&session->progress);
+    progress_resume(&self->progress);
 }
 
-static void begin_table(struct session *session)
+static void begin_table(struct check_command *self)
 {
     const struct style style = style_of(stdout);
-    if (!prints_table(session))
+    if (!prints_table(self))
         return;
-    progress_pause(&session->progress);
-    report_check_head(&session->facts, &style);
-    progress_resume(&session->progress);
+    progress_pause(&self->progress);
+    report_check_head(&self->facts, &style);
+    progress_resume(&self->progress);
 }
 
 /* The rows of an operation lie together. */
-static void check_rows(struct session *session)
+static void check_rows(struct check_command *self)
 {
-    const struct coverage_observer observer = {session, on_failure};
-    begin_table(session);
-    for (size_t i = 0; i < session->row_count && !session->no_memory; i++) {
-        struct coverage_row *row = &session->rows[i];
+    const struct coverage_observer observer = {self, on_failure};
+    begin_table(self);
+    for (size_t i = 0; i < self->row_count && !self->no_memory; i++) {
+        struct coverage_row *row = &self->rows[i];
         enum operation_id operation = form_id(row->form);
         if (i == 0 || form_id(row[-1].form) != operation)
-            begin_operation(session, operation);
-        progress_say(&session->progress, "%zu of %zu: %s %s", i + 1, session->row_count,
-                     row->form->name, dtype_name(row->dtypes.value));
+            begin_operation(self, operation);
+        progress_say(&self->progress, "%zu of %zu: %s %s", i + 1, self->row_count, row->form->name,
+                     dtype_name(row->dtypes.value));
         const uint64_t begin = monotonic_nanoseconds();
-        if (session->one_cell)
-            coverage_check_cell(session->device, &session->cell, row, &observer);
+        if (self->one_cell)
+            coverage_check_cell(self->device, &self->cell, row, &observer);
         else
-            coverage_check_row(session->device, &session->sizes, row, &observer);
-        session->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
-        if (i + 1 == session->row_count || session->no_memory || form_id(row[1].form) != operation)
-            end_operation(session, operation);
+            coverage_check_row(self->device, &self->sizes, row, &observer);
+        self->row_nanoseconds[i] = monotonic_nanoseconds() - begin;
+        if (i + 1 == self->row_count || self->no_memory || form_id(row[1].form) != operation)
+            end_operation(self, operation);
     }
 }
 
-static void check_examples(struct session *session)
+static void check_examples(struct check_command *self)
 {
-    for (size_t i = 0; i < session->example_count && !session->no_memory; i++) {
-        struct example_check *check = &session->examples[i];
-        progress_say(&session->progress, "%zu of %zu of manifests: %s", i + 1,
-                     session->example_count, check->operation->name);
-        example_check(session->device, table_of(session), check);
-        session->no_memory = check->why.status == HEALCL_NO_MEMORY;
+    for (size_t i = 0; i < self->example_count && !self->no_memory; i++) {
+        struct example_check *check = &self->examples[i];
+        progress_say(&self->progress, "%zu of %zu of manifests: %s", i + 1, self->example_count,
+                     check->operation->name);
+        example_check(self->device, table_of(self), check);
+        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
+    }
+}
+
+static void check_sequences(struct check_command *self)
+{
+    for (size_t i = 0; i < self->sequence_count && !self->no_memory; i++) {
+        struct sequence_check *check = &self->sequences[i];
+        progress_say(&self->progress, "%zu of %zu of what passes make: %s", i + 1,
+                     self->sequence_count, check->sequence.name);
+        sequence_check(self->device, self->quick, check);
+        self->no_memory = check->why.status == HEALCL_NO_MEMORY;
     }
 }
 
 /* A device that fails its self-test is checked nevertheless: what works and what does not is what
  * its makers want to know. */
-MUST_CHECK static enum healcl_status check(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status check(struct check_command *self, struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    TRY(report_file_open(&session->junit, error));
-    if (session->results)
-        TRY(compare_make_results(session->results, error));
-    progress_say(&session->progress, "opening the device");
-    TRY(device_open(&opencl_loader, session->selector, &session->device, error));
-    if (self_test_run(session->device, &session->self_test) == HEALCL_NO_MEMORY)
+    TRY(report_file_open(&self->json, error));
+    TRY(report_file_open(&self->junit, error));
+    if (self->results)
+        TRY(compare_make_results(self->results, error));
+    progress_say(&self->progress, "opening the device");
+    TRY(device_open(&opencl_loader, self->selector, &self->device, error));
+    if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
         NO_MEMORY(error);
-    describe(session);
-    check_rows(session);
-    check_examples(session);
-    if (session->no_memory)
+    describe(self);
+    check_rows(self);
+    check_sequences(self);
+    check_examples(self);
+    if (self->no_memory)
         NO_MEMORY(error);
     return HEALCL_OK;
 }
@@ -236,26 +268,25 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct healc
 /* ---------------------------------------------------------------- telling */
 
 /* The JSON, and the JUnit XML. */
-static int write_reports(struct session *session)
+static int write_reports(struct check_command *self)
 {
     int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
-    FILE *stream = report_file_stream(&session->json);
+    FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&session->json, report_check_json(&session->facts, stream), false);
-    stream = report_file_stream(&session->junit);
+        code = report_file_end(&self->json, report_check_json(&self->facts, stream), false);
+    stream = report_file_stream(&self->junit);
     if (stream)
-        junit_code =
-            report_file_end(&session->junit, report_check_junit(&session->facts, stream), false);
+        junit_code = report_file_end(&self->junit, report_check_junit(&self->facts, stream), false);
     return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 /* Into the file of the device. Only the whole table counts. */
-MUST_CHECK static enum healcl_status keep_results(const struct session *session,
+MUST_CHECK static enum healcl_status keep_results(const struct check_command *self,
                                                   struct comparison *comparison,
                                                   struct healcl_error *error)
 {
-    const struct device_info *info = &session->device->info;
-    const struct check_totals totals = check_totals_of_all(&session->facts);
+    const struct device_info *info = &self->device->info;
+    const struct check_totals totals = check_totals_of_all(&self->facts);
     struct compare_device *device;
     compare_describe_host(comparison, host_memory());
     TRY(comparison_add_device(comparison, &device, error));
@@ -271,32 +302,32 @@ MUST_CHECK static enum healcl_status keep_results(const struct session *session,
     device->clock_mhz = info->clock_mhz;
     device->check = (struct compare_check){
         .done = true,
-        .verified = check_is_right(&session->facts),
-        .quick = session->quick,
+        .verified = check_is_right(&self->facts),
+        .quick = self->quick,
         .calls = totals.cells,
         .failed = totals.failures,
         .unsupported = totals.unsupported,
         .message = comparison_keep(
-            comparison, session->facts.self_test_failure ? session->facts.self_test_failure : "")};
+            comparison, self->facts.self_test_failure ? self->facts.self_test_failure : "")};
     compare_describe_end(comparison);
     compare_conclude(comparison);
     TRY(comparison_status(comparison, error));
-    return compare_write_results(comparison, session->results, error);
+    return compare_write_results(comparison, self->results, error);
 }
 
 /* Returns an exit code. */
-static int write_results(const struct session *session)
+static int write_results(const struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     struct comparison *comparison = calloc(1, sizeof *comparison); /* too large for the stack */
     int code = EXIT_VERIFIED;
-    if (!session->results || !comparison) {
+    if (!self->results || !comparison) {
         free(comparison);
-        return session->results ? printed(HEALCL_NO_MEMORY) : EXIT_VERIFIED;
+        return self->results ? printed(HEALCL_NO_MEMORY) : EXIT_VERIFIED;
     }
     enum healcl_status status = comparison_init(comparison, &error);
     if (status == HEALCL_OK)
-        status = keep_results(session, comparison, &error);
+        status = keep_results(self, comparison, &error);
     if (status != HEALCL_OK)
         code = print_error(NULL, &error, false);
     healcl_error_clear(&error);
@@ -305,52 +336,55 @@ static int write_results(const struct session *session)
     return code;
 }
 
-static void print_found(const struct session *session)
+static void print_found(const struct check_command *self)
 {
     struct style style = style_of(stdout);
-    if (!session->one_cell) {
-        report_check_end(&session->facts, &style);
+    if (!self->one_cell) {
+        report_check_end(&self->facts, &style);
         return;
     }
-    for (size_t i = 0; i < session->facts.failure_count; i++)
-        report_check_failure(&session->failures[i], &session->facts, true, stdout);
-    if (session->facts.failure_count == 0)
-        printf("%s: right\n", session->rows[0].form->name);
+    for (size_t i = 0; i < self->facts.failure_count; i++)
+        report_check_failure(&self->failures[i], &self->facts, true, stdout);
+    if (self->facts.failure_count == 0)
+        printf("%s: right\n", self->rows[0].form->name);
 }
 
-static int tell(struct session *session)
+static int tell(struct check_command *self)
 {
-    if (prints_text(session))
-        print_found(session);
-    int code = finish_output(write_reports(session));
+    if (prints_text(self))
+        print_found(self);
+    int code = finish_output(write_reports(self));
     if (code == EXIT_VERIFIED)
-        code = write_results(session);
+        code = write_results(self);
     if (code != EXIT_VERIFIED)
         return code;
-    return check_is_right(&session->facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
+    return check_is_right(&self->facts) ? EXIT_VERIFIED : EXIT_DIFFERENT;
 }
 
-static int check_and_tell(struct session *session)
+static int check_and_tell(struct check_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&session->progress, true);
-    enum healcl_status status = check(session, &error);
-    progress_end(&session->progress);
+    progress_start(&self->progress, true);
+    enum healcl_status status = check(self, &error);
+    progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(session->device);
-    int code = status == HEALCL_OK ? tell(session)
-                                   : finish_output(report_files_error(
-                                         &session->json, &session->junit, NULL, &error, false));
+        warn_of_arguments(self->device);
+    int code =
+        status == HEALCL_OK
+            ? tell(self)
+            : finish_output(report_files_error(&self->json, &self->junit, NULL, &error, false));
     healcl_error_clear(&error);
-    healcl_error_clear(&session->self_test);
-    for (size_t i = 0; i < session->facts.failure_count; i++)
-        healcl_error_clear(&session->failures[i].why);
-    for (size_t i = 0; i < session->example_count; i++)
-        healcl_error_clear(&session->examples[i].why);
-    shared_release(&session->shared);
-    healcl_device_close(session->device);
-    report_file_discard(&session->json);
-    report_file_discard(&session->junit);
+    healcl_error_clear(&self->self_test);
+    for (size_t i = 0; i < self->facts.failure_count; i++)
+        healcl_error_clear(&self->failures[i].why);
+    for (size_t i = 0; i < self->example_count; i++)
+        healcl_error_clear(&self->examples[i].why);
+    for (size_t i = 0; i < self->sequence_count; i++)
+        healcl_error_clear(&self->sequences[i].why);
+    shared_release(&self->shared);
+    healcl_device_close(self->device);
+    report_file_discard(&self->json);
+    report_file_discard(&self->junit);
     return code;
 }
 
@@ -359,50 +393,51 @@ static int check_and_tell(struct session *session)
 static int take_case(const struct command *command, const struct command_option *option,
                      void *context, const char *text)
 {
-    struct session *session = context;
+    struct check_command *self = context;
     (void)option;
-    session->one_cell = true;
-    return coverage_cell_parse(text, &session->cell)
+    self->one_cell = true;
+    return coverage_cell_parse(text, &self->cell)
                ? EXIT_VERIFIED
                : usage_error(command, "'%s' is no case such as 37:512x3:strided:42", text);
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(operation)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"quick", 0, OPTION_FLAG, KEPT_IN(quick)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct check_command, selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(struct check_command, operation)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct check_command, operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct check_command, operations), .take = take_operations},
+    {"quick", 0, OPTION_FLAG, KEPT_IN(struct check_command, quick)},
     {"case", 0, OPTION_WORD, .take = take_case},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(results)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(struct check_command, results)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct check_command, json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(struct check_command, junit)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
-    if (!session)
+    struct check_command *self = calloc(1, sizeof *self); /* too large for the stack */
+    if (!self)
         return printed(HEALCL_NO_MEMORY);
-    int code = take_arguments(command, argc, argv, session);
-    if (code == GOES_ON && session->results && (session->operation || session->one_cell))
+    int code = take_arguments(command, argc, argv, self);
+    if (code == GOES_ON && self->results && (self->operation || self->one_cell))
         code = usage_error(command, "--results keeps checks of all operations, and one is named");
     if (code == GOES_ON) {
-        coverage_sizes_init(&session->sizes, session->quick);
-        choose_rows(session);
-        if (!choose_examples(session))
+        coverage_sizes_init(&self->sizes, self->quick);
+        choose_rows(self);
+        if (!choose_examples(self) || !choose_sequences(self))
             code = printed(HEALCL_NO_MEMORY);
-        else if (session->row_count + session->example_count > 0)
-            code = check_and_tell(session);
-        else if (session->one_cell)
+        else if (self->row_count + self->example_count + self->sequence_count > 0)
+            code = check_and_tell(self);
+        else if (self->one_cell)
             code = usage_error(command, "there is no such case");
         else
             code = usage_error(command, "unknown operation '%s'; healcl ops lists them",
-                               session->operation);
+                               self->operation);
     }
-    free(session->examples);
-    free(session);
+    free(self->examples);
+    free(self->sequences);
+    free(self);
     return code;
 }
 
@@ -412,12 +447,14 @@ const struct command command_check = {
     .help =
         "Runs every operation with every dtype it takes on tensors of all layouts and of many\n"
         "sizes, and compares whole storages with the host reference, bit for bit: the first\n"
-        "thing to do on a new device. Nothing is read; all data are random from a fixed seed.\n"
+        "thing to do on a new device. So it does with what passes make of several calls.\n"
+        "Nothing is read; all data are random from a fixed seed.\n"
         "\n"
         "Usage: healcl check [OPTIONS]\n"
         "\n"
         "  -d, --device SEL   the device, as for healcl run; it may fail its self-test\n"
-        "      --op NAME      one operation, or one form of it (healcl ops)\n"
+        "      --op NAME      one operation, or one form of it (healcl ops), or what one pass\n"
+        "                     makes of several calls (healcl inspect --passes)\n"
         "      --ops DIR      check with the kernels of a folder of manifests, and their\n"
         "                     operations by their examples against their bodies\n"
         "                     (docs/VENDORS.md); may be repeated\n"

@@ -51,14 +51,14 @@ struct command_option {
     const char *name; /* "repeat"; NULL behind the last one */
     char letter;      /* 0: it has none */
     enum option_kind kind;
-    size_t member; /* where the value is kept: an offset in the command's struct session */
+    size_t member; /* where the value is kept: an offset in what the command keeps */
     uint32_t most;
     /* Takes the value instead, unless NULL. Returns EXIT_VERIFIED or a usage error. */
-    int (*take)(const struct command *command, const struct command_option *option, void *session,
+    int (*take)(const struct command *command, const struct command_option *option, void *self,
                 const char *text);
 };
 
-#define KEPT_IN(name) .member = offsetof(struct session, name)
+#define KEPT_IN(type, name) .member = offsetof(type, name)
 #define END_OF_OPTIONS                       \
     {"help", 'h', OPTION_HELP, .member = 0}, \
     {                                        \
@@ -164,7 +164,7 @@ int printed(enum healcl_status status);
 /* ---- limits ---- */
 
 /* Takes the value of --expand, a member of enum healcl_expand. */
-int take_expand(const struct command *command, const struct command_option *option, void *session,
+int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text);
 
 /* Bytes of memory that this process may use: the machine's, or its control group's. */

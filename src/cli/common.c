@@ -210,14 +210,14 @@ int take_operations(const struct command *command, const struct command_option *
 
 /* ---------------------------------------------------------------- limits */
 
-int take_expand(const struct command *command, const struct command_option *option, void *session,
+int take_expand(const struct command *command, const struct command_option *option, void *self,
                 const char *text)
 {
     const bool is_sdk = strcmp(text, "sdk") == 0;
     const enum healcl_expand expand = is_sdk ? HEALCL_EXPAND_SDK : HEALCL_EXPAND_SPECIFICATION;
     if (!is_sdk && strcmp(text, "spec") != 0)
         return usage_error(command, "--expand takes spec or sdk, not '%.200s'", text);
-    memcpy((char *)session + option->member, &expand, sizeof expand);
+    memcpy((char *)self + option->member, &expand, sizeof expand);
     return EXIT_VERIFIED;
 }
 

@@ -39,10 +39,16 @@ static enum healcl_status (*const printers[OUTPUT_COUNT])(const struct compariso
     [OUTPUT_HTML] = compare_print_html,
 };
 
+static const int exit_codes[] = {
+    [COMPARED_RIGHT] = EXIT_VERIFIED,      [COMPARED_SLOWER] = EXIT_SLOWER,
+    [COMPARED_REFUSED] = EXIT_REFUSED,     [COMPARED_FAILED] = EXIT_DEVICE,
+    [COMPARED_DIFFERENT] = EXIT_DIFFERENT,
+};
+
 enum { FOLDERS_MAX = 8 };
 
 /* One `healcl compare`. */
-struct session {
+struct compare_command {
     const char *selectors[COMPARE_DEVICES_MAX], *baselines[BASELINES_MAX];
     size_t selector_count, baseline_count;
     struct {
@@ -72,14 +78,14 @@ enum { ARGUMENTS_MAX = 16 + 2 * FOLDERS_MAX };
 static const char json_for_us[] = "--json=" PROCESS_FILE;
 
 /* Runs healcl with arguments, which end with NULL. HEALCL_DEVICE where we are interrupted. */
-MUST_CHECK static enum healcl_status run_child(struct session *session,
+MUST_CHECK static enum healcl_status run_child(struct compare_command *self,
                                                const char *const *arguments, uint32_t timeout,
                                                struct process_result *result,
                                                struct healcl_error *error)
 {
     enum healcl_status status = process_run(arguments, timeout, result, error);
     if (status == HEALCL_OK && result->end == PROCESS_INTERRUPTED) {
-        session->interrupted = result->code;
+        self->interrupted = result->code;
         status = ERROR(error, HEALCL_DEVICE, "interrupted");
     }
     if (status != HEALCL_OK)
@@ -89,22 +95,23 @@ MUST_CHECK static enum healcl_status run_child(struct session *session,
 
 /* ---------------------------------------------------------------- devices */
 
-MUST_CHECK static enum healcl_status add_reference(struct session *session,
+MUST_CHECK static enum healcl_status add_reference(struct compare_command *self,
                                                    struct healcl_error *error)
 {
     struct compare_device *device;
-    TRY(comparison_add_device(&session->comparison, &device, error));
+    TRY(comparison_add_device(&self->comparison, &device, error));
     device->selector = COMPARE_REFERENCE;
     device->name = "host reference";
     device->type = "host";
     device->platform = "healcl";
-    device->driver = session->comparison.origin.healcl;
+    device->driver = self->comparison.origin.healcl;
     device->version = healcl_compiler;
     return HEALCL_OK;
 }
 
 /* What `healcl devices` says. With selector, the device that it names is the default. */
-MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, const char *selector,
+MUST_CHECK static enum healcl_status ask_for_devices(struct compare_command *self,
+                                                     const char *selector,
                                                      struct process_result *result,
                                                      struct healcl_error *error)
 {
@@ -114,18 +121,18 @@ MUST_CHECK static enum healcl_status ask_for_devices(struct session *session, co
         arguments[4] = "-d";
         arguments[5] = selector;
     }
-    progress_say(&session->progress, "looking for %s", selector ? selector : "devices");
-    return run_child(session, arguments, session->timeout, result, error);
+    progress_say(&self->progress, "looking for %s", selector ? selector : "devices");
+    return run_child(self, arguments, self->timeout, result, error);
 }
 
 /* The device that selector names. Where even asking for it kills the child it is added by its
  * selector alone, and its runs will tell. */
-MUST_CHECK static enum healcl_status add_selected(struct session *session, const char *selector,
-                                                  struct healcl_error *error)
+MUST_CHECK static enum healcl_status add_selected(struct compare_command *self,
+                                                  const char *selector, struct healcl_error *error)
 {
-    struct comparison *comparison = &session->comparison;
+    struct comparison *comparison = &self->comparison;
     struct process_result result;
-    TRY(ask_for_devices(session, selector, &result, error));
+    TRY(ask_for_devices(self, selector, &result, error));
     size_t before = comparison->device_count;
     enum healcl_status status = compare_read_devices(comparison, result.text, true, error);
     if (status == HEALCL_OK && comparison->device_count == before) {
@@ -143,14 +150,13 @@ MUST_CHECK static enum healcl_status add_selected(struct session *session, const
     return status;
 }
 
-MUST_CHECK static enum healcl_status add_all_usable(struct session *session,
+MUST_CHECK static enum healcl_status add_all_usable(struct compare_command *self,
                                                     struct healcl_error *error)
 {
     struct process_result result;
-    TRY(ask_for_devices(session, NULL, &result, error));
-    enum healcl_status status =
-        compare_read_devices(&session->comparison, result.text, false, error);
-    bool none = status == HEALCL_OK && session->comparison.device_count == 0;
+    TRY(ask_for_devices(self, NULL, &result, error));
+    enum healcl_status status = compare_read_devices(&self->comparison, result.text, false, error);
+    bool none = status == HEALCL_OK && self->comparison.device_count == 0;
     if (none && result.end == PROCESS_EXITED)
         status = ERROR(error, HEALCL_DEVICE, "%.600s",
                        *result.last_line ? last_words(&result) : "no device can be used");
@@ -161,49 +167,51 @@ MUST_CHECK static enum healcl_status add_all_usable(struct session *session,
     return status;
 }
 
-MUST_CHECK static enum healcl_status add_devices(struct session *session,
+MUST_CHECK static enum healcl_status add_devices(struct compare_command *self,
                                                  struct healcl_error *error)
 {
-    if (session->selector_count == 0)
-        return add_all_usable(session, error);
-    for (size_t i = 0; i < session->selector_count; i++) {
-        const char *selector = session->selectors[i];
+    if (self->selector_count == 0)
+        return add_all_usable(self, error);
+    for (size_t i = 0; i < self->selector_count; i++) {
+        const char *selector = self->selectors[i];
         if (strcmp(selector, COMPARE_REFERENCE) == 0)
-            TRY(add_reference(session, error));
+            TRY(add_reference(self, error));
         else
-            TRY(add_selected(session, selector, error));
+            TRY(add_selected(self, selector, error));
     }
     return HEALCL_OK;
 }
 
 /* How fast a device copies and multiplies; unknown where that fails. */
-MUST_CHECK static enum healcl_status measure(struct session *session, struct compare_device *device,
+MUST_CHECK static enum healcl_status measure(struct compare_command *self,
+                                             struct compare_device *device,
                                              struct healcl_error *error)
 {
     const char *const arguments[] = {"healcl", "devices",        json_for_us, "--measure",
                                      "-d",     device->selector, NULL};
-    if (session->no_measure || strcmp(device->selector, COMPARE_REFERENCE) == 0)
+    if (self->no_measure || strcmp(device->selector, COMPARE_REFERENCE) == 0)
         return HEALCL_OK;
-    uint32_t timeout = session->timeout < MEASURE_TIMEOUT ? session->timeout : MEASURE_TIMEOUT;
+    uint32_t timeout = self->timeout < MEASURE_TIMEOUT ? self->timeout : MEASURE_TIMEOUT;
     struct process_result result;
-    progress_say(&session->progress, "measuring %s", device->selector);
-    TRY(run_child(session, arguments, timeout, &result, error));
-    compare_read_rates(&session->comparison, device, result.text);
+    progress_say(&self->progress, "measuring %s", device->selector);
+    TRY(run_child(self, arguments, timeout, &result, error));
+    compare_read_rates(&self->comparison, device, result.text);
     process_result_release(&result);
-    return comparison_status(&session->comparison, error);
+    return comparison_status(&self->comparison, error);
 }
 
-MUST_CHECK static enum healcl_status check(struct session *session, struct compare_device *device,
+MUST_CHECK static enum healcl_status check(struct compare_command *self,
+                                           struct compare_device *device,
                                            struct healcl_error *error)
 {
     const char *const arguments[] = {"healcl", "check",          "--quick", json_for_us,
                                      "-d",     device->selector, NULL};
-    if (!session->check || strcmp(device->selector, COMPARE_REFERENCE) == 0)
+    if (!self->check || strcmp(device->selector, COMPARE_REFERENCE) == 0)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&session->progress, "checking %s", device->selector);
-    TRY(run_child(session, arguments, session->timeout, &result, error));
-    enum healcl_status status = compare_read_check(&session->comparison, device, &result, error);
+    progress_say(&self->progress, "checking %s", device->selector);
+    TRY(run_child(self, arguments, self->timeout, &result, error));
+    enum healcl_status status = compare_read_check(&self->comparison, device, &result, error);
     device->check.quick = true;
     process_result_release(&result);
     return status;
@@ -213,13 +221,13 @@ MUST_CHECK static enum healcl_status check(struct session *session, struct compa
 
 /* "healcl run" of a transcript on a device, so often. command: where that is told for people,
  * without what only we want; may be NULL. */
-MUST_CHECK static enum healcl_status run_file(struct session *session, const char *selector,
+MUST_CHECK static enum healcl_status run_file(struct compare_command *self, const char *selector,
                                               size_t transcript, uint32_t repeat,
                                               const char **command, struct process_result *result,
                                               struct healcl_error *error)
 {
     const char *arguments[ARGUMENTS_MAX] = {"healcl", "run"};
-    const char *file = session->files[transcript];
+    const char *file = self->files[transcript];
     size_t count = 2;
     char times[16];
     snprintf(times, sizeof times, "%" PRIu32, repeat);
@@ -229,46 +237,46 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
         arguments[count++] = "-d";
         arguments[count++] = selector;
     }
-    if (session->no_fallback)
+    if (self->no_fallback)
         arguments[count++] = "--no-fallback";
-    for (size_t i = 0; i < session->folder_count; i++) {
-        arguments[count++] = session->folders[i].option;
-        arguments[count++] = session->folders[i].path;
+    for (size_t i = 0; i < self->folder_count; i++) {
+        arguments[count++] = self->folders[i].option;
+        arguments[count++] = self->folders[i].path;
     }
     arguments[count++] = "--repeat";
     arguments[count++] = times;
     arguments[count] = file;
     if (command)
-        *command = compare_command_line(&session->comparison, arguments + 1, count);
+        *command = compare_command_line(&self->comparison, arguments + 1, count);
     arguments[count++] = "--quiet";
     arguments[count++] = json_for_us;
     arguments[count++] = "--";
     arguments[count] = file;
-    return run_child(session, arguments, session->timeout, result, error);
+    return run_child(self, arguments, self->timeout, result, error);
 }
 
-MUST_CHECK static enum healcl_status run_once(struct session *session,
+MUST_CHECK static enum healcl_status run_once(struct compare_command *self,
                                               const struct compare_run *run,
                                               struct compare_first *first,
                                               struct healcl_error *error)
 {
-    const char *selector = session->comparison.devices[run->device].selector;
+    const char *selector = self->comparison.devices[run->device].selector;
     struct process_result result;
-    TRY(run_file(session, selector, run->transcript, 1, NULL, &result, error));
-    compare_read_first(&session->comparison, first, &result);
+    TRY(run_file(self, selector, run->transcript, 1, NULL, &result, error));
+    compare_read_first(&self->comparison, first, &result);
     process_result_release(&result);
-    return comparison_status(&session->comparison, error);
+    return comparison_status(&self->comparison, error);
 }
 
 /* The same, by a process that keeps all binaries. */
-MUST_CHECK static enum healcl_status run_and_keep(struct session *session,
+MUST_CHECK static enum healcl_status run_and_keep(struct compare_command *self,
                                                   const struct compare_run *run,
                                                   struct compare_first *first,
                                                   struct healcl_error *error)
 {
     static const char keep[] = "HEALCL_KEEP_BINARIES";
     bool ours = !getenv(keep) && setenv(keep, "1", 1) == 0;
-    enum healcl_status status = run_once(session, run, first, error);
+    enum healcl_status status = run_once(self, run, first, error);
     if (ours)
         (void)unsetenv(keep);
     return status;
@@ -277,88 +285,87 @@ MUST_CHECK static enum healcl_status run_and_keep(struct session *session,
 /* How long a process takes to its first result, with empty caches and once more. A driver whose
  * second build takes more than half as long keeps nothing itself, and healcl keeps its binaries
  * once that has cost enough: to measure that, one more process keeps them at once. */
-MUST_CHECK static enum healcl_status run_cold_and_warm(struct session *session,
+MUST_CHECK static enum healcl_status run_cold_and_warm(struct compare_command *self,
                                                        struct compare_run *run,
                                                        struct healcl_error *error)
 {
     struct compare_first kept;
-    bool *keeps = &session->keep_binaries[run->device];
-    TRY(*keeps ? run_and_keep(session, run, &run->cold, error)
-               : run_once(session, run, &run->cold, error));
+    bool *keeps = &self->keep_binaries[run->device];
+    TRY(*keeps ? run_and_keep(self, run, &run->cold, error)
+               : run_once(self, run, &run->cold, error));
     if (run->cold.nanoseconds > 0)
-        TRY(run_once(session, run, &run->warm, error));
+        TRY(run_once(self, run, &run->warm, error));
     if (*keeps || 2 * run->warm.compile_nanoseconds <= run->cold.compile_nanoseconds)
         return HEALCL_OK;
     *keeps = true;
-    TRY(run_and_keep(session, run, &kept, error));
-    return run_once(session, run, &run->warm, error);
+    TRY(run_and_keep(self, run, &kept, error));
+    return run_once(self, run, &run->warm, error);
 }
 
 /* What `healcl tune` has kept goes along: it is no cache. */
-MUST_CHECK static enum healcl_status time_first_results(struct session *session,
+MUST_CHECK static enum healcl_status time_first_results(struct compare_command *self,
                                                         struct compare_run *run,
                                                         struct healcl_error *error)
 {
-    const struct compare_device *device = &session->comparison.devices[run->device];
+    const struct compare_device *device = &self->comparison.devices[run->device];
     struct fresh_caches caches;
     bool tuned = device->tuned && !getenv("HEALCL_TUNING");
-    if (session->no_measure || !compare_is_right(run) || !fresh_caches_begin(&caches))
+    if (self->no_measure || !compare_is_right(run) || !fresh_caches_begin(&caches))
         return HEALCL_OK;
     if (tuned)
         (void)setenv("HEALCL_TUNING", device->tuning, 1);
-    progress_say(&session->progress, "%zu of %zu: %s: %s, first result",
-                 (size_t)(run - session->comparison.runs) + 1, session->run_count, device->selector,
-                 session->files[run->transcript]);
-    enum healcl_status status = run_cold_and_warm(session, run, error);
+    progress_say(&self->progress, "%zu of %zu: %s: %s, first result",
+                 (size_t)(run - self->comparison.runs) + 1, self->run_count, device->selector,
+                 self->files[run->transcript]);
+    enum healcl_status status = run_cold_and_warm(self, run, error);
     if (tuned)
         (void)unsetenv("HEALCL_TUNING");
     fresh_caches_end(&caches);
     return status;
 }
 
-MUST_CHECK static enum healcl_status run_one(struct session *session, struct compare_run *run,
+MUST_CHECK static enum healcl_status run_one(struct compare_command *self, struct compare_run *run,
                                              struct healcl_error *error)
 {
-    struct comparison *comparison = &session->comparison;
+    struct comparison *comparison = &self->comparison;
     const char *selector = comparison->devices[run->device].selector;
     const uint64_t begin = monotonic_nanoseconds();
     struct process_result result;
-    progress_say(&session->progress, "%zu of %zu: %s: %s", (size_t)(run - comparison->runs) + 1,
-                 session->run_count, selector, session->files[run->transcript]);
-    TRY(run_file(session, selector, run->transcript, session->repeat, &run->command, &result,
-                 error));
+    progress_say(&self->progress, "%zu of %zu: %s: %s", (size_t)(run - comparison->runs) + 1,
+                 self->run_count, selector, self->files[run->transcript]);
+    TRY(run_file(self, selector, run->transcript, self->repeat, &run->command, &result, error));
     enum healcl_status status = compare_read_run(comparison, run, &result, error);
     process_result_release(&result);
     run->taken_nanoseconds = monotonic_nanoseconds() - begin;
     if (status == HEALCL_OK)
-        status = time_first_results(session, run, error);
+        status = time_first_results(self, run, error);
     run->taken_nanoseconds = monotonic_nanoseconds() - begin;
     if (comparison_left(comparison) > 0)
-        progress_estimate(&session->progress, comparison_left(comparison));
+        progress_estimate(&self->progress, comparison_left(comparison));
     return status;
 }
 
 /* Asks the host reference, where results differ and it is not among the devices. */
-MUST_CHECK static enum healcl_status judge(struct session *session, size_t transcript,
+MUST_CHECK static enum healcl_status judge(struct compare_command *self, size_t transcript,
                                            struct healcl_error *error)
 {
     struct compare_run *run;
-    TRY(comparison_add_judge(&session->comparison, transcript, &run, error));
+    TRY(comparison_add_judge(&self->comparison, transcript, &run, error));
     if (!run)
         return HEALCL_OK;
     struct process_result result;
-    progress_say(&session->progress, "host reference: %s, which differs",
-                 session->files[transcript]);
-    TRY(run_file(session, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
-    enum healcl_status status = compare_read_run(&session->comparison, run, &result, error);
+    progress_say(&self->progress, "host reference: %s, which differs", self->files[transcript]);
+    TRY(run_file(self, COMPARE_REFERENCE, transcript, 1, NULL, &result, error));
+    enum healcl_status status = compare_read_run(&self->comparison, run, &result, error);
     process_result_release(&result);
     return status;
 }
 
 /* Runs that are to come, of all devices that are there. */
-MUST_CHECK static enum healcl_status add_runs(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status add_runs(struct compare_command *self,
+                                              struct healcl_error *error)
 {
-    struct comparison *comparison = &session->comparison;
+    struct comparison *comparison = &self->comparison;
     struct compare_run *run;
     for (size_t i = 0; i < comparison->transcript_count; i++)
         for (size_t j = 0; j < comparison->device_count; j++)
@@ -368,123 +375,124 @@ MUST_CHECK static enum healcl_status add_runs(struct session *session, struct he
 
 /* How a process fares as a whole, in memory and on a busy machine, moves all of its times: what is
  * slower must be so in another process, which then counts. */
-MUST_CHECK static enum healcl_status run_slower_again(struct session *session,
+MUST_CHECK static enum healcl_status run_slower_again(struct compare_command *self,
                                                       struct healcl_error *error)
 {
-    for (size_t i = 0; i < session->run_count; i++) {
-        struct compare_run *run = &session->comparison.runs[i];
-        if (!compare_is_slower(&session->comparison, run))
+    for (size_t i = 0; i < self->run_count; i++) {
+        struct compare_run *run = &self->comparison.runs[i];
+        if (!compare_is_slower(&self->comparison, run))
             continue;
         comparison_reset_run(run);
-        TRY(run_one(session, run, error));
+        TRY(run_one(self, run, error));
     }
     return HEALCL_OK;
 }
 
 /* The first ones: those behind them are baselines'. */
-MUST_CHECK static enum healcl_status run_all(struct session *session, size_t device_count,
+MUST_CHECK static enum healcl_status run_all(struct compare_command *self, size_t device_count,
                                              struct healcl_error *error)
 {
-    struct comparison *comparison = &session->comparison;
+    struct comparison *comparison = &self->comparison;
     for (size_t i = 0; i < device_count; i++) {
-        TRY(measure(session, &comparison->devices[i], error));
-        TRY(check(session, &comparison->devices[i], error));
+        TRY(measure(self, &comparison->devices[i], error));
+        TRY(check(self, &comparison->devices[i], error));
     }
-    for (size_t i = 0; i < session->run_count; i++)
-        TRY(run_one(session, &comparison->runs[i], error));
-    TRY(run_slower_again(session, error));
+    for (size_t i = 0; i < self->run_count; i++)
+        TRY(run_one(self, &comparison->runs[i], error));
+    TRY(run_slower_again(self, error));
     for (size_t i = 0; i < comparison->transcript_count; i++)
-        TRY(judge(session, i, error));
+        TRY(judge(self, i, error));
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- the whole */
 
-MUST_CHECK static enum healcl_status describe(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status describe(struct compare_command *self,
+                                              struct healcl_error *error)
 {
-    struct comparison *comparison = &session->comparison;
-    comparison->repeat = session->repeat;
-    comparison->timeout_seconds = session->timeout;
-    comparison->judges_times = session->judges_times;
-    comparison->fail_slower = session->fail_slower;
+    struct comparison *comparison = &self->comparison;
+    comparison->repeat = self->repeat;
+    comparison->timeout_seconds = self->timeout;
+    comparison->judges_times = self->judges_times;
+    comparison->fail_slower = self->fail_slower;
     comparison->transcripts =
-        comparison_alloc(comparison, session->file_count * sizeof *comparison->transcripts);
+        comparison_alloc(comparison, self->file_count * sizeof *comparison->transcripts);
     if (!comparison->transcripts)
         NO_MEMORY(error);
-    for (size_t i = 0; i < session->file_count; i++)
-        TRY(compare_describe_file(comparison, session->files[i],
+    for (size_t i = 0; i < self->file_count; i++)
+        TRY(compare_describe_file(comparison, self->files[i],
                                   &comparison->transcripts[comparison->transcript_count++], error));
     compare_describe_environment(comparison);
-    comparison->command =
-        compare_command_line(comparison, session->arguments, session->argument_count);
+    comparison->command = compare_command_line(comparison, self->arguments, self->argument_count);
     compare_describe_host(comparison, host_memory());
     return comparison_status(comparison, error);
 }
 
-MUST_CHECK static enum healcl_status add_baselines(struct session *session,
+MUST_CHECK static enum healcl_status add_baselines(struct compare_command *self,
                                                    struct healcl_error *error)
 {
-    for (size_t i = 0; i < session->baseline_count; i++) {
+    for (size_t i = 0; i < self->baseline_count; i++) {
         size_t added;
-        TRY(compare_read_baseline(&session->comparison, session->baselines[i], &added, error));
+        TRY(compare_read_baseline(&self->comparison, self->baselines[i], &added, error));
         if (added > 0)
             continue;
-        progress_pause(&session->progress);
+        progress_pause(&self->progress);
         print_notice("%s: warning: it has no run of the transcripts that are compared",
-                     session->baselines[i]);
-        progress_resume(&session->progress);
+                     self->baselines[i]);
+        progress_resume(&self->progress);
     }
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status compare(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status compare(struct compare_command *self,
+                                             struct healcl_error *error)
 {
-    TRY(describe(session, error));
+    TRY(describe(self, error));
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
-        TRY(report_file_open(&session->outputs[i], error));
-    if (session->results)
-        TRY(compare_make_results(session->results, error));
-    TRY(add_devices(session, error));
-    TRY(add_runs(session, error));
-    size_t device_count = session->comparison.device_count;
-    session->run_count = session->comparison.run_count;
-    TRY(add_baselines(session, error)); /* one that is no good must not cost the runs */
-    enum healcl_status status = run_all(session, device_count, error);
+        TRY(report_file_open(&self->outputs[i], error));
+    if (self->results)
+        TRY(compare_make_results(self->results, error));
+    TRY(add_devices(self, error));
+    TRY(add_runs(self, error));
+    size_t device_count = self->comparison.device_count;
+    self->run_count = self->comparison.run_count;
+    TRY(add_baselines(self, error)); /* one that is no good must not cost the runs */
+    enum healcl_status status = run_all(self, device_count, error);
     /* What was measured until then is not lost. */
-    if (session->interrupted && comparison_end_early(&session->comparison) > 0)
+    if (self->interrupted && comparison_end_early(&self->comparison) > 0)
         status = HEALCL_OK;
     if (status != HEALCL_OK)
         return status;
-    compare_describe_end(&session->comparison);
-    compare_conclude(&session->comparison);
-    return comparison_status(&session->comparison, error);
+    compare_describe_end(&self->comparison);
+    compare_conclude(&self->comparison);
+    return comparison_status(&self->comparison, error);
 }
 
-static int print_all(struct session *session)
+static int print_all(struct compare_command *self)
 {
     struct style style = style_of(stdout);
     bool on_stdout = false;
     int code = EXIT_VERIFIED;
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
-        on_stdout |= session->outputs[i].on_stdout;
+        on_stdout |= self->outputs[i].on_stdout;
     if (!on_stdout) /* no table but alone */
-        code = printed(compare_print_table(&session->comparison, &style));
+        code = printed(compare_print_table(&self->comparison, &style));
     for (size_t i = 0; i < OUTPUT_COUNT && code == EXIT_VERIFIED; i++) {
-        FILE *stream = report_file_stream(&session->outputs[i]);
+        FILE *stream = report_file_stream(&self->outputs[i]);
         if (stream)
-            code = report_file_end(&session->outputs[i], printers[i](&session->comparison, stream),
-                                   false);
+            code =
+                report_file_end(&self->outputs[i], printers[i](&self->comparison, stream), false);
     }
     return code;
 }
 
 /* Of a comparison that is whole. Returns an exit code. */
-static int write_results(const struct session *session)
+static int write_results(const struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
     int code = EXIT_VERIFIED;
-    if (session->results && !session->interrupted &&
-        compare_write_results(&session->comparison, session->results, &error) != HEALCL_OK)
+    if (self->results && !self->interrupted &&
+        compare_write_results(&self->comparison, self->results, &error) != HEALCL_OK)
         code = print_error(NULL, &error, false);
     healcl_error_clear(&error);
     return code;
@@ -508,66 +516,34 @@ static void tell_slowdowns(const struct comparison *comparison)
     }
 }
 
-/* A wrong result is worse news than a device that failed, that than a refused transcript, and that
- * than a longer time. Baselines are past. */
-static int code_of_runs(const struct comparison *comparison)
-{
-    bool seen[EXIT_SLOWER + 1] = {false};
-    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
-        const struct compare_check *check = &comparison->devices[i].check;
-        if (check->done && !check->verified)
-            seen[check->failed > 0 ? EXIT_DIFFERENT : EXIT_DEVICE] = true;
-    }
-    for (size_t i = 0; i < comparison->run_count; i++) {
-        const struct compare_run *run = &comparison->runs[i];
-        if (comparison->devices[run->device].origin->baseline)
-            continue;
-        switch (run->outcome) {
-        case COMPARE_VERIFIED:
-        case COMPARE_UNVERIFIED: seen[EXIT_SLOWER] |= compare_is_slower(comparison, run); break;
-        case COMPARE_DIFFERENT: seen[EXIT_DIFFERENT] = true; break;
-        case COMPARE_REFUSED: seen[EXIT_REFUSED] = true; break;
-        case COMPARE_UNPROVEN:
-        case COMPARE_FAILED:
-        case COMPARE_CRASHED:
-        case COMPARE_TIMED_OUT: seen[EXIT_DEVICE] = true; break;
-        }
-    }
-    return seen[EXIT_DIFFERENT] ? EXIT_DIFFERENT
-           : seen[EXIT_DEVICE]  ? EXIT_DEVICE
-           : seen[EXIT_REFUSED] ? EXIT_REFUSED
-           : seen[EXIT_SLOWER]  ? EXIT_SLOWER
-                                : EXIT_VERIFIED;
-}
-
-static int compare_and_tell(struct session *session)
+static int compare_and_tell(struct compare_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start_long(&session->progress);
-    enum healcl_status status = comparison_init(&session->comparison, &error);
+    progress_start_long(&self->progress);
+    enum healcl_status status = comparison_init(&self->comparison, &error);
     if (status == HEALCL_OK)
-        status = compare(session, &error);
-    progress_end(&session->progress);
+        status = compare(self, &error);
+    progress_end(&self->progress);
     int code = EXIT_VERIFIED;
     if (status == HEALCL_OK)
-        code = print_all(session);
-    else if (!session->interrupted)
-        code = report_files_error(&session->outputs[OUTPUT_JSON], &session->outputs[OUTPUT_JUNIT],
-                                  NULL, &error, false);
+        code = print_all(self);
+    else if (!self->interrupted)
+        code = report_files_error(&self->outputs[OUTPUT_JSON], &self->outputs[OUTPUT_JUNIT], NULL,
+                                  &error, false);
     if (status == HEALCL_OK && code == EXIT_VERIFIED)
-        code = write_results(session);
-    if (status == HEALCL_OK && code == EXIT_VERIFIED && !session->interrupted) {
+        code = write_results(self);
+    if (status == HEALCL_OK && code == EXIT_VERIFIED && !self->interrupted) {
         fflush(stdout); /* what follows stands below the table */
-        tell_slowdowns(&session->comparison);
-        code = code_of_runs(&session->comparison);
+        tell_slowdowns(&self->comparison);
+        code = exit_codes[compare_worst(&self->comparison)];
     }
     healcl_error_clear(&error);
     for (size_t i = 0; i < OUTPUT_COUNT; i++)
-        report_file_discard(&session->outputs[i]);
-    comparison_release(&session->comparison);
+        report_file_discard(&self->outputs[i]);
+    comparison_release(&self->comparison);
     code = finish_output(code);
-    if (session->interrupted)
-        raise(session->interrupted);
+    if (self->interrupted)
+        raise(self->interrupted);
     return code;
 }
 
@@ -576,42 +552,42 @@ static int compare_and_tell(struct session *session)
 static int take_device(const struct command *command, const struct command_option *option,
                        void *context, const char *text)
 {
-    struct session *session = context;
+    struct compare_command *self = context;
     (void)option;
-    if (session->selector_count == COMPARE_DEVICES_MAX)
+    if (self->selector_count == COMPARE_DEVICES_MAX)
         return usage_error(command, "more than %d devices", COMPARE_DEVICES_MAX);
-    session->selectors[session->selector_count++] = text;
+    self->selectors[self->selector_count++] = text;
     return EXIT_VERIFIED;
 }
 
 static int take_baseline(const struct command *command, const struct command_option *option,
                          void *context, const char *text)
 {
-    struct session *session = context;
+    struct compare_command *self = context;
     (void)option;
-    if (session->baseline_count == BASELINES_MAX)
+    if (self->baseline_count == BASELINES_MAX)
         return usage_error(command, "more than %d baselines", BASELINES_MAX);
-    session->baselines[session->baseline_count++] = text;
+    self->baselines[self->baseline_count++] = text;
     return EXIT_VERIFIED;
 }
 
 static int take_folder(const struct command *command, const struct command_option *option,
                        void *context, const char *text)
 {
-    struct session *session = context;
-    if (session->folder_count == FOLDERS_MAX)
+    struct compare_command *self = context;
+    if (self->folder_count == FOLDERS_MAX)
         return usage_error(command, "more than %d folders of manifests", FOLDERS_MAX);
-    session->folders[session->folder_count].option = is_trust(option) ? "--trust" : "--ops";
-    session->folders[session->folder_count++].path = text;
-    return take_operations(command, option, session, text);
+    self->folders[self->folder_count].option = is_trust(option) ? "--trust" : "--ops";
+    self->folders[self->folder_count++].path = text;
+    return take_operations(command, option, self, text);
 }
 
 static int take_percent(const struct command *command, const struct command_option *option,
                         void *context, const char *text)
 {
-    struct session *session = context;
-    session->judges_times = true;
-    return parse_percent(text, &session->fail_slower)
+    struct compare_command *self = context;
+    self->judges_times = true;
+    return parse_percent(text, &self->fail_slower)
                ? EXIT_VERIFIED
                : usage_error(command, "--%s takes a percentage such as 10, not '%s'", option->name,
                              text);
@@ -619,39 +595,39 @@ static int take_percent(const struct command *command, const struct command_opti
 
 static const struct command_option options[] = {
     {"device", 'd', OPTION_DEVICE, .take = take_device},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
-    {"timeout", 0, OPTION_SECONDS, KEPT_IN(timeout), .most = TIMEOUT_MAX},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct compare_command, repeat), .most = REPEAT_MAX},
+    {"timeout", 0, OPTION_SECONDS, KEPT_IN(struct compare_command, timeout), .most = TIMEOUT_MAX},
     {"baseline", 0, OPTION_FILE, .take = take_baseline},
     {"fail-slower", 0, OPTION_WORD, .take = take_percent},
-    {"no-measure", 0, OPTION_FLAG, KEPT_IN(no_measure)},
-    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_folder},
-    {"check", 0, OPTION_FLAG, KEPT_IN(check)},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(results)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JSON])},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_JUNIT])},
-    {"csv", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_CSV])},
-    {"markdown", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_MARKDOWN])},
-    {"html", 0, OPTION_REPORT, KEPT_IN(outputs[OUTPUT_HTML])},
+    {"no-measure", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_measure)},
+    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct compare_command, no_fallback)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, operations), .take = take_folder},
+    {"check", 0, OPTION_FLAG, KEPT_IN(struct compare_command, check)},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(struct compare_command, results)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JSON])},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_JUNIT])},
+    {"csv", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_CSV])},
+    {"markdown", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_MARKDOWN])},
+    {"html", 0, OPTION_REPORT, KEPT_IN(struct compare_command, outputs[OUTPUT_HTML])},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.timeout = TIMEOUT_DEFAULT};
-    int code = take_arguments(command, argc, argv, &session);
+    struct compare_command self = {.timeout = TIMEOUT_DEFAULT};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (session.judges_times && session.baseline_count == 0)
+    if (self.judges_times && self.baseline_count == 0)
         return usage_error(command, "--fail-slower compares with a --baseline, and none is named");
-    if (session.repeat == 0)
-        session.repeat = session.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
-    session.arguments = (const char *const *)argv;
-    session.argument_count = (size_t)argc;
-    session.files = argv + optind;
-    session.file_count = (size_t)(argc - optind);
-    return compare_and_tell(&session);
+    if (self.repeat == 0)
+        self.repeat = self.judges_times ? REPEAT_DEFAULT_JUDGED : REPEAT_DEFAULT;
+    self.arguments = (const char *const *)argv;
+    self.argument_count = (size_t)argc;
+    self.files = argv + optind;
+    self.file_count = (size_t)(argc - optind);
+    return compare_and_tell(&self);
 }
 
 const struct command command_compare = {

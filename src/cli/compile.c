@@ -15,7 +15,7 @@
 #include "run/run.h"
 
 /* One `healcl compile`. */
-struct session {
+struct compile_command {
     const char *selector, *output, *emit, *target, *from;
     bool cache;
     char **files;
@@ -32,17 +32,17 @@ struct session {
 };
 
 /* Runs a transcript, and verifies it: what it builds is what it needs. */
-MUST_CHECK static enum healcl_status run_file(struct session *session, const char *file,
+MUST_CHECK static enum healcl_status run_file(struct compile_command *self, const char *file,
                                               struct healcl_error *error)
 {
     struct healcl_transcript *transcript = NULL;
     struct healcl_report *report = NULL;
     const struct healcl_run_options options = {.no_warm_up = true, .repeat = 1};
-    session->file = file;
-    progress_say(&session->progress, "running %s", file);
-    enum healcl_status status = healcl_transcript_open(file, &session->limits, &transcript, error);
+    self->file = file;
+    progress_say(&self->progress, "running %s", file);
+    enum healcl_status status = healcl_transcript_open(file, &self->limits, &transcript, error);
     if (status == HEALCL_OK)
-        status = healcl_run(transcript, session->device, &options, &report, error);
+        status = healcl_run(transcript, self->device, &options, &report, error);
     if (status == HEALCL_OK && report->verdict == HEALCL_DIFFERS)
         status = ERROR(error, HEALCL_DIFFERENT, "results differ: healcl run tells which");
     healcl_report_free(report);
@@ -50,37 +50,38 @@ MUST_CHECK static enum healcl_status run_file(struct session *session, const cha
     return status;
 }
 
-MUST_CHECK static enum healcl_status open_device(struct session *session,
+MUST_CHECK static enum healcl_status open_device(struct compile_command *self,
                                                  struct healcl_error *error)
 {
-    progress_say(&session->progress, "opening the device");
-    const struct healcl_device_options options = {.selector = session->selector,
+    progress_say(&self->progress, "opening the device");
+    const struct healcl_device_options options = {.selector = self->selector,
                                                   .no_fallback = true}; /* it is to be in there */
-    return healcl_device_open_with(&options, &session->device, error);
+    return healcl_device_open_with(&options, &self->device, error);
 }
 
-MUST_CHECK static enum healcl_status run_files(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status run_files(struct compile_command *self,
+                                               struct healcl_error *error)
 {
-    for (size_t i = 0; i < session->file_count; i++)
-        TRY(run_file(session, session->files[i], error));
-    session->file = NULL;
-    progress_say(&session->progress, "getting binaries");
+    for (size_t i = 0; i < self->file_count; i++)
+        TRY(run_file(self, self->files[i], error));
+    self->file = NULL;
+    progress_say(&self->progress, "getting binaries");
     return HEALCL_OK;
 }
 
 /* Runs everything, and notes what was built. */
-MUST_CHECK static enum healcl_status record(struct session *session, enum device_record kind,
+MUST_CHECK static enum healcl_status record(struct compile_command *self, enum device_record kind,
                                             struct healcl_error *error)
 {
-    TRY(open_device(session, error));
+    TRY(open_device(self, error));
     /* Devices prove themselves from a package. */
-    TRY(self_test_run(session->device, error));
-    TRY(run_files(session, error));
-    TRY(device_record(session->device, &session->package, kind, error));
-    tuning_format(&session->device->tuning, session->tuning);
-    session->package.tuning = session->tuning;
-    kernel_choices_format(&session->device->choices, session->choices);
-    session->package.choices = session->choices;
+    TRY(self_test_run(self->device, error));
+    TRY(run_files(self, error));
+    TRY(device_record(self->device, &self->package, kind, error));
+    tuning_format(&self->device->tuning, self->tuning);
+    self->package.tuning = self->tuning;
+    kernel_choices_format(&self->device->choices, self->choices);
+    self->package.choices = self->choices;
     return HEALCL_OK;
 }
 
@@ -120,7 +121,8 @@ static bool write_kernels(const struct package_program *program, FILE *stream)
     return good && putc('\n', stream) != EOF;
 }
 
-MUST_CHECK static enum healcl_status write_emitted(const struct session *session, enum emitted what,
+MUST_CHECK static enum healcl_status write_emitted(const struct compile_command *self,
+                                                   enum emitted what,
                                                    const struct package_program *program,
                                                    FILE *stream, struct healcl_error *error)
 {
@@ -129,12 +131,12 @@ MUST_CHECK static enum healcl_status write_emitted(const struct session *session
     switch (what) {
     case EMIT_SOURCE:
         good = emit_defines(program->options, stream) && write_kernels(program, stream);
-        TRY(device_write_source(session->device, program->name, stream, error));
+        TRY(device_write_source(self->device, program->name, stream, error));
         break;
-    case EMIT_SCRIPT: good = emit_script(session->target, stream); break;
+    case EMIT_SCRIPT: good = emit_script(self->target, stream); break;
     case EMIT_ONE_SOURCE: good = emit_one_source(stream); break;
     case EMIT_MANIFEST:
-        manifest = package_manifest(&session->package);
+        manifest = package_manifest(&self->package);
         if (!manifest)
             NO_MEMORY(error);
         good = fprintf(stream, "%s\n", manifest) > 0;
@@ -142,21 +144,21 @@ MUST_CHECK static enum healcl_status write_emitted(const struct session *session
         break;
     }
     if (!good)
-        FAIL(error, HEALCL_USAGE, "cannot write to '%.400s'", session->emit);
+        FAIL(error, HEALCL_USAGE, "cannot write to '%.400s'", self->emit);
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status emit_file(const struct session *session, const char *name,
+MUST_CHECK static enum healcl_status emit_file(const struct compile_command *self, const char *name,
                                                enum emitted what,
                                                const struct package_program *program,
                                                struct healcl_error *error)
 {
     char path[4096];
     struct new_file file = {.stream = NULL};
-    if (snprintf(path, sizeof path, "%s/%s", session->emit, name) >= (int)sizeof path)
-        FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", session->emit);
+    if (snprintf(path, sizeof path, "%s/%s", self->emit, name) >= (int)sizeof path)
+        FAIL(error, HEALCL_USAGE, "the path of '%.400s' is too long", self->emit);
     TRY(new_file_open(&file, path, error));
-    return end_file(&file, write_emitted(session, what, program, file.stream, error), error);
+    return end_file(&file, write_emitted(self, what, program, file.stream, error), error);
 }
 
 /* Kernels of several programs are in one image: each is called after its program, p001_copy. */
@@ -175,10 +177,10 @@ MUST_CHECK static enum healcl_status name_symbols(struct package_program *progra
 }
 
 /* N.cl of each program, "ntt/rows" as 003_ntt_rows.cl; the manifest names N.bin for it. */
-MUST_CHECK static enum healcl_status emit_sources(struct session *session,
+MUST_CHECK static enum healcl_status emit_sources(struct compile_command *self,
                                                   struct healcl_error *error)
 {
-    struct package *package = &session->package;
+    struct package *package = &self->package;
     package->images = calloc(package->program_count + 1, sizeof *package->images);
     if (!package->images)
         NO_MEMORY(error);
@@ -189,96 +191,98 @@ MUST_CHECK static enum healcl_status emit_sources(struct session *session,
         for (char *at = name; *at; at++) /* a manifest's may have any */
             *at = isalnum((unsigned char)*at) || strchr("_.-", *at) ? *at : '_';
         snprintf(file, sizeof file, "%s.cl", name);
-        TRY(emit_file(session, file, EMIT_SOURCE, program, error));
-        if (emit_is_one_source(session->target)) {
+        TRY(emit_file(self, file, EMIT_SOURCE, program, error));
+        if (emit_is_one_source(self->target)) {
             TRY(name_symbols(program, i, error));
             continue;
         }
         program->image = package->image_count++;
         snprintf(package->images[program->image].file, PACKAGE_FILE_SIZE, "%s.bin", name);
     }
-    if (!emit_is_one_source(session->target))
+    if (!emit_is_one_source(self->target))
         return HEALCL_OK;
     snprintf(package->images[package->image_count++].file, PACKAGE_FILE_SIZE, "workload.aocx");
-    return emit_file(session, "one_source.awk", EMIT_ONE_SOURCE, NULL, error);
+    return emit_file(self, "one_source.awk", EMIT_ONE_SOURCE, NULL, error);
 }
 
 /* The device is another one than that which ran here: --from names it. */
-MUST_CHECK static enum healcl_status emit(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status emit(struct compile_command *self, struct healcl_error *error)
 {
-    struct package *package = &session->package;
-    if (setenv("HEALCL_AS", emit_shape(session->target), 0) != 0)
+    struct package *package = &self->package;
+    if (setenv("HEALCL_AS", emit_shape(self->target), 0) != 0)
         NO_MEMORY(error);
-    const bool one_source = emit_is_one_source(session->target);
-    TRY(record(session, one_source ? RECORD_LAUNCHED : RECORD_SOURCES, error));
+    const bool one_source = emit_is_one_source(self->target);
+    TRY(record(self, one_source ? RECORD_LAUNCHED : RECORD_SOURCES, error));
     package->platform = package->device = package->driver = package->version = "";
-    if (mkdir(session->emit, 0777) != 0 && errno != EEXIST)
-        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", session->emit, strerror(errno));
-    TRY(emit_sources(session, error));
-    TRY(emit_file(session, "build.sh", EMIT_SCRIPT, NULL, error));
-    return emit_file(session, "manifest.json", EMIT_MANIFEST, NULL, error);
+    if (mkdir(self->emit, 0777) != 0 && errno != EEXIST)
+        FAIL(error, HEALCL_USAGE, "cannot make '%.400s': %s", self->emit, strerror(errno));
+    TRY(emit_sources(self, error));
+    TRY(emit_file(self, "build.sh", EMIT_SCRIPT, NULL, error));
+    return emit_file(self, "manifest.json", EMIT_MANIFEST, NULL, error);
 }
 
 /* Makes a package of a folder, for a device that is here. */
-MUST_CHECK static enum healcl_status complete(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status complete(struct compile_command *self,
+                                              struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
-    TRY(package_read_folder(session->from, &session->read, error));
+    TRY(package_read_folder(self->from, &self->read, error));
     TRY(device_list(&opencl_loader, &list, &count, error));
     device_allow_packaged(list, count);
-    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    enum healcl_status status = device_select(list, count, self->selector, &index, error);
     if (status == HEALCL_OK)
-        session->info = list[index];
+        self->info = list[index];
     free(list);
     TRY(status);
-    packaged_name(&session->info, session->read);
-    return write_package(session->read, session->output, error);
+    packaged_name(&self->info, self->read);
+    return write_package(self->read, self->output, error);
 }
 
 /* Keeps what is built, each program in a file of its own: later runs read those that they need. */
-MUST_CHECK static enum healcl_status keep(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status keep(struct compile_command *self, struct healcl_error *error)
 {
-    if (session->file_count == 0) {
-        TRY(bundled_find(&session->bundled, error));
-        session->files = session->bundled.files;
-        session->file_count = session->bundled.count;
+    if (self->file_count == 0) {
+        TRY(bundled_find(&self->bundled, error));
+        self->files = self->bundled.files;
+        self->file_count = self->bundled.count;
     }
-    TRY(open_device(session, error));
-    if (!session->device->cache_directory)
+    TRY(open_device(self, error));
+    if (!self->device->cache_directory)
         FAIL(error, HEALCL_USAGE,
              "there is no folder to keep programs in: HEALCL_CACHE_DIR may "
              "name one");
-    TRY(run_files(session, error));
-    return device_keep_binaries(session->device, &session->kept, error);
+    TRY(run_files(self, error));
+    return device_keep_binaries(self->device, &self->kept, error);
 }
 
-MUST_CHECK static enum healcl_status compile(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status compile(struct compile_command *self,
+                                             struct healcl_error *error)
 {
-    if (session->cache)
-        return keep(session, error);
-    if (session->from)
-        return complete(session, error);
-    if (session->emit)
-        return emit(session, error);
-    TRY(record(session, RECORD_BINARIES, error));
-    return write_package(&session->package, session->output, error);
+    if (self->cache)
+        return keep(self, error);
+    if (self->from)
+        return complete(self, error);
+    if (self->emit)
+        return emit(self, error);
+    TRY(record(self, RECORD_BINARIES, error));
+    return write_package(&self->package, self->output, error);
 }
 
 /* ---------------------------------------------------------------- telling */
 
-static void tell_kept(const struct session *session)
+static void tell_kept(const struct compile_command *self)
 {
-    const struct device_info *info = &session->device->info;
+    const struct device_info *info = &self->device->info;
     char size[UNIT_TEXT_SIZE];
     printf("%s: kept %zu programs, binaries of %s, for %s with driver %s\n",
-           session->device->cache_directory, session->kept.count,
-           text_bytes(session->kept.bytes, size), info->name, info->driver);
+           self->device->cache_directory, self->kept.count, text_bytes(self->kept.bytes, size),
+           info->name, info->driver);
 }
 
-static void tell(const struct session *session)
+static void tell(const struct compile_command *self)
 {
-    const struct package *package = session->read ? session->read : &session->package;
+    const struct package *package = self->read ? self->read : &self->package;
     size_t kernels = 0;
     uint64_t bytes = 0;
     char size[UNIT_TEXT_SIZE];
@@ -286,18 +290,18 @@ static void tell(const struct session *session)
         kernels += package->programs[i].kernel_count;
     for (size_t i = 0; i < package->image_count; i++)
         bytes += package->images[i].bytes;
-    if (session->emit)
+    if (self->emit)
         printf("%s: sources of %zu programs with %zu kernels; build.sh compiles them for %s\n",
-               session->emit, package->program_count, kernels, session->target);
+               self->emit, package->program_count, kernels, self->target);
     else
         printf("%s: %zu programs with %zu kernels, binaries of %s, for %s with driver %s\n",
-               session->output, package->program_count, kernels, text_bytes(bytes, size),
+               self->output, package->program_count, kernels, text_bytes(bytes, size),
                package->device, package->driver);
 }
 
-static void release(struct session *session)
+static void release(struct compile_command *self)
 {
-    struct package *package = &session->package;
+    struct package *package = &self->package;
     for (size_t i = 0; i < package->program_count; i++) {
         struct package_program *program = &package->programs[i];
         for (size_t k = 0; k < program->kernel_count; k++)
@@ -309,77 +313,78 @@ static void release(struct session *session)
         free(package->images[i].data);
     free(package->programs);
     free(package->images);
-    package_free(session->read);
-    bundled_release(&session->bundled);
-    healcl_device_close(session->device);
+    package_free(self->read);
+    bundled_release(&self->bundled);
+    healcl_device_close(self->device);
 }
 
-static int compile_and_tell(struct session *session)
+static int compile_and_tell(struct compile_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&session->progress, true);
-    enum healcl_status status = compile(session, &error);
-    progress_end(&session->progress);
+    progress_start(&self->progress, true);
+    enum healcl_status status = compile(self, &error);
+    progress_end(&self->progress);
     int code = EXIT_VERIFIED;
-    if (status == HEALCL_OK && session->cache)
-        tell_kept(session);
+    if (status == HEALCL_OK && self->cache)
+        tell_kept(self);
     else if (status == HEALCL_OK)
-        tell(session);
+        tell(self);
     else
-        code = print_error(session->file, &error, false);
+        code = print_error(self->file, &error, false);
     healcl_error_clear(&error);
-    release(session);
+    release(self);
     return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"output", 'o', OPTION_FILE, KEPT_IN(output)},
-    {"cache", 0, OPTION_FLAG, KEPT_IN(cache)},
-    {"emit", 0, OPTION_FOLDER, KEPT_IN(emit)},
-    {"target", 0, OPTION_WORD, KEPT_IN(target)},
-    {"from", 0, OPTION_FOLDER, KEPT_IN(from)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct compile_command, selector)},
+    {"output", 'o', OPTION_FILE, KEPT_IN(struct compile_command, output)},
+    {"cache", 0, OPTION_FLAG, KEPT_IN(struct compile_command, cache)},
+    {"emit", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, emit)},
+    {"target", 0, OPTION_WORD, KEPT_IN(struct compile_command, target)},
+    {"from", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, from)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(struct compile_command, limits.expand), .take = take_expand},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, limits.operations),
+     .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct compile_command, limits.operations),
+     .take = take_operations},
     END_OF_OPTIONS,
 };
 
-static int check(const struct command *command, const struct session *session)
+static int check(const struct command *command, const struct compile_command *self)
 {
-    if (session->from && session->file_count > 0)
-        return usage_error(command, "--from takes all from a folder, not '%s' too",
-                           session->files[0]);
-    if (session->cache && (session->output || session->emit || session->from || session->target))
+    if (self->from && self->file_count > 0)
+        return usage_error(command, "--from takes all from a folder, not '%s' too", self->files[0]);
+    if (self->cache && (self->output || self->emit || self->from || self->target))
         return usage_error(command, "--cache keeps programs: it goes without --output, --emit, "
                                     "--target and --from");
-    if (session->cache)
+    if (self->cache)
         return GOES_ON;
-    if (!session->from && session->file_count == 0)
+    if (!self->from && self->file_count == 0)
         return usage_error(command, "no FILE is named");
-    if (!session->emit != !session->target)
+    if (!self->emit != !self->target)
         return usage_error(command, "--emit and --target come together");
-    if (session->emit && (session->output || session->from))
+    if (self->emit && (self->output || self->from))
         return usage_error(command, "--emit writes sources: it goes without --output and --from");
-    if (!session->emit && !session->output)
+    if (!self->emit && !self->output)
         return usage_error(command, "no PACKAGE is named: --output is missing");
-    if (session->target && !emit_shape(session->target))
-        return usage_error(command, "'%s' is no target such as gfx90a", session->target);
+    if (self->target && !emit_shape(self->target))
+        return usage_error(command, "'%s' is no target such as gfx90a", self->target);
     return GOES_ON;
 }
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &session);
+    struct compile_command self = {.selector = NULL};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    session.files = argv + optind;
-    session.file_count = (size_t)(argc - optind);
-    code = check(command, &session);
-    return code == GOES_ON ? compile_and_tell(&session) : code;
+    self.files = argv + optind;
+    self.file_count = (size_t)(argc - optind);
+    code = check(command, &self);
+    return code == GOES_ON ? compile_and_tell(&self) : code;
 }
 
 const struct command command_compile = {

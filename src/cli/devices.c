@@ -14,7 +14,7 @@
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
 
 /* One `healcl devices`. */
-struct session {
+struct devices_command {
     const char *selector;
     struct report_file json;
     bool measures, only_tests, no_tests;
@@ -173,10 +173,10 @@ static struct device_rates *measure_all(const struct device_info *list, size_t c
     return rates;
 }
 
-static int print_devices(struct session *session)
+static int print_devices(struct devices_command *self)
 {
-    const char *selector = session->selector;
-    struct report_file *json = &session->json;
+    const char *selector = self->selector;
+    struct report_file *json = &self->json;
     struct device_listing listing;
     size_t best = 0;
     struct healcl_error error = {.status = HEALCL_OK};
@@ -192,12 +192,11 @@ static int print_devices(struct session *session)
     const size_t count = listing.count;
     struct self_test_result *self_tests = calloc(count + 1, sizeof *self_tests);
     struct device_rates *rates = NULL;
-    if (session->measures && count > 0 && (!selector || best < count))
+    if (self->measures && count > 0 && (!selector || best < count))
         rates = measure_all(list, count, selector ? best : count, &code);
     int testing = EXIT_VERIFIED;
     if (self_tests)
-        testing =
-            test_all(list, count, !session->no_tests && !session->measures, rates, self_tests);
+        testing = test_all(list, count, !self->no_tests && !self->measures, rates, self_tests);
     code = code == EXIT_VERIFIED ? testing : code;
     const struct devices_facts facts = {list,           self_tests,         count, best, rates,
                                         listing.faults, listing.fault_count};
@@ -221,26 +220,26 @@ static int print_devices(struct session *session)
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"measure", 0, OPTION_FLAG, KEPT_IN(measures)},
-    {"self-test", 0, OPTION_FLAG, KEPT_IN(only_tests)},
-    {"no-self-test", 0, OPTION_FLAG, KEPT_IN(no_tests)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct devices_command, selector)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct devices_command, json)},
+    {"measure", 0, OPTION_FLAG, KEPT_IN(struct devices_command, measures)},
+    {"self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, only_tests)},
+    {"no-self-test", 0, OPTION_FLAG, KEPT_IN(struct devices_command, no_tests)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &session);
+    struct devices_command self = {.selector = NULL};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (session.only_tests)
-        return test_device(session.selector);
-    code = report_file_begin(&session.json);
+    if (self.only_tests)
+        return test_device(self.selector);
+    code = report_file_begin(&self.json);
     if (code == EXIT_VERIFIED)
-        code = print_devices(&session);
-    report_file_discard(&session.json);
+        code = print_devices(&self);
+    report_file_discard(&self.json);
     return code;
 }
 

@@ -11,7 +11,7 @@
 #include "report/diagnosis.h"
 
 /* One `healcl diagnose`. */
-struct session {
+struct diagnose_command {
     const char *file, *selector, *case_path;
     const struct healcl_operations *operations; /* of manifests, or NULL */
     enum healcl_expand expand;
@@ -26,123 +26,127 @@ struct session {
 
 static void on_progress(void *context, size_t step, size_t step_count)
 {
-    struct session *session = context;
+    struct diagnose_command *self = context;
     if (step == step_count)
-        progress_say(&session->progress, "the whole run");
+        progress_say(&self->progress, "the whole run");
     else
-        progress_say(&session->progress, "step %zu of %zu", step + 1, step_count);
+        progress_say(&self->progress, "step %zu of %zu", step + 1, step_count);
 }
 
 /* Opens what is to be written: looking for the fault may take long. */
-MUST_CHECK static enum healcl_status open_files(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_files(struct diagnose_command *self,
+                                                struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    return session->case_path ? new_file_open(&session->case_file, session->case_path, error)
-                              : HEALCL_OK;
+    TRY(report_file_open(&self->json, error));
+    return self->case_path ? new_file_open(&self->case_file, self->case_path, error) : HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status write_case(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status write_case(struct diagnose_command *self,
+                                                struct healcl_error *error)
 {
-    const struct failing_case *smallest = &session->diagnosis.smallest;
-    if (!session->case_path || !smallest->transcript)
+    const struct failing_case *smallest = &self->diagnosis.smallest;
+    if (!self->case_path || !smallest->transcript)
         return HEALCL_OK;
-    (void)fwrite(smallest->transcript, 1, smallest->bytes, session->case_file.stream);
-    return new_file_commit(&session->case_file, error);
+    (void)fwrite(smallest->transcript, 1, smallest->bytes, self->case_file.stream);
+    return new_file_commit(&self->case_file, error);
 }
 
 /* A device that fails its self-test is looked at nevertheless. */
-MUST_CHECK static enum healcl_status find_fault(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status find_fault(struct diagnose_command *self,
+                                                struct healcl_error *error)
 {
     const struct healcl_limits limits = {.memory_bytes = host_memory(),
-                                         .operations = session->operations,
-                                         .expand = session->expand,
+                                         .operations = self->operations,
+                                         .expand = self->expand,
                                          .passes = "none"};
-    const struct diagnose_observer observer = {session, on_progress};
-    TRY(open_files(session, error));
-    progress_say(&session->progress, "reading %s", session->file);
-    TRY(healcl_transcript_open(session->file, &limits, &session->transcript, error));
-    progress_say(&session->progress, "opening the device");
-    TRY(device_open(&opencl_loader, session->selector, &session->device, error));
-    if (self_test_run(session->device, &session->self_test) == HEALCL_NO_MEMORY)
+    const struct diagnose_observer observer = {self, on_progress};
+    TRY(open_files(self, error));
+    progress_say(&self->progress, "reading %s", self->file);
+    TRY(healcl_transcript_open(self->file, &limits, &self->transcript, error));
+    progress_say(&self->progress, "opening the device");
+    TRY(device_open(&opencl_loader, self->selector, &self->device, error));
+    if (self_test_run(self->device, &self->self_test) == HEALCL_NO_MEMORY)
         NO_MEMORY(error);
-    return diagnose(session->device, session->transcript, &observer, &session->diagnosis, error);
+    return diagnose(self->device, self->transcript, &observer, &self->diagnosis, error);
 }
 
-static int write_json(struct session *session, const struct diagnosis_facts *facts)
+static int write_json(struct diagnose_command *self, const struct diagnosis_facts *facts)
 {
-    FILE *stream = report_file_stream(&session->json);
+    FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return EXIT_VERIFIED;
-    return report_file_end(&session->json, report_diagnosis_json(facts, stream), false);
+    return report_file_end(&self->json, report_diagnosis_json(facts, stream), false);
 }
 
 /* What was found is told also where the case cannot be written. */
-static int tell(struct session *session)
+static int tell(struct diagnose_command *self)
 {
-    const bool failed = session->self_test.status != HEALCL_OK;
+    const bool failed = self->self_test.status != HEALCL_OK;
     struct healcl_error unwritten = {.status = HEALCL_OK};
-    const bool written = write_case(session, &unwritten) == HEALCL_OK;
-    const struct diagnosis_facts facts = {.file = session->file,
-                                          .device = &session->device->info,
+    const bool written = write_case(self, &unwritten) == HEALCL_OK;
+    const struct diagnosis_facts facts = {.file = self->file,
+                                          .device = &self->device->info,
                                           .self_test_failure =
-                                              failed ? session->self_test.message : NULL,
-                                          .diagnosis = &session->diagnosis,
-                                          .operations = session->operations,
-                                          .case_path = written ? session->case_path : NULL};
+                                              failed ? self->self_test.message : NULL,
+                                          .diagnosis = &self->diagnosis,
+                                          .operations = self->operations,
+                                          .case_path = written ? self->case_path : NULL};
     struct style style = style_of(stdout);
-    if (!session->json.on_stdout)
+    if (!self->json.on_stdout)
         report_diagnosis(&facts, &style);
-    int code = finish_output(write_json(session, &facts));
+    int code = finish_output(write_json(self, &facts));
     if (!written)
         code = print_error(NULL, &unwritten, false);
     healcl_error_clear(&unwritten);
     if (code != EXIT_VERIFIED)
         return code;
-    return session->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;
+    return self->diagnosis.kind == DIAGNOSIS_AGREES ? EXIT_VERIFIED : EXIT_DIFFERENT;
 }
 
-static int diagnose_and_tell(struct session *session)
+static int diagnose_and_tell(struct diagnose_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    progress_start(&session->progress, true);
-    enum healcl_status status = find_fault(session, &error);
-    progress_end(&session->progress);
+    progress_start(&self->progress, true);
+    enum healcl_status status = find_fault(self, &error);
+    progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(session->device);
+        warn_of_arguments(self->device);
     int code =
         status == HEALCL_OK
-            ? tell(session)
-            : finish_output(report_files_error(&session->json, NULL, session->file, &error, false));
+            ? tell(self)
+            : finish_output(report_files_error(&self->json, NULL, self->file, &error, false));
     healcl_error_clear(&error);
-    healcl_error_clear(&session->self_test);
-    diagnosis_release(&session->diagnosis);
-    healcl_transcript_close(session->transcript);
-    healcl_device_close(session->device);
-    new_file_discard(&session->case_file);
-    report_file_discard(&session->json);
+    healcl_error_clear(&self->self_test);
+    diagnosis_release(&self->diagnosis);
+    healcl_transcript_close(self->transcript);
+    healcl_device_close(self->device);
+    new_file_discard(&self->case_file);
+    report_file_discard(&self->json);
     return code;
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"output", 'o', OPTION_FILE, KEPT_IN(case_path)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct diagnose_command, selector)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(struct diagnose_command, expand), .take = take_expand},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct diagnose_command, operations),
+     .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct diagnose_command, operations),
+     .take = take_operations},
+    {"output", 'o', OPTION_FILE, KEPT_IN(struct diagnose_command, case_path)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct diagnose_command, json)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.selector = NULL};
-    int code = take_arguments(command, argc, argv, &session);
+    struct diagnose_command self = {.selector = NULL};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    session.file = argv[optind];
-    return diagnose_and_tell(&session);
+    self.file = argv[optind];
+    return diagnose_and_tell(&self);
 }
 
 const struct command command_diagnose = {

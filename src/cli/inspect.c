@@ -7,7 +7,7 @@
 #include "run/run.h"
 
 /* One `healcl inspect`. */
-struct session {
+struct inspect_command {
     const char *file;
     struct report_file json;
     const char *selector; /* of the device; NULL: none was named */
@@ -21,109 +21,111 @@ struct session {
 };
 
 /* Where they are not kept yet. */
-MUST_CHECK static enum healcl_status find_rates(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status find_rates(struct inspect_command *self,
+                                                struct healcl_error *error)
 {
-    const struct healcl_device *device = session->device;
-    if (roofline_read_kept(&device->info, &device->tuning, &session->rates))
+    const struct healcl_device *device = self->device;
+    if (roofline_read_kept(&device->info, &device->tuning, &self->rates))
         return HEALCL_OK;
-    return roofline_measure(session->device, 0, &session->rates, error);
+    return roofline_measure(self->device, 0, &self->rates, error);
 }
 
 /* On any device: it may have smaller buffers. */
-MUST_CHECK static enum healcl_status find_places(struct session *session,
+MUST_CHECK static enum healcl_status find_places(struct inspect_command *self,
                                                  struct healcl_error *error)
 {
     const struct places_rule rule = {.least = PLACE_BYTES, .most = UINT64_MAX};
     struct places places;
-    TRY(places_init(&places, session->transcript->plan, &rule, error));
-    session->memory.allocated = places.place_bytes + places.other_bytes;
-    session->memory.live = places.live_bytes;
+    TRY(places_init(&places, self->transcript->plan, &rule, error));
+    self->memory.allocated = places.place_bytes + places.other_bytes;
+    self->memory.live = places.live_bytes;
     places_release(&places);
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
+                                              struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    TRY(healcl_transcript_open(session->file, &session->limits, &session->transcript, error));
-    session->memory.limit = session->device_memory_bytes;
-    if (session->memory.limit > 0)
-        TRY(memory_predict(session->transcript->plan, session->memory.limit, &session->memory.price,
-                           &session->memory.peak, error));
+    TRY(report_file_open(&self->json, error));
+    TRY(healcl_transcript_open(self->file, &self->limits, &self->transcript, error));
+    self->memory.limit = self->device_memory_bytes;
+    if (self->memory.limit > 0)
+        TRY(memory_predict(self->transcript->plan, self->memory.limit, &self->memory.price,
+                           &self->memory.peak, error));
     else
-        TRY(find_places(session, error));
-    if (session->kernels || session->roofline)
-        TRY(healcl_device_open(session->selector, &session->device, error));
-    if (session->kernels)
-        TRY(executor_check_lacks(session->transcript->plan->table, session->device, error));
-    return session->roofline ? find_rates(session, error) : HEALCL_OK;
+        TRY(find_places(self, error));
+    if (self->kernels || self->roofline)
+        TRY(healcl_device_open(self->selector, &self->device, error));
+    if (self->kernels)
+        TRY(executor_check_lacks(self->transcript->plan->table, self->device, error));
+    return self->roofline ? find_rates(self, error) : HEALCL_OK;
 }
 
-static int tell(struct session *session)
+static int tell(struct inspect_command *self)
 {
-    const struct plan *plan = session->transcript->plan;
+    const struct plan *plan = self->transcript->plan;
     struct style style = style_of(stdout);
     int code = EXIT_VERIFIED;
-    if (!session->json.on_stdout)
-        code = printed(report_plan(session->file, plan, &session->memory, &style));
-    if (!session->json.on_stdout && session->passes && code == EXIT_VERIFIED)
-        code = printed(report_passes(plan, &session->rates, &style));
-    if (!session->json.on_stdout && session->kernels && code == EXIT_VERIFIED)
-        code = printed(report_kernels(plan, session->device, &style));
-    FILE *stream = report_file_stream(&session->json);
+    if (!self->json.on_stdout)
+        code = printed(report_plan(self->file, plan, &self->memory, &style));
+    if (!self->json.on_stdout && self->passes && code == EXIT_VERIFIED)
+        code = printed(report_passes(plan, &self->rates, &style));
+    if (!self->json.on_stdout && self->kernels && code == EXIT_VERIFIED)
+        code = printed(report_kernels(plan, self->device, &style));
+    FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return code;
-    enum healcl_status status =
-        report_plan_json(session->file, plan, &session->memory,
-                         session->kernels ? session->device : NULL, &session->rates, stream);
-    int json_code = report_file_end(&session->json, status, session->verbose);
+    enum healcl_status status = report_plan_json(
+        self->file, plan, &self->memory, self->kernels ? self->device : NULL, &self->rates, stream);
+    int json_code = report_file_end(&self->json, status, self->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
 
-static int inspect(struct session *session)
+static int inspect(struct inspect_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code =
-        open_all(session, &error) == HEALCL_OK
-            ? tell(session)
-            : report_files_error(&session->json, NULL, session->file, &error, session->verbose);
+    int code = open_all(self, &error) == HEALCL_OK
+                   ? tell(self)
+                   : report_files_error(&self->json, NULL, self->file, &error, self->verbose);
     healcl_error_clear(&error);
-    healcl_device_close(session->device);
-    healcl_transcript_close(session->transcript);
-    report_file_discard(&session->json);
+    healcl_device_close(self->device);
+    healcl_transcript_close(self->transcript);
+    report_file_discard(&self->json);
     return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
-    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
-    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
-    {"passes", 0, OPTION_FLAG, KEPT_IN(passes)},
-    {"roofline", 0, OPTION_FLAG, KEPT_IN(roofline)},
-    {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct inspect_command, selector)},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, kernels)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct inspect_command, json)},
+    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, limits.memory_bytes)},
+    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct inspect_command, device_memory_bytes)},
+    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct inspect_command, limits.work)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(struct inspect_command, limits.expand), .take = take_expand},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct inspect_command, limits.operations),
+     .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct inspect_command, limits.operations),
+     .take = take_operations},
+    {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
+    {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline)},
+    {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.file = NULL};
-    int code = take_arguments(command, argc, argv, &session);
+    struct inspect_command self = {.file = NULL};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    session.roofline |= session.passes && session.selector;
-    session.passes |= session.roofline;
-    if (session.selector && !session.kernels && !session.passes)
+    self.roofline |= self.passes && self.selector;
+    self.passes |= self.roofline;
+    if (self.selector && !self.kernels && !self.passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
-    session.file = argv[optind];
-    return inspect(&session);
+    self.file = argv[optind];
+    return inspect(&self);
 }
 
 const struct command command_inspect = {

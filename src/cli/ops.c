@@ -5,7 +5,7 @@
 #include "run/run.h"
 
 /* One `healcl ops`. */
-struct session {
+struct ops_command {
     struct report_file json;
     bool markdown, kernels;
     const struct healcl_operations *operations; /* of vendors, or NULL */
@@ -13,72 +13,72 @@ struct session {
     struct healcl_device *device;               /* or NULL */
 };
 
-static const struct operation_table *table_of(const struct session *session)
+static const struct operation_table *table_of(const struct ops_command *self)
 {
-    return session->operations ? session->operations->table : NULL;
+    return self->operations ? self->operations->table : NULL;
 }
 
-MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_all(struct ops_command *self, struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    if (!session->selector)
+    TRY(report_file_open(&self->json, error));
+    if (!self->selector)
         return HEALCL_OK;
-    TRY(healcl_device_open(session->selector, &session->device, error));
-    return executor_check_lacks(table_of(session), session->device, error);
+    TRY(healcl_device_open(self->selector, &self->device, error));
+    return executor_check_lacks(table_of(self), self->device, error);
 }
 
-static int tell(struct session *session)
+static int tell(struct ops_command *self)
 {
-    struct report_file *json = &session->json;
+    struct report_file *json = &self->json;
     struct style style = style_of(stdout);
-    if (session->markdown)
+    if (self->markdown)
         report_operations_markdown(stdout);
-    else if (session->kernels)
+    else if (self->kernels)
         report_kernels_markdown(stdout);
     else if (!json->on_stdout)
-        report_operations(table_of(session), &style);
+        report_operations(table_of(self), &style);
     FILE *stream = report_file_stream(json);
     if (!stream)
         return EXIT_VERIFIED;
-    enum healcl_status status = report_operations_json(table_of(session), session->device, stream);
+    enum healcl_status status = report_operations_json(table_of(self), self->device, stream);
     return report_file_end(json, status, false);
 }
 
-static int list(struct session *session)
+static int list(struct ops_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    int code = open_all(session, &error) == HEALCL_OK
-                   ? tell(session)
-                   : report_files_error(&session->json, NULL, NULL, &error, false);
+    int code = open_all(self, &error) == HEALCL_OK
+                   ? tell(self)
+                   : report_files_error(&self->json, NULL, NULL, &error, false);
     healcl_error_clear(&error);
-    healcl_device_close(session->device);
-    report_file_discard(&session->json);
+    healcl_device_close(self->device);
+    report_file_discard(&self->json);
     return finish_output(code);
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"markdown", 0, OPTION_FLAG, KEPT_IN(markdown)},
-    {"kernels", 0, OPTION_FLAG, KEPT_IN(kernels)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct ops_command, json)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct ops_command, selector)},
+    {"markdown", 0, OPTION_FLAG, KEPT_IN(struct ops_command, markdown)},
+    {"kernels", 0, OPTION_FLAG, KEPT_IN(struct ops_command, kernels)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct ops_command, operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct ops_command, operations), .take = take_operations},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.markdown = false};
-    int code = take_arguments(command, argc, argv, &session);
+    struct ops_command self = {.markdown = false};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (session.markdown + session.kernels + session.json.on_stdout > 1)
+    if (self.markdown + self.kernels + self.json.on_stdout > 1)
         return usage_error(command, "only one report can go to standard output");
-    if (session.selector && !session.json.path)
+    if (self.selector && !self.json.path)
         return usage_error(command, "--device goes with --json");
-    return list(&session);
+    return list(&self);
 }
 
 const struct command command_ops = {

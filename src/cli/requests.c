@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "plan/transcript.h"
 #include "run/audit.h"
+#include "run/compare.h"
 #include "transcript/npy.h"
 
 /* ---------------------------------------------------------------- options */
@@ -118,10 +119,9 @@ static bool is_kept_segment(const struct live_inputs *live, const char *name)
     return false;
 }
 
-MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
-                                             const struct healcl_transcript *transcript,
-                                             const struct live_inputs *live,
-                                             struct healcl_error *error)
+MUST_CHECK static enum healcl_status check_segments(const struct live_inputs *live,
+                                                    const struct healcl_transcript *transcript,
+                                                    struct healcl_error *error)
 {
     for (size_t i = 0; i < live->segment_count; i++) {
         size_t s = 0;
@@ -131,6 +131,14 @@ MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
         if (s == transcript->plan->segment_count)
             FAIL(error, HEALCL_USAGE, "--keep: there is no segment '%.200s'", live->segments[i]);
     }
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status prepare(struct healcl_session *session,
+                                             const struct healcl_transcript *transcript,
+                                             const struct live_inputs *live,
+                                             struct healcl_error *error)
+{
     for (size_t i = 0; live->segment_count > 0 && i < transcript->plan->uploads; i++) {
         size_t segment = transcript->inputs[i].segment;
         bool keep = is_kept_segment(live, transcript->plan->segments[segment].name);
@@ -175,6 +183,7 @@ MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
             facts->first_bytes_uploaded = of_session.bytes_uploaded;
         } else {
             facts->nanoseconds[i - 1] = spent;
+            facts->spent_nanoseconds += spent;
             facts->done = i;
             facts->bytes_uploaded = of_session.bytes_uploaded;
             facts->fallbacks = of_session.fallbacks;
@@ -184,6 +193,195 @@ MUST_CHECK static enum healcl_status run_all(struct healcl_session *session,
             TRY(compare(session, transcript, facts, error));
     }
     return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- requests together */
+
+/* What batches of requests are made of. All requests have the same inputs. */
+struct batches {
+    const struct healcl_transcript *transcript;
+    struct healcl_batcher *batcher;
+    size_t input_count;
+    size_t *inputs;    /* that come with requests, by number */
+    const void **data; /* of these */
+    void **owned;      /* of these: data that have been read from the transcript; or NULL */
+    size_t most;       /* requests of a batch */
+    struct healcl_request *requests;
+    void **results; /* of one request after the other; NULL: not compared */
+};
+
+static bool is_live(const struct live_inputs *live, const struct healcl_transcript *transcript,
+                    size_t input, const void **data)
+{
+    *data = NULL;
+    for (size_t i = 0; i < live->count; i++)
+        if (live->inputs[i].input == input)
+            *data = live->inputs[i].data;
+    const size_t segment = transcript->inputs[input].segment;
+    return *data || (live->segment_count > 0 &&
+                     !is_kept_segment(live, transcript->plan->segments[segment].name));
+}
+
+/* The inputs of --input, and with --keep those of segments that are not kept, with the file's data.
+ */
+MUST_CHECK static enum healcl_status find_inputs(struct batches *batches,
+                                                 const struct live_inputs *live,
+                                                 struct healcl_error *error)
+{
+    const struct healcl_transcript *transcript = batches->transcript;
+    const size_t count = transcript->plan->uploads;
+    batches->inputs = calloc(count + 1, sizeof *batches->inputs);
+    batches->data = calloc(count + 1, sizeof *batches->data);
+    batches->owned = calloc(count + 1, sizeof *batches->owned);
+    if (!batches->inputs || !batches->data || !batches->owned)
+        NO_MEMORY(error);
+    for (size_t input = 0; input < count; input++) {
+        const struct step *step = transcript->input_steps[input];
+        const size_t at = batches->input_count;
+        if (!is_live(live, transcript, input, &batches->data[at]))
+            continue;
+        batches->inputs[batches->input_count++] = input;
+        if (batches->data[at])
+            continue;
+        batches->data[at] = batches->owned[at] = malloc(transcript->inputs[input].bytes);
+        if (!batches->owned[at])
+            NO_MEMORY(error);
+        TRY(payload_read(step->payload, step->out->storage->dtype, batches->owned[at], error));
+    }
+    if (batches->input_count == 0)
+        FAIL(error, HEALCL_USAGE,
+             "--batch: no input comes with requests: --input or --keep says which do");
+    return HEALCL_OK;
+}
+
+/* The requests of a batch, with memory for results that are compared. */
+MUST_CHECK static enum healcl_status make_requests(struct batches *batches, bool compares,
+                                                   struct healcl_error *error)
+{
+    const struct healcl_transcript *transcript = batches->transcript;
+    const size_t results = transcript->plan->results;
+    batches->most = healcl_batcher_facts(batches->batcher).batch;
+    batches->requests = calloc(batches->most, sizeof *batches->requests);
+    batches->results = calloc(batches->most * (results + 1), sizeof *batches->results);
+    if (!batches->requests || !batches->results)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < batches->most; i++) {
+        void **own = batches->results + i * results;
+        batches->requests[i] = (struct healcl_request){.inputs = batches->data, .results = own};
+        for (size_t j = 0; compares && j < results; j++) {
+            if (!transcript->results[j].has_data)
+                continue;
+            own[j] = malloc(transcript->results[j].bytes + 1);
+            if (!own[j])
+                NO_MEMORY(error);
+        }
+    }
+    return HEALCL_OK;
+}
+
+static void release_batches(struct batches *batches)
+{
+    const size_t results = batches->transcript->plan->results;
+    healcl_batcher_close(batches->batcher);
+    for (size_t i = 0; batches->results && i < batches->most * results; i++)
+        free(batches->results[i]);
+    for (size_t i = 0; i < batches->input_count; i++)
+        free(batches->owned[i]);
+    free(batches->results);
+    free(batches->requests);
+    free(batches->owned);
+    free(batches->data);
+    free(batches->inputs);
+}
+
+/* Compares what a request has made. A request that was refused is the command's error. */
+MUST_CHECK static enum healcl_status end_request(const struct batches *batches,
+                                                 struct healcl_request *request,
+                                                 struct request_facts *facts,
+                                                 struct healcl_error *error)
+{
+    if (request->status != HEALCL_OK) {
+        *error = request->error;
+        request->error = (struct healcl_error){.detail = NULL};
+        return request->status;
+    }
+    for (size_t i = 0; i < batches->transcript->plan->results; i++) {
+        const struct step *step = batches->transcript->result_steps[i];
+        struct comparison comparison;
+        if (!request->results[i])
+            continue;
+        TRY(compare_result(&step->in[0]->layout, step->in[0]->storage->dtype, request->results[i],
+                           step->payload, &comparison, error));
+        facts->compared++;
+        facts->different += !comparison_is_equal(&comparison);
+    }
+    return HEALCL_OK;
+}
+
+/* Runs so many requests, up to a batch. */
+MUST_CHECK static enum healcl_status run_batch(struct batches *batches, size_t count,
+                                               uint64_t *spent, struct request_facts *facts,
+                                               struct healcl_error *error)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    TRY(healcl_batcher_run(batches->batcher, batches->requests, count, error));
+    *spent = monotonic_nanoseconds() - start;
+    for (size_t i = 0; i < count; i++)
+        TRY(end_request(batches, &batches->requests[i], facts, error));
+    return HEALCL_OK;
+}
+
+/* The first batch uploads what is kept, and compiles kernels; then come facts->count requests. */
+MUST_CHECK static enum healcl_status run_batches(struct batches *batches,
+                                                 void (*began)(void *context, uint32_t number),
+                                                 void *context, struct request_facts *facts,
+                                                 struct healcl_error *error)
+{
+    TRY(run_batch(batches, batches->most, &facts->first_nanoseconds, facts, error));
+    const struct healcl_batcher_facts first = healcl_batcher_facts(batches->batcher);
+    facts->first_bytes_uploaded = first.bytes_uploaded;
+    while (facts->done < facts->count) {
+        const uint32_t left = facts->count - facts->done;
+        const uint32_t count = left < batches->most ? left : (uint32_t)batches->most;
+        uint64_t spent;
+        if (began)
+            began(context, facts->done + 1);
+        TRY(run_batch(batches, count, &spent, facts, error));
+        facts->spent_nanoseconds += spent;
+        for (uint32_t i = 0; i < count; i++)
+            facts->nanoseconds[facts->done++] = batches->requests[i].nanoseconds;
+    }
+    facts->batches = healcl_batcher_facts(batches->batcher);
+    facts->batches.runs -= first.runs;
+    facts->batches.requests_together -= first.requests_together;
+    facts->batches.requests_alone -= first.requests_alone;
+    for (size_t i = 0; i < batches->input_count; i++)
+        facts->bytes_uploaded += batches->transcript->inputs[batches->inputs[i]].bytes;
+    facts->fallbacks = facts->batches.fallbacks;
+    facts->device_bytes = facts->batches.device_bytes;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_together(const struct healcl_transcript *transcript,
+                                                  struct healcl_device *device,
+                                                  const struct live_inputs *live,
+                                                  void (*began)(void *context, uint32_t number),
+                                                  void *context, struct request_facts *facts,
+                                                  struct healcl_error *error)
+{
+    struct batches batches = {.transcript = transcript};
+    struct healcl_batcher_options options = {.batch = facts->batch};
+    enum healcl_status status = find_inputs(&batches, live, error);
+    options.inputs = batches.inputs;
+    options.input_count = batches.input_count;
+    if (status == HEALCL_OK)
+        status = healcl_batcher_open(transcript, device, &options, &batches.batcher, error);
+    if (status == HEALCL_OK)
+        status = make_requests(&batches, !facts->no_verify, error);
+    if (status == HEALCL_OK)
+        status = run_batches(&batches, began, context, facts, error);
+    release_batches(&batches);
+    return status;
 }
 
 /* ---------------------------------------------------------------- audits */
@@ -283,6 +481,9 @@ enum healcl_status requests_run(const struct healcl_transcript *transcript,
     facts->nanoseconds = calloc(facts->count + (size_t)1, sizeof *facts->nanoseconds);
     if (!facts->nanoseconds)
         NO_MEMORY(error);
+    TRY(check_segments(live, transcript, error));
+    if (facts->batch > 0)
+        return run_together(transcript, device, live, began, context, facts, error);
     const struct healcl_session_options options = {.audit_share = facts->audit.share,
                                                    .audit_seed = facts->audit.seed};
     TRY(healcl_session_open(transcript, device, &options, &session, error));

@@ -1,4 +1,4 @@
-/* healcl run --input, --requests and --keep: a transcript as a service runs it. */
+/* healcl run --input, --requests, --batch and --keep: a transcript as a service runs it. */
 #ifndef HEALCL_CLI_REQUESTS_H
 #define HEALCL_CLI_REQUESTS_H
 
@@ -30,8 +30,8 @@ MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,
 void live_inputs_free(struct live_inputs *live);
 
 /* Runs facts->count requests in one session, of which facts->done have come to their end where an
- * audit differs, which is no error; began, which may be NULL, is told of each. device:
- * NULL for the host reference. */
+ * audit differs, which is no error; began, which may be NULL, is told of each. With facts->batch
+ * they run together in batches. device: NULL for the host reference. */
 MUST_CHECK enum healcl_status requests_run(const struct healcl_transcript *transcript,
                                            struct healcl_device *device,
                                            const struct live_inputs *live,

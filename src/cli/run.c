@@ -24,12 +24,12 @@ enum {
 };
 
 /* One `healcl run`. */
-struct session {
+struct run_command {
     const char *selector, *trace_path, *dump_dir, *package;
     struct report_file json, junit;
     bool reference, no_fallback, no_warm_up, quiet, verbose;
-    uint32_t repeat, requests; /* requests 0: it is verified, once or repeat times */
-    double audit;              /* percent; 0: none */
+    uint32_t repeat, requests, batch; /* requests 0: it is verified, once or repeat times */
+    double audit;                     /* percent; 0: none */
     uint32_t audit_seed;
     const char *case_path;
     struct new_file case_file;
@@ -58,65 +58,65 @@ struct session {
 };
 
 /* Text for people; standard output, unless that is to be a report. */
-static FILE *text_stream(const struct session *session)
+static FILE *text_stream(const struct run_command *self)
 {
-    return session->json.on_stdout || session->junit.on_stdout ? stderr : stdout;
+    return self->json.on_stdout || self->junit.on_stdout ? stderr : stdout;
 }
 
 /* ---------------------------------------------------------------- what a run tells */
 
 static void on_difference(void *context, const char *line)
 {
-    struct session *session = context;
-    session->differs = true;
+    struct run_command *self = context;
+    self->differs = true;
     char *clean = strdup(line);
     if (!clean)
         return;
     text_clean(clean, false);
-    progress_pause(&session->progress);
-    fprintf(text_stream(session), "%s\n", clean);
-    fflush(text_stream(session));
-    progress_resume(&session->progress);
-    if (session->differences && session->facts.difference_count < DIFFERENCES_KEPT)
-        session->differences[session->facts.difference_count++] =
-            (struct run_difference){clean, session->segment};
+    progress_pause(&self->progress);
+    fprintf(text_stream(self), "%s\n", clean);
+    fflush(text_stream(self));
+    progress_resume(&self->progress);
+    if (self->differences && self->facts.difference_count < DIFFERENCES_KEPT)
+        self->differences[self->facts.difference_count++] =
+            (struct run_difference){clean, self->segment};
     else
         free(clean);
 }
 
 static void on_warning(void *context, const char *line)
 {
-    struct session *session = context;
-    if (session->quiet)
+    struct run_command *self = context;
+    if (self->quiet)
         return;
-    progress_pause(&session->progress);
-    print_notice("%s: warning: %s", session->facts.file, line);
-    progress_resume(&session->progress);
+    progress_pause(&self->progress);
+    print_notice("%s: warning: %s", self->facts.file, line);
+    progress_resume(&self->progress);
 }
 
-static void stop_compiling(struct session *session)
+static void stop_compiling(struct run_command *self)
 {
-    process_stop(session->compiling);
-    session->compiling = 0;
-    if (session->device)
-        session->device->ahead.board = NULL;
+    process_stop(self->compiling);
+    self->compiling = 0;
+    if (self->device)
+        self->device->ahead.board = NULL;
 }
 
 /* Once a repetition has been verified: all is compiled, and what is timed runs alone. */
-static void note_first_result(struct session *session)
+static void note_first_result(struct run_command *self)
 {
-    stop_compiling(session);
-    if (session->facts.first_result_nanoseconds == 0)
-        session->facts.first_result_nanoseconds = monotonic_nanoseconds() - session->start;
+    stop_compiling(self);
+    if (self->facts.first_result_nanoseconds == 0)
+        self->facts.first_result_nanoseconds = monotonic_nanoseconds() - self->start;
 }
 
 static void on_repetition(void *context, enum healcl_phase phase, uint32_t number, uint32_t count)
 {
-    struct session *session = context;
-    if (session->repetitions++ > 0)
-        note_first_result(session);
-    char *text = session->repetition;
-    size_t size = sizeof session->repetition;
+    struct run_command *self = context;
+    if (self->repetitions++ > 0)
+        note_first_result(self);
+    char *text = self->repetition;
+    size_t size = sizeof self->repetition;
     switch (phase) {
     case HEALCL_WARMING_UP: snprintf(text, size, "compiling, "); break;
     case HEALCL_PROFILING: snprintf(text, size, "timing operations, "); break;
@@ -132,377 +132,391 @@ static void on_repetition(void *context, enum healcl_phase phase, uint32_t numbe
 static void on_progress(void *context, size_t segment, size_t segment_count, const char *name,
                         size_t step, size_t step_count)
 {
-    struct session *session = context;
-    session->segment = segment;
+    struct run_command *self = context;
+    self->segment = segment;
     char share[16] = "";
     if (step > 0 && step_count > 0)
         snprintf(share, sizeof share, ", %u %%", (unsigned)(step * 100 / step_count));
-    progress_say(&session->progress, "%ssegment %zu of %zu: %s%s", session->repetition, segment + 1,
+    progress_say(&self->progress, "%ssegment %zu of %zu: %s%s", self->repetition, segment + 1,
                  segment_count, *name ? name : "(no segment)", share);
 }
 
 /* Whether anybody sees what a run takes. */
-static bool shows_times(const struct session *session)
+static bool shows_times(const struct run_command *self)
 {
-    return !session->quiet || session->json.path || session->trace_path;
+    return !self->quiet || self->json.path || self->trace_path;
 }
 
 /* ---------------------------------------------------------------- opening */
 
-MUST_CHECK static enum healcl_status choose_device(struct session *session,
+MUST_CHECK static enum healcl_status choose_device(struct run_command *self,
                                                    struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
     uint64_t begin = monotonic_nanoseconds();
-    size_t span = trace_begin(session->trace, "start-up", "find devices");
+    size_t span = trace_begin(self->trace, "start-up", "find devices");
     enum healcl_status status = device_list(&opencl_loader, &list, &count, error);
-    trace_end(session->trace, span);
+    trace_end(self->trace, span);
     TRY(status);
-    if (session->package)
+    if (self->package)
         device_allow_packaged(list, count);
-    status = device_select(list, count, session->selector, &index, error);
+    status = device_select(list, count, self->selector, &index, error);
     if (status == HEALCL_OK)
-        session->info = list[index];
+        self->info = list[index];
     free(list);
-    session->facts.open_device_nanoseconds = monotonic_nanoseconds() - begin;
+    self->facts.open_device_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
 }
 
-static void announce_reading(struct session *session)
+static void announce_reading(struct run_command *self)
 {
     struct stat about;
     char text[UNIT_TEXT_SIZE];
-    if (stat(session->facts.file, &about) == 0 && S_ISREG(about.st_mode))
-        progress_say(&session->progress, "reading %s (%s)", session->facts.file,
+    if (stat(self->facts.file, &about) == 0 && S_ISREG(about.st_mode))
+        progress_say(&self->progress, "reading %s (%s)", self->facts.file,
                      text_bytes((uint64_t)about.st_size, text));
 }
 
 /* The limit is what the memory can hold that the tensors will lie in, where that is known well:
  * what a device says of its own is only a hint. */
-MUST_CHECK static enum healcl_status open_transcript(struct session *session, bool host_memory_only,
+MUST_CHECK static enum healcl_status open_transcript(struct run_command *self,
+                                                     bool host_memory_only,
                                                      struct healcl_error *error)
 {
-    struct healcl_limits limits = session->limits;
+    struct healcl_limits limits = self->limits;
     if (limits.memory_bytes == 0 && host_memory_only)
         limits.memory_bytes = host_memory();
-    announce_reading(session);
+    announce_reading(self);
     uint64_t begin = monotonic_nanoseconds();
-    size_t span = trace_begin(session->trace, "start-up", "read and plan");
+    size_t span = trace_begin(self->trace, "start-up", "read and plan");
     enum healcl_status status =
-        healcl_transcript_open(session->facts.file, &limits, &session->transcript, error);
-    trace_end(session->trace, span);
-    session->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
+        healcl_transcript_open(self->facts.file, &limits, &self->transcript, error);
+    trace_end(self->trace, span);
+    self->facts.open_transcript_nanoseconds = monotonic_nanoseconds() - begin;
     return status;
 }
 
-static void warn_of_memory(struct session *session)
+static void warn_of_memory(struct run_command *self)
 {
-    uint64_t needed = session->transcript->plan->bytes_peak;
+    uint64_t needed = self->transcript->plan->bytes_peak;
     char need[UNIT_TEXT_SIZE], have[UNIT_TEXT_SIZE], line[128];
-    if (session->info.unified_memory || needed <= session->info.global_memory_bytes)
+    if (self->info.unified_memory || needed <= self->info.global_memory_bytes)
         return;
     snprintf(line, sizeof line, "the tensors take %s, and the device says that it has %s",
-             text_bytes(needed, need), text_bytes(session->info.global_memory_bytes, have));
-    on_warning(session, line);
+             text_bytes(needed, need), text_bytes(self->info.global_memory_bytes, have));
+    on_warning(self, line);
 }
 
 /* Whether the file alone says how it is planned and run. */
-static bool has_default_plan(const struct session *session)
+static bool has_default_plan(const struct run_command *self)
 {
-    const struct healcl_limits *limits = &session->limits;
+    const struct healcl_limits *limits = &self->limits;
     return !limits->operations && !limits->passes && limits->expand == HEALCL_EXPAND_VALID &&
-           session->device_memory_bytes == 0;
+           self->device_memory_bytes == 0;
 }
 
-MUST_CHECK static enum healcl_status open_device(struct session *session,
+MUST_CHECK static enum healcl_status open_device(struct run_command *self,
                                                  struct healcl_error *error)
 {
     char selector[24];
-    progress_say(&session->progress, "opening %s", session->info.name);
-    snprintf(selector, sizeof selector, "%u:%u", session->info.platform_index,
-             session->info.device_index);
+    progress_say(&self->progress, "opening %s", self->info.name);
+    snprintf(selector, sizeof selector, "%u:%u", self->info.platform_index,
+             self->info.device_index);
     uint64_t begin = monotonic_nanoseconds();
-    size_t span = trace_begin(session->trace, "start-up", "open the device");
+    size_t span = trace_begin(self->trace, "start-up", "open the device");
     const struct healcl_device_options options = {
-        .selector = selector, .package = session->package, .no_fallback = session->no_fallback};
-    struct device_opening opening = {.trace = session->trace};
-    if (session->requests == 0 && !session->package && has_default_plan(session))
-        session->compiling =
-            compile_ahead_start(&session->info, session->facts.file, &opening.board);
+        .selector = selector, .package = self->package, .no_fallback = self->no_fallback};
+    struct device_opening opening = {.trace = self->trace};
+    if (self->requests == 0 && !self->package && has_default_plan(self))
+        self->compiling = compile_ahead_start(&self->info, self->facts.file, &opening.board);
     enum healcl_status status =
-        device_open_for_run(&opencl_loader, &options, &opening, &session->device, error);
-    trace_end(session->trace, span);
+        device_open_for_run(&opencl_loader, &options, &opening, &self->device, error);
+    trace_end(self->trace, span);
     TRY(status);
-    session->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
-    session->facts.self_test_nanoseconds = session->device->self_test_nanoseconds;
-    session->tuning = session->device->tuning;
-    warn_of_memory(session);
+    self->facts.open_device_nanoseconds += monotonic_nanoseconds() - begin;
+    self->facts.self_test_nanoseconds = self->device->self_test_nanoseconds;
+    self->tuning = self->device->tuning;
+    warn_of_memory(self);
     return status;
 }
 
 /* A transcript that is refused is refused with or without a device: its error goes first. */
-MUST_CHECK static enum healcl_status open_all(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status open_all(struct run_command *self, struct healcl_error *error)
 {
-    if (session->reference)
-        return open_transcript(session, true, error);
+    if (self->reference)
+        return open_transcript(self, true, error);
     struct healcl_error device_error = {.status = HEALCL_OK};
-    enum healcl_status chosen = choose_device(session, &device_error);
+    enum healcl_status chosen = choose_device(self, &device_error);
     enum healcl_status status =
-        open_transcript(session, chosen != HEALCL_OK || session->info.unified_memory, error);
+        open_transcript(self, chosen != HEALCL_OK || self->info.unified_memory, error);
     if (status == HEALCL_OK && chosen != HEALCL_OK) {
         healcl_error_clear(error);
         *error = device_error;
         return chosen;
     }
     healcl_error_clear(&device_error);
-    return status == HEALCL_OK ? open_device(session, error) : status;
+    return status == HEALCL_OK ? open_device(self, error) : status;
 }
 
 static void on_request(void *context, uint32_t number)
 {
-    struct session *session = context;
-    progress_say(&session->progress, "request %" PRIu32 " of %" PRIu32, number, session->requests);
+    struct run_command *self = context;
+    progress_say(&self->progress, "request %" PRIu32 " of %" PRIu32, number, self->requests);
 }
 
-MUST_CHECK static enum healcl_status serve(struct session *session, struct healcl_error *error)
+static void warn_of_batch(struct run_command *self)
 {
-    session->served = (struct request_facts){
-        .file = session->facts.file,
-        .device = session->reference ? NULL : &session->info,
-        .no_verify = session->facts.no_verify,
-        .count = session->requests,
-        .audit = {.share = session->audit / 100, .seed = session->audit_seed}};
-    return requests_run(session->transcript, session->device, &session->live, on_request, session,
-                        &session->served, error);
+    const size_t batch = self->served.batches.batch;
+    char line[128];
+    if (self->batch == 0 || batch == self->batch)
+        return;
+    snprintf(line, sizeof line,
+             "%" PRIu32 " requests together do not fit into memory: batches are of %zu",
+             self->batch, batch);
+    on_warning(self, line);
 }
 
-MUST_CHECK static enum healcl_status run_session(struct session *session,
+MUST_CHECK static enum healcl_status serve(struct run_command *self, struct healcl_error *error)
+{
+    self->served =
+        (struct request_facts){.file = self->facts.file,
+                               .device = self->reference ? NULL : &self->info,
+                               .no_verify = self->facts.no_verify,
+                               .count = self->requests,
+                               .batch = self->batch,
+                               .audit = {.share = self->audit / 100, .seed = self->audit_seed}};
+    TRY(requests_run(self->transcript, self->device, &self->live, on_request, self, &self->served,
+                     error));
+    warn_of_batch(self);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_session(struct run_command *self,
                                                  struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    TRY(report_file_open(&session->junit, error));
-    if (session->trace_path) {
-        TRY(new_file_open(&session->trace_file, session->trace_path, error));
-        session->trace = trace_create(TRACE_SPANS_MAX);
-        if (!session->trace)
+    TRY(report_file_open(&self->json, error));
+    TRY(report_file_open(&self->junit, error));
+    if (self->trace_path) {
+        TRY(new_file_open(&self->trace_file, self->trace_path, error));
+        self->trace = trace_create(TRACE_SPANS_MAX);
+        if (!self->trace)
             NO_MEMORY(error);
     }
-    if (session->case_path)
-        TRY(new_file_open(&session->case_file, session->case_path, error));
-    TRY(open_all(session, error));
-    TRY(live_inputs_read(&session->live, session->transcript, error));
-    if (session->requests > 0)
-        return serve(session, error);
+    if (self->case_path)
+        TRY(new_file_open(&self->case_file, self->case_path, error));
+    TRY(open_all(self, error));
+    TRY(live_inputs_read(&self->live, self->transcript, error));
+    if (self->requests > 0)
+        return serve(self, error);
     struct healcl_run_options options = {
-        .inputs = session->live.inputs,
-        .input_count = session->live.count,
-        .no_verify = session->facts.no_verify,
-        .no_warm_up = session->no_warm_up || !shows_times(session),
-        .profile = session->json.path || session->trace_path || session->verbose,
-        .repeat = session->repeat,
-        .dump_dir = session->dump_dir,
-        .observer = {.context = session,
+        .inputs = self->live.inputs,
+        .input_count = self->live.count,
+        .no_verify = self->facts.no_verify,
+        .no_warm_up = self->no_warm_up || !shows_times(self),
+        .profile = self->json.path || self->trace_path || self->verbose,
+        .repeat = self->repeat,
+        .dump_dir = self->dump_dir,
+        .observer = {.context = self,
                      .repetition = on_repetition,
                      .difference = on_difference,
                      .warning = on_warning,
                      .progress = on_progress},
-        .device_memory_bytes = session->device_memory_bytes,
+        .device_memory_bytes = self->device_memory_bytes,
     };
-    size_t span = trace_begin(session->trace, "run", "run");
-    enum healcl_status status = healcl_run_traced(session->transcript, session->device, &options,
-                                                  session->trace, &session->report, error);
-    trace_end(session->trace, span);
-    note_first_result(session);
+    size_t span = trace_begin(self->trace, "run", "run");
+    enum healcl_status status = healcl_run_traced(self->transcript, self->device, &options,
+                                                  self->trace, &self->report, error);
+    trace_end(self->trace, span);
+    note_first_result(self);
     return status;
 }
 
 /* ---------------------------------------------------------------- telling the end */
 
 /* Of a run that came to its end. */
-static void complete_facts(struct session *session)
+static void complete_facts(struct run_command *self)
 {
-    struct run_facts *facts = &session->facts;
-    facts->plan = session->transcript->plan;
-    facts->device = session->reference ? NULL : &session->info;
-    facts->tuning = session->reference ? NULL : &session->tuning;
-    facts->report = session->report;
-    if (!session->reference)
-        (void)roofline_read_kept(&session->info, &session->tuning, &facts->roofline);
-    facts->differences = session->differences;
+    struct run_facts *facts = &self->facts;
+    facts->plan = self->transcript->plan;
+    facts->device = self->reference ? NULL : &self->info;
+    facts->tuning = self->reference ? NULL : &self->tuning;
+    facts->report = self->report;
+    if (!self->reference)
+        (void)roofline_read_kept(&self->info, &self->tuning, &facts->roofline);
+    facts->differences = self->differences;
 }
 
 /* The JSON, and the JUnit XML. */
-static int write_reports(struct session *session)
+static int write_reports(struct run_command *self)
 {
-    struct run_facts *facts = &session->facts;
+    struct run_facts *facts = &self->facts;
     int code = EXIT_VERIFIED, junit_code = EXIT_VERIFIED;
-    facts->total_nanoseconds = monotonic_nanoseconds() - session->start;
-    FILE *stream = report_file_stream(&session->json);
+    facts->total_nanoseconds = monotonic_nanoseconds() - self->start;
+    FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&session->json, report_run_json(facts, stream), session->verbose);
-    stream = report_file_stream(&session->junit);
+        code = report_file_end(&self->json, report_run_json(facts, stream), self->verbose);
+    stream = report_file_stream(&self->junit);
     if (stream)
-        junit_code =
-            report_file_end(&session->junit, report_run_junit(facts, stream), session->verbose);
+        junit_code = report_file_end(&self->junit, report_run_junit(facts, stream), self->verbose);
     return code == EXIT_VERIFIED ? junit_code : code;
 }
 
 /* Also of a run that failed: what it did until then. */
-static int write_trace(struct session *session)
+static int write_trace(struct run_command *self)
 {
-    struct trace *trace = session->trace;
+    struct trace *trace = self->trace;
     if (!trace)
         return EXIT_VERIFIED;
     trace_finish(trace);
-    report_trace(session->facts.file, session->reference ? "reference" : session->info.name,
-                 session->info.driver, trace, session->trace_file.stream);
-    if (trace->dropped > 0 && !session->quiet)
+    report_trace(self->facts.file, self->reference ? "reference" : self->info.name,
+                 self->info.driver, trace, self->trace_file.stream);
+    if (trace->dropped > 0 && !self->quiet)
         print_notice("%s: warning: the trace leaves out %" PRIu64
                      " spans, those after the first %zu",
-                     session->facts.file, trace->dropped, trace->count);
+                     self->facts.file, trace->dropped, trace->count);
     struct healcl_error error = {.status = HEALCL_OK};
-    if (new_file_commit(&session->trace_file, &error) == HEALCL_OK)
+    if (new_file_commit(&self->trace_file, &error) == HEALCL_OK)
         return EXIT_VERIFIED;
-    int code = print_error(NULL, &error, session->verbose);
+    int code = print_error(NULL, &error, self->verbose);
     healcl_error_clear(&error);
     return code;
 }
 
-static int finish_failed(struct session *session, const struct healcl_error *error)
+static int finish_failed(struct run_command *self, const struct healcl_error *error)
 {
-    int code = report_files_error(&session->json, &session->junit, session->facts.file, error,
-                                  session->verbose);
-    (void)write_trace(session);
+    int code =
+        report_files_error(&self->json, &self->junit, self->facts.file, error, self->verbose);
+    (void)write_trace(self);
     return finish_output(code);
 }
 
-static int finish_run(struct session *session)
+static int finish_run(struct run_command *self)
 {
-    complete_facts(session);
-    struct style style = style_of(text_stream(session));
+    complete_facts(self);
+    struct style style = style_of(text_stream(self));
     int printing = EXIT_VERIFIED;
-    if (!session->quiet && text_stream(session) == stdout) {
-        if (session->differs)
+    if (!self->quiet && text_stream(self) == stdout) {
+        if (self->differs)
             putc('\n', stdout);
-        printing = printed(report_run(&session->facts, &style, session->verbose));
+        printing = printed(report_run(&self->facts, &style, self->verbose));
     }
-    int report_code = write_reports(session);
+    int report_code = write_reports(self);
     printing = printing == EXIT_VERIFIED ? report_code : printing;
-    int trace_code = write_trace(session);
+    int trace_code = write_trace(self);
     printing = printing == EXIT_VERIFIED ? trace_code : printing;
     printing = finish_output(printing);
-    if (session->report->verdict != HEALCL_DIFFERS)
+    if (self->report->verdict != HEALCL_DIFFERS)
         return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", session->facts.file,
-                 session->report->results_different, session->report->results,
-                 session->report->results == 1 ? "" : "s",
-                 session->report->results_different == 1 ? "s" : "");
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " result%s differ%s", self->facts.file,
+                 self->report->results_different, self->report->results,
+                 self->report->results == 1 ? "" : "s",
+                 self->report->results_different == 1 ? "s" : "");
     return EXIT_DIFFERENT;
 }
 
 /* The smallest case of what an audit has found. */
-static int write_case(struct session *session)
+static int write_case(struct run_command *self)
 {
-    struct request_audit *audit = &session->served.audit;
+    struct request_audit *audit = &self->served.audit;
     struct healcl_error error = {.status = HEALCL_OK};
-    if (!session->case_path || !audit->smallest.transcript)
+    if (!self->case_path || !audit->smallest.transcript)
         return EXIT_VERIFIED;
-    (void)fwrite(audit->smallest.transcript, 1, audit->smallest.bytes, session->case_file.stream);
-    if (new_file_commit(&session->case_file, &error) == HEALCL_OK) {
-        audit->case_path = session->case_path;
+    (void)fwrite(audit->smallest.transcript, 1, audit->smallest.bytes, self->case_file.stream);
+    if (new_file_commit(&self->case_file, &error) == HEALCL_OK) {
+        audit->case_path = self->case_path;
         return EXIT_VERIFIED;
     }
-    const int code = print_error(NULL, &error, session->verbose);
+    const int code = print_error(NULL, &error, self->verbose);
     healcl_error_clear(&error);
     return code;
 }
 
-static int finish_requests(struct session *session)
+static int finish_requests(struct run_command *self)
 {
-    const int case_code = write_case(session);
-    struct style style = style_of(text_stream(session));
+    const int case_code = write_case(self);
+    struct style style = style_of(text_stream(self));
     int printing = EXIT_VERIFIED, code = EXIT_VERIFIED;
-    if (!session->quiet && text_stream(session) == stdout)
-        printing = printed(report_requests(&session->served, &style));
-    FILE *stream = report_file_stream(&session->json);
+    if (!self->quiet && text_stream(self) == stdout)
+        printing = printed(report_requests(&self->served, &style));
+    FILE *stream = report_file_stream(&self->json);
     if (stream)
-        code = report_file_end(&session->json, report_requests_json(&session->served, stream),
-                               session->verbose);
+        code = report_file_end(&self->json, report_requests_json(&self->served, stream),
+                               self->verbose);
     printing = printing == EXIT_VERIFIED ? code : printing;
     printing = finish_output(printing == EXIT_VERIFIED ? case_code : printing);
-    if (session->served.audit.facts.difference) {
-        print_notice("%s: %s", session->facts.file, session->served.audit.error.message);
+    if (self->served.audit.facts.difference) {
+        print_notice("%s: %s", self->facts.file, self->served.audit.error.message);
         return printing == EXIT_VERIFIED ? EXIT_DIFFERENT : printing;
     }
-    if (session->served.different == 0)
+    if (self->served.different == 0)
         return printing;
-    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", session->facts.file,
-                 session->served.different, session->served.compared);
+    print_notice("%s: %" PRIu64 " of %" PRIu64 " results differ", self->facts.file,
+                 self->served.different, self->served.compared);
     return EXIT_DIFFERENT;
 }
 
 /* With the device go what it built, and what its driver holds: that is part of a run's time. */
-static void close_device(struct session *session)
+static void close_device(struct run_command *self)
 {
-    size_t span = trace_begin(session->trace, "start-up", "close the device");
-    healcl_device_close(session->device);
-    session->device = NULL;
-    trace_end(session->trace, span);
+    size_t span = trace_begin(self->trace, "start-up", "close the device");
+    healcl_device_close(self->device);
+    self->device = NULL;
+    trace_end(self->trace, span);
 }
 
-static int run_and_finish(struct session *session)
+static int run_and_finish(struct run_command *self)
 {
-    session->start = monotonic_nanoseconds();
-    progress_start(&session->progress, !session->quiet);
-    if (session->json.path || session->junit.path)
-        session->differences = calloc(DIFFERENCES_KEPT, sizeof *session->differences);
+    self->start = monotonic_nanoseconds();
+    progress_start(&self->progress, !self->quiet);
+    if (self->json.path || self->junit.path)
+        self->differences = calloc(DIFFERENCES_KEPT, sizeof *self->differences);
     struct healcl_error error = {.status = HEALCL_OK};
-    enum healcl_status status = run_session(session, &error);
-    stop_compiling(session);
-    close_device(session);
-    progress_end(&session->progress);
-    int code = status != HEALCL_OK     ? finish_failed(session, &error)
-               : session->requests > 0 ? finish_requests(session)
-                                       : finish_run(session);
+    enum healcl_status status = run_session(self, &error);
+    stop_compiling(self);
+    close_device(self);
+    progress_end(&self->progress);
+    int code = status != HEALCL_OK  ? finish_failed(self, &error)
+               : self->requests > 0 ? finish_requests(self)
+                                    : finish_run(self);
     healcl_error_clear(&error);
-    live_inputs_free(&session->live);
-    requests_release(&session->served);
-    healcl_report_free(session->report);
-    healcl_transcript_close(session->transcript);
-    report_file_discard(&session->json);
-    report_file_discard(&session->junit);
-    new_file_discard(&session->trace_file);
-    new_file_discard(&session->case_file);
-    trace_free(session->trace);
-    for (size_t i = 0; i < session->facts.difference_count; i++)
-        free(session->differences[i].line);
-    free(session->differences);
+    live_inputs_free(&self->live);
+    requests_release(&self->served);
+    healcl_report_free(self->report);
+    healcl_transcript_close(self->transcript);
+    report_file_discard(&self->json);
+    report_file_discard(&self->junit);
+    new_file_discard(&self->trace_file);
+    new_file_discard(&self->case_file);
+    trace_free(self->trace);
+    for (size_t i = 0; i < self->facts.difference_count; i++)
+        free(self->differences[i].line);
+    free(self->differences);
     return code;
 }
 
 /* ---------------------------------------------------------------- options */
 
 static int take_input(const struct command *command, const struct command_option *option,
-                      void *session, const char *text)
+                      void *self, const char *text)
 {
     (void)option;
-    return live_inputs_add(command, &((struct session *)session)->live, text);
+    return live_inputs_add(command, &((struct run_command *)self)->live, text);
 }
 
 static int take_segment(const struct command *command, const struct command_option *option,
-                        void *session, const char *text)
+                        void *self, const char *text)
 {
     (void)option;
-    return live_inputs_keep(command, &((struct session *)session)->live, text);
+    return live_inputs_keep(command, &((struct run_command *)self)->live, text);
 }
 
 static int take_audit(const struct command *command, const struct command_option *option,
-                      void *session, const char *text)
+                      void *self, const char *text)
 {
     char number[32] = "";
     const size_t length = strlen(text);
-    double *percent = &((struct session *)session)->audit;
+    double *percent = &((struct run_command *)self)->audit;
     (void)option;
     if (length < sizeof number)
         memcpy(number, text, length > 0 && text[length - 1] == '%' ? length - 1 : length);
@@ -512,65 +526,82 @@ static int take_audit(const struct command *command, const struct command_option
 }
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"package", 0, OPTION_FILE, KEPT_IN(package)},
-    {"reference", 0, OPTION_FLAG, KEPT_IN(reference)},
-    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(no_fallback)},
-    {"no-verify", 0, OPTION_FLAG, KEPT_IN(facts.no_verify)},
-    {"no-warmup", 0, OPTION_FLAG, KEPT_IN(no_warm_up)},
-    {"repeat", 0, OPTION_COUNT, KEPT_IN(repeat), .most = REPEAT_MAX},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct run_command, selector)},
+    {"package", 0, OPTION_FILE, KEPT_IN(struct run_command, package)},
+    {"reference", 0, OPTION_FLAG, KEPT_IN(struct run_command, reference)},
+    {"no-fallback", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_fallback)},
+    {"no-verify", 0, OPTION_FLAG, KEPT_IN(struct run_command, facts.no_verify)},
+    {"no-warmup", 0, OPTION_FLAG, KEPT_IN(struct run_command, no_warm_up)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct run_command, repeat), .most = REPEAT_MAX},
     {"input", 'i', OPTION_WORD, .take = take_input},
-    {"requests", 0, OPTION_COUNT, KEPT_IN(requests), .most = REPEAT_MAX},
+    {"requests", 0, OPTION_COUNT, KEPT_IN(struct run_command, requests), .most = REPEAT_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct run_command, batch), .most = REPEAT_MAX},
     {"keep", 0, OPTION_WORD, .take = take_segment},
     {"audit", 0, OPTION_WORD, .take = take_audit},
-    {"audit-seed", 0, OPTION_COUNT, KEPT_IN(audit_seed), .most = UINT32_MAX},
-    {"audit-case", 0, OPTION_FILE, KEPT_IN(case_path)},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"junit", 0, OPTION_REPORT, KEPT_IN(junit)},
-    {"trace", 0, OPTION_FILE, KEPT_IN(trace_path)},
-    {"dump", 0, OPTION_FOLDER, KEPT_IN(dump_dir)},
-    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(limits.memory_bytes)},
-    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(device_memory_bytes)},
-    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(limits.work)},
-    {"expand", 0, OPTION_WORD, KEPT_IN(limits.expand), .take = take_expand},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(limits.operations), .take = take_operations},
-    {"passes", 0, OPTION_WORD, KEPT_IN(limits.passes)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
-    {"verbose", 'v', OPTION_FLAG, KEPT_IN(verbose)},
+    {"audit-seed", 0, OPTION_COUNT, KEPT_IN(struct run_command, audit_seed), .most = UINT32_MAX},
+    {"audit-case", 0, OPTION_FILE, KEPT_IN(struct run_command, case_path)},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct run_command, json)},
+    {"junit", 0, OPTION_REPORT, KEPT_IN(struct run_command, junit)},
+    {"trace", 0, OPTION_FILE, KEPT_IN(struct run_command, trace_path)},
+    {"dump", 0, OPTION_FOLDER, KEPT_IN(struct run_command, dump_dir)},
+    {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct run_command, limits.memory_bytes)},
+    {"max-device-memory", 0, OPTION_BYTES, KEPT_IN(struct run_command, device_memory_bytes)},
+    {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct run_command, limits.work)},
+    {"expand", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.expand), .take = take_expand},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct run_command, limits.operations),
+     .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct run_command, limits.operations),
+     .take = take_operations},
+    {"passes", 0, OPTION_WORD, KEPT_IN(struct run_command, limits.passes)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct run_command, quiet)},
+    {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct run_command, verbose)},
     END_OF_OPTIONS,
 };
 
+/* Why options do not go together, or NULL. */
+static const char *incompatible(const struct run_command *self)
+{
+    const bool serves = self->requests > 0, audits = self->audit > 0;
+    const struct {
+        bool is_wrong;
+        const char *why;
+    } rules[] = {
+        {self->reference && self->selector,
+         "--reference runs without a device, --device names one"},
+        {self->reference && self->package,
+         "--reference runs without a device, --package is for one"},
+        {self->device_memory_bytes > 0 && (self->reference || serves),
+         "--max-device-memory goes without --reference and --requests"},
+        {self->quiet && self->verbose, "--quiet and --verbose exclude each other"},
+        {!serves && self->live.segment_count > 0,
+         "--keep says what requests do not upload: --requests is missing"},
+        {!serves && self->batch > 0, "--batch runs requests together: --requests is missing"},
+        {self->batch > 0 && audits, "--audit is of requests that run alone, not of --batch"},
+        {self->reference && audits, "--audit compares with the reference: it wants a device"},
+        {!serves && audits, "--audit is of requests: --requests is missing"},
+        {!audits && (self->case_path || self->audit_seed > 0),
+         "--audit-case and --audit-seed go with --audit"},
+        {serves && (self->repeat > 1 || self->junit.path || self->trace_path || self->dump_dir),
+         "--requests goes without --repeat, --junit, --trace and --dump"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].is_wrong)
+            return rules[i].why;
+    return NULL;
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.repeat = 1};
-    int code = take_arguments(command, argc, argv, &session);
+    struct run_command self = {.repeat = 1};
+    int code = take_arguments(command, argc, argv, &self);
     if (code != GOES_ON)
         return code;
-    if (session.reference && session.selector)
-        return usage_error(command, "--reference runs without a device, --device names one");
-    if (session.reference && session.package)
-        return usage_error(command, "--reference runs without a device, --package is for one");
-    if (session.device_memory_bytes > 0 && (session.reference || session.requests > 0))
-        return usage_error(command, "--max-device-memory goes without --reference and --requests");
-    if (session.quiet && session.verbose)
-        return usage_error(command, "--quiet and --verbose exclude each other");
-    if (session.requests == 0 && session.live.segment_count > 0)
-        return usage_error(command,
-                           "--keep says what requests do not upload: --requests is missing");
-    if (session.audit > 0 && (session.requests == 0 || session.reference))
-        return usage_error(command, session.reference
-                                        ? "--audit compares with the reference: it wants a device"
-                                        : "--audit is of requests: --requests is missing");
-    if (session.audit == 0 && (session.case_path || session.audit_seed > 0))
-        return usage_error(command, "--audit-case and --audit-seed go with --audit");
-    if (session.requests > 0 &&
-        (session.repeat > 1 || session.junit.path || session.trace_path || session.dump_dir))
-        return usage_error(command,
-                           "--requests goes without --repeat, --junit, --trace and --dump");
-    session.facts.no_verify |= session.live.count > 0; /* results are those of other inputs */
-    session.facts.file = argv[optind];
-    return run_and_finish(&session);
+    const char *why = incompatible(&self);
+    if (why)
+        return usage_error(command, "%s", why);
+    self.facts.no_verify |= self.live.count > 0; /* results are those of other inputs */
+    self.facts.file = argv[optind];
+    return run_and_finish(&self);
 }
 
 const struct command command_run = {
@@ -598,6 +629,10 @@ const struct command command_run = {
         "                           repeatable\n"
         "      --requests N         run as a service does, N times in one session: uploads stay\n"
         "                           on the device, but those of --input; prints latencies\n"
+        "      --batch B            with --requests: up to B of them run together, as one, or as\n"
+        "                           many as fit into memory; --input, or --keep, says which "
+        "inputs\n"
+        "                           come with each (docs/EMBEDDING.md)\n"
         "      --keep SEGMENT       with --requests: only uploads of this segment stay, those of\n"
         "                           others are done again by each request; repeatable\n"
         "      --audit SHARE        with --requests: within this share of the time, as 2%, some\n"
@@ -628,14 +663,14 @@ const struct command command_run = {
         "                           terms of a sum; with a suffix K, M, G or T; 4T, 2^42, by\n"
         "                           default\n"
         "      --expand spec|sdk    whether expand has axis and repeats, or repeats and axis;\n"
-        "                           by default as is valid (docs/HEAL-SDK.md)\n"
+        "                           by default as is valid (docs/HEAL-SDK.md)\n",
+    .more_help =
         "      --ops DIR            take operations and kernels from the manifests of a folder\n"
         "                           (docs/VENDORS.md), and native code that they name; repeatable\n"
         "      --trust DIR          the same where its manifests may name sources elsewhere,\n"
         "                           and any options of compilers\n"
         "      --passes LIST|none   only these passes, with commas between them, or none of them\n"
-        "                           (healcl inspect --passes); all by default\n",
-    .more_help =
+        "                           (healcl inspect --passes); all by default\n"
         "  -q, --quiet              print only differences and errors\n"
         "  -v, --verbose            also times by operation, what a cold start took, and the\n"
         "                           source of an error\n"

@@ -15,7 +15,7 @@ enum { BUDGET_MAX = 86400 }; /* seconds */
 enum { BUILDS_PER_OPENING = 3 };
 
 /* One `healcl tune`. */
-struct session {
+struct tune_command {
     const char *selector, *name;                /* of the one operation or step, or NULL */
     const struct healcl_operations *operations; /* of manifests, or NULL */
     struct report_file json;
@@ -33,16 +33,16 @@ struct session {
 
 static void say(void *context, const struct tune_alternative *alternative)
 {
-    struct session *session = context;
-    progress_say(&session->progress, "measuring %s", alternative->choice);
+    struct tune_command *self = context;
+    progress_say(&self->progress, "measuring %s", alternative->choice);
 }
 
-MUST_CHECK static enum healcl_status open_device(struct session *session,
+MUST_CHECK static enum healcl_status open_device(struct tune_command *self,
                                                  struct healcl_error *error)
 {
-    progress_say(&session->progress, "opening the device");
-    TRY(healcl_device_open(session->selector, &session->device, error));
-    session->info = session->device->info;
+    progress_say(&self->progress, "opening the device");
+    TRY(healcl_device_open(self->selector, &self->device, error));
+    self->info = self->device->info;
     return HEALCL_OK;
 }
 
@@ -56,20 +56,20 @@ static bool any_is_chosen(const struct tune_report *report, bool of_manifests)
     return false;
 }
 
-MUST_CHECK static enum healcl_status list(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status list(struct tune_command *self, struct healcl_error *error)
 {
-    const struct operation_table *table = session->operations ? session->operations->table : NULL;
-    struct tune_report *report = &session->report;
-    if (!session->name)
-        tune_list(&session->info, report);
+    const struct operation_table *table = self->operations ? self->operations->table : NULL;
+    struct tune_report *report = &self->report;
+    if (!self->name)
+        tune_list(&self->info, report);
     else
-        report->tuning = session->device->tuning;
-    report->choices = session->device->choices;
-    tune_list_kernels(&session->info, table, session->name, report);
+        report->tuning = self->device->tuning;
+    report->choices = self->device->choices;
+    tune_list_kernels(&self->info, table, self->name, report);
     if (report->count == 0)
         FAIL(error, HEALCL_USAGE,
              "no kernels of manifests for '%s' have anything to choose from on this device",
-             session->name);
+             self->name);
     return HEALCL_OK;
 }
 
@@ -83,145 +83,143 @@ static const struct tune_alternative *first_unmeasured(const struct tune_report 
 }
 
 /* Keeps what was chosen. */
-MUST_CHECK static enum healcl_status keep(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status keep(struct tune_command *self, struct healcl_error *error)
 {
-    const struct tune_report *report = &session->report;
+    const struct tune_report *report = &self->report;
     const bool any = any_is_chosen(report, false), any_kernel = any_is_chosen(report, true);
     if (!any && !any_kernel && report->out_of_time)
         FAIL(error, HEALCL_DEVICE,
-             "%u s are not enough to measure all choices of '%s': nothing is kept", session->budget,
+             "%u s are not enough to measure all choices of '%s': nothing is kept", self->budget,
              first_unmeasured(report)->subject);
     if (!any && !any_kernel)
         FAIL(error, HEALCL_DEVICE, "no choice of '%s' gives right results: %s",
              report->alternatives[0].subject, report->alternatives[0].reason);
     if (any)
-        TRY(tuning_keep(&report->tuning, &session->info, &session->kept, error));
+        TRY(tuning_keep(&report->tuning, &self->info, &self->kept, error));
     if (any_kernel)
-        TRY(kernel_choices_keep(&report->choices, &session->info, &session->kept_kernels, error));
+        TRY(kernel_choices_keep(&report->choices, &self->info, &self->kept_kernels, error));
     return HEALCL_OK;
 }
 
-MUST_CHECK static enum healcl_status reset(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status reset(struct tune_command *self, struct healcl_error *error)
 {
     struct device_info *list;
     size_t count, index;
     TRY(device_list(&opencl_loader, &list, &count, error));
-    enum healcl_status status = device_select(list, count, session->selector, &index, error);
+    enum healcl_status status = device_select(list, count, self->selector, &index, error);
     if (status == HEALCL_OK)
-        session->info = list[index];
+        self->info = list[index];
     free(list);
     TRY(status);
-    TRY(tuning_forget(&session->info, &session->kept, error));
-    return kernel_choices_forget(&session->info, &session->kept_kernels, error);
+    TRY(tuning_forget(&self->info, &self->kept, error));
+    return kernel_choices_forget(&self->info, &self->kept_kernels, error);
 }
 
-MUST_CHECK static enum healcl_status tune(struct session *session, struct healcl_error *error)
+MUST_CHECK static enum healcl_status tune(struct tune_command *self, struct healcl_error *error)
 {
-    TRY(report_file_open(&session->json, error));
-    if (session->reset)
-        return reset(session, error);
-    TRY(open_device(session, error));
-    TRY(list(session, error));
-    if (session->dry_run)
+    TRY(report_file_open(&self->json, error));
+    if (self->reset)
+        return reset(self, error);
+    TRY(open_device(self, error));
+    TRY(list(self, error));
+    if (self->dry_run)
         return HEALCL_OK;
     struct tune_options options = {.memory_limit = host_memory(),
-                                   .force = session->force,
-                                   .table = session->operations ? session->operations->table : NULL,
+                                   .force = self->force,
+                                   .table = self->operations ? self->operations->table : NULL,
                                    .measuring = say,
-                                   .context = session};
-    if (session->budget > 0) { /* a tenth is left for closing the device and keeping binaries */
-        options.deadline = session->start + (uint64_t)session->budget * 900000000u;
-        options.longest = BUILDS_PER_OPENING * (monotonic_nanoseconds() - session->start);
+                                   .context = self};
+    if (self->budget > 0) { /* a tenth is left for closing the device and keeping binaries */
+        options.deadline = self->start + (uint64_t)self->budget * 900000000u;
+        options.longest = BUILDS_PER_OPENING * (monotonic_nanoseconds() - self->start);
     }
-    TRY(tune_measure(&session->device, &options, &session->report, error));
-    return keep(session, error);
+    TRY(tune_measure(&self->device, &options, &self->report, error));
+    return keep(self, error);
 }
 
 /* ---------------------------------------------------------------- telling */
 
-static int write_json(struct session *session, const struct tune_facts *facts)
+static int write_json(struct tune_command *self, const struct tune_facts *facts)
 {
-    FILE *stream = report_file_stream(&session->json);
+    FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return EXIT_VERIFIED;
     enum healcl_status written =
-        session->reset
-            ? report_tune_reset_json(&session->info, session->kept, session->kept_kernels, stream)
-            : report_tune_json(facts, stream);
-    return report_file_end(&session->json, written, false);
+        self->reset ? report_tune_reset_json(&self->info, self->kept, self->kept_kernels, stream)
+                    : report_tune_json(facts, stream);
+    return report_file_end(&self->json, written, false);
 }
 
-static int print_text(struct session *session, const struct tune_facts *facts)
+static int print_text(struct tune_command *self, const struct tune_facts *facts)
 {
     struct style style = style_of(stdout);
-    if (!session->reset)
+    if (!self->reset)
         return printed(report_tune(facts, &style));
-    report_tune_reset(&session->info, session->kept, session->kept_kernels, &style);
+    report_tune_reset(&self->info, self->kept, self->kept_kernels, &style);
     return EXIT_VERIFIED;
 }
 
-static int tell(struct session *session)
+static int tell(struct tune_command *self)
 {
-    struct tune_facts facts = {.device = &session->info,
-                               .report = &session->report,
-                               .measured = !session->dry_run,
-                               .kept = session->kept,
-                               .kept_kernels = session->kept_kernels};
-    int code = session->json.on_stdout ? EXIT_VERIFIED : print_text(session, &facts);
-    int json_code = write_json(session, &facts);
+    struct tune_facts facts = {.device = &self->info,
+                               .report = &self->report,
+                               .measured = !self->dry_run,
+                               .kept = self->kept,
+                               .kept_kernels = self->kept_kernels};
+    int code = self->json.on_stdout ? EXIT_VERIFIED : print_text(self, &facts);
+    int json_code = write_json(self, &facts);
     return finish_output(code == EXIT_VERIFIED ? json_code : code);
 }
 
-static int tune_and_tell(struct session *session)
+static int tune_and_tell(struct tune_command *self)
 {
     struct healcl_error error = {.status = HEALCL_OK};
-    session->start = monotonic_nanoseconds();
-    progress_start(&session->progress, true);
-    enum healcl_status status = tune(session, &error);
-    progress_end(&session->progress);
+    self->start = monotonic_nanoseconds();
+    progress_start(&self->progress, true);
+    enum healcl_status status = tune(self, &error);
+    progress_end(&self->progress);
     if (status == HEALCL_OK)
-        warn_of_arguments(session->device);
+        warn_of_arguments(self->device);
     int code = status == HEALCL_OK
-                   ? tell(session)
-                   : finish_output(report_files_error(&session->json, NULL, NULL, &error, false));
+                   ? tell(self)
+                   : finish_output(report_files_error(&self->json, NULL, NULL, &error, false));
     healcl_error_clear(&error);
-    healcl_device_close(session->device);
-    report_file_discard(&session->json);
-    free(session->kept);
-    free(session->kept_kernels);
+    healcl_device_close(self->device);
+    report_file_discard(&self->json);
+    free(self->kept);
+    free(self->kept_kernels);
     return code;
 }
 
 /* ---------------------------------------------------------------- options */
 
 static const struct command_option options[] = {
-    {"device", 'd', OPTION_DEVICE, KEPT_IN(selector)},
-    {"op", 0, OPTION_WORD, KEPT_IN(name)},
-    {"ops", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"trust", 0, OPTION_FOLDER, KEPT_IN(operations), .take = take_operations},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"dry-run", 0, OPTION_FLAG, KEPT_IN(dry_run)},
-    {"budget", 0, OPTION_SECONDS, KEPT_IN(budget), .most = BUDGET_MAX},
-    {"force", 0, OPTION_FLAG, KEPT_IN(force)},
-    {"reset", 0, OPTION_FLAG, KEPT_IN(reset)},
+    {"device", 'd', OPTION_DEVICE, KEPT_IN(struct tune_command, selector)},
+    {"op", 0, OPTION_WORD, KEPT_IN(struct tune_command, name)},
+    {"ops", 0, OPTION_FOLDER, KEPT_IN(struct tune_command, operations), .take = take_operations},
+    {"trust", 0, OPTION_FOLDER, KEPT_IN(struct tune_command, operations), .take = take_operations},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct tune_command, json)},
+    {"dry-run", 0, OPTION_FLAG, KEPT_IN(struct tune_command, dry_run)},
+    {"budget", 0, OPTION_SECONDS, KEPT_IN(struct tune_command, budget), .most = BUDGET_MAX},
+    {"force", 0, OPTION_FLAG, KEPT_IN(struct tune_command, force)},
+    {"reset", 0, OPTION_FLAG, KEPT_IN(struct tune_command, reset)},
     END_OF_OPTIONS,
 };
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session *session = calloc(1, sizeof *session); /* too large for the stack */
-    if (!session)
+    struct tune_command *self = calloc(1, sizeof *self); /* too large for the stack */
+    if (!self)
         return printed(HEALCL_NO_MEMORY);
-    int code = take_arguments(command, argc, argv, session);
-    if (code == GOES_ON && session->reset &&
-        (session->dry_run || session->budget > 0 || session->force || session->operations ||
-         session->name))
+    int code = take_arguments(command, argc, argv, self);
+    if (code == GOES_ON && self->reset &&
+        (self->dry_run || self->budget > 0 || self->force || self->operations || self->name))
         code = usage_error(command, "--reset measures nothing: it goes with --device and --json");
-    if (code == GOES_ON && session->name && !session->operations)
+    if (code == GOES_ON && self->name && !self->operations)
         code = usage_error(command, "--op names an operation of --ops DIR");
     if (code == GOES_ON)
-        code = tune_and_tell(session);
-    free(session);
+        code = tune_and_tell(self);
+    free(self);
     return code;
 }
 

@@ -3,7 +3,7 @@
 #include "cli/report_file.h"
 
 /* One `healcl version`. */
-struct session {
+struct version_command {
     struct report_file json;
 };
 
@@ -23,14 +23,14 @@ static int print_version(struct report_file *json)
 
 /* ---------------------------------------------------------------- options */
 
-static const struct command_option options[] = {{"json", 0, OPTION_REPORT, KEPT_IN(json)},
-                                                END_OF_OPTIONS};
+static const struct command_option options[] = {
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct version_command, json)}, END_OF_OPTIONS};
 
 static int run(const struct command *command, int argc, char **argv)
 {
-    struct session session = {.json.path = NULL};
-    int code = take_arguments(command, argc, argv, &session);
-    return code == GOES_ON ? print_version(&session.json) : code;
+    struct version_command self = {.json.path = NULL};
+    int code = take_arguments(command, argc, argv, &self);
+    return code == GOES_ON ? print_version(&self.json) : code;
 }
 
 const struct command command_version = {

@@ -1,19 +1,20 @@
 #include "compare/columns.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------- names and verdicts */
 
-#define TEXT_COLUMN(name, expression)                                                    \
-    static bool name(const struct comparison *comparison, const struct compare_run *run, \
-                     struct column_value *value)                                         \
-    {                                                                                    \
-        const struct compare_device *device = &comparison->devices[run->device];         \
-        (void)device;                                                                    \
-        value->text = expression;                                                        \
-        return true;                                                                     \
+/* Of a run, from its comparison. */
+#define TEXT_COLUMN(name, expression)                                                     \
+    static bool name(const void *context, const void *record, struct column_value *value) \
+    {                                                                                     \
+        const struct comparison *comparison = context;                                    \
+        const struct compare_run *run = record;                                           \
+        const struct compare_device *device = &comparison->devices[run->device];          \
+        (void)device;                                                                     \
+        value->text = expression;                                                         \
+        return true;                                                                      \
     }
 
 TEXT_COLUMN(transcript, comparison->transcripts[run->transcript].file)
@@ -36,16 +37,16 @@ TEXT_COLUMN(profile_clock, run->profiled_count == 0  ? ""
 
 /* ---------------------------------------------------------------- times */
 
-#define TIME_COLUMN(name, least_samples)                                                 \
-    static bool name(const struct comparison *comparison, const struct compare_run *run, \
-                     struct column_value *value)                                         \
-    {                                                                                    \
-        (void)comparison;                                                                \
-        struct compare_times times;                                                      \
-        if (run->sample_count < least_samples || !compare_times_of(run, &times))         \
-            return false;                                                                \
-        value->number = times.name;                                                      \
-        return true;                                                                     \
+#define TIME_COLUMN(name, least_samples)                                                  \
+    static bool name(const void *context, const void *record, struct column_value *value) \
+    {                                                                                     \
+        const struct compare_run *run = record;                                           \
+        (void)context;                                                                    \
+        struct compare_times times;                                                       \
+        if (run->sample_count < least_samples || !compare_times_of(run, &times))          \
+            return false;                                                                 \
+        value->number = times.name;                                                       \
+        return true;                                                                      \
     }
 
 TIME_COLUMN(median, 1)
@@ -56,10 +57,10 @@ TIME_COLUMN(most, 1)
 TIME_COLUMN(p95, P95_SAMPLES)
 TIME_COLUMN(p99, P99_SAMPLES)
 
-static bool per_second(const struct comparison *comparison, const struct compare_run *run,
-                       struct column_value *value)
+static bool per_second(const void *context, const void *record, struct column_value *value)
 {
-    (void)comparison;
+    const struct compare_run *run = record;
+    (void)context;
     struct compare_times times;
     if (!compare_is_right(run) || !compare_times_of(run, &times) || times.median == 0)
         return false;
@@ -67,10 +68,10 @@ static bool per_second(const struct comparison *comparison, const struct compare
     return true;
 }
 
-static bool spread(const struct comparison *comparison, const struct compare_run *run,
-                   struct column_value *value)
+static bool spread(const void *context, const void *record, struct column_value *value)
 {
-    (void)comparison;
+    const struct compare_run *run = record;
+    (void)context;
     struct compare_times times;
     if (run->sample_count < 2 || !compare_times_of(run, &times))
         return false;
@@ -78,45 +79,38 @@ static bool spread(const struct comparison *comparison, const struct compare_run
     return true;
 }
 
-static void noise_note(const struct comparison *comparison, const struct compare_run *run,
-                       char text[UNIT_TEXT_SIZE])
+static void noise_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
 {
-    (void)comparison;
+    const struct compare_run *run = record;
+    (void)context;
     strcpy(text, compare_is_noisy(run) ? "noisy" : "");
 }
 
-static bool samples(const struct comparison *comparison, const struct compare_run *run,
-                    struct column_value *value)
-{
-    (void)comparison;
-    value->number = run->sample_count;
-    return true;
-}
+COLUMN_OF(samples, struct compare_run, number, it->sample_count)
 
-#define SPEEDUP_COLUMN(name, member)                                                     \
-    static bool name(const struct comparison *comparison, const struct compare_run *run, \
-                     struct column_value *value)                                         \
-    {                                                                                    \
-        struct compare_speedup speedup;                                                  \
-        if (!compare_speedup_of(comparison, run, &speedup))                              \
-            return false;                                                                \
-        value->factor = speedup.member;                                                  \
-        return true;                                                                     \
+#define SPEEDUP_COLUMN(name, member)                                                      \
+    static bool name(const void *context, const void *record, struct column_value *value) \
+    {                                                                                     \
+        struct compare_speedup speedup;                                                   \
+        if (!compare_speedup_of(context, record, &speedup))                               \
+            return false;                                                                 \
+        value->factor = speedup.member;                                                   \
+        return true;                                                                      \
     }
 
 SPEEDUP_COLUMN(speedup_factor, factor)
 SPEEDUP_COLUMN(speedup_low, low)
 SPEEDUP_COLUMN(speedup_high, high)
 
-static void speedup_note(const struct comparison *comparison, const struct compare_run *run,
-                         char text[UNIT_TEXT_SIZE])
+static void speedup_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
 {
+    const struct compare_run *run = record;
     struct compare_speedup speedup;
     char low[UNIT_TEXT_SIZE], high[UNIT_TEXT_SIZE];
     *text = 0;
-    if (run == compare_reference(comparison, run->transcript))
+    if (run == compare_reference(context, run->transcript))
         strcpy(text, "the first");
-    else if (!compare_speedup_of(comparison, run, &speedup))
+    else if (!compare_speedup_of(context, run, &speedup))
         return;
     else if (speedup.low <= 1 && speedup.high >= 1)
         strcpy(text, "no difference");
@@ -125,48 +119,35 @@ static void speedup_note(const struct comparison *comparison, const struct compa
                  text_factor(speedup.high, high));
 }
 
-static bool overhead(const struct comparison *comparison, const struct compare_run *run,
-                     struct column_value *value)
+static bool overhead(const void *context, const void *record, struct column_value *value)
 {
-    (void)comparison;
+    const struct compare_run *run = record;
+    (void)context;
     return compare_overhead_of(run, &value->factor);
 }
 
 /* The share of what kernels' segments took that the device's rates allow. */
-static bool of_its_rates(const struct comparison *comparison, const struct compare_run *run,
-                         struct column_value *value)
-{
-    (void)comparison;
-    if (run->roofline_nanoseconds == 0 || run->compute_nanoseconds == 0)
-        return false;
-    value->factor = 100 * (double)run->roofline_nanoseconds / (double)run->compute_nanoseconds;
-    return true;
-}
+COLUMN_IF(of_its_rates, struct compare_run, factor,
+          it->roofline_nanoseconds > 0 && it->compute_nanoseconds > 0,
+          100 * (double)it->roofline_nanoseconds / (double)it->compute_nanoseconds)
 
 /* What is in caches is faster than copies of memory are. */
-static void caches_note(const struct comparison *comparison, const struct compare_run *run,
-                        char text[UNIT_TEXT_SIZE])
+static void caches_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
 {
     struct column_value share;
-    bool is_beyond = of_its_rates(comparison, run, &share) && share.factor > SHARE_MAX;
+    bool is_beyond = of_its_rates(context, record, &share) && share.factor > SHARE_MAX;
     strcpy(text, is_beyond ? "caches" : "");
 }
 
 /* ---------------------------------------------------------------- what a process costs */
 
-static bool kernels(const struct comparison *comparison, const struct compare_run *run,
-                    struct column_value *value)
-{
-    (void)comparison;
-    value->number = compare_kernels_of(run);
-    return value->number > 0;
-}
+COLUMN_IF(kernels, struct compare_run, number, compare_kernels_of(it) > 0, compare_kernels_of(it))
 
 /* Where some came out of healcl's cache. */
-static void loaded_note(const struct comparison *comparison, const struct compare_run *run,
-                        char text[UNIT_TEXT_SIZE])
+static void loaded_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
 {
-    (void)comparison;
+    const struct compare_run *run = record;
+    (void)context;
     *text = 0;
     if (run->programs_loaded > 0)
         snprintf(text, UNIT_TEXT_SIZE, "%" PRIu64 " of %" PRIu64 " cached",
@@ -174,141 +155,102 @@ static void loaded_note(const struct comparison *comparison, const struct compar
                  (run->programs_built + run->programs_loaded) % 100000);
 }
 
-static void kernels_note(const struct comparison *comparison, const struct compare_run *run,
-                         char text[UNIT_TEXT_SIZE])
+static void kernels_note(const void *context, const void *record, char text[UNIT_TEXT_SIZE])
 {
+    const struct compare_run *run = record;
     *text = 0;
     if (run->cold.nanoseconds == 0)
-        loaded_note(comparison, run, text);
+        loaded_note(context, record, text);
 }
 
-/* ---------------------------------------------------------------- the table */
+/* ---------------------------------------------------------------- runs */
 
-#define FIELD(member) .field = offsetof(struct compare_run, member)
-#define FIGURE .field = 0
+#define RUN_FIELD(member) COLUMN_FIELD(struct compare_run, member)
+
+#define FIGURE .field = 0 /* its own of compare_run.figures */
 
 enum { FOR_PEOPLE = IN_TERMINAL | IN_MARKDOWN };
 
-const struct compare_column compare_columns[] = {
-    {"transcript", "transcript", NULL, COLUMN_TEXT, IN_CSV, .value = transcript},
-    {"index", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = selector},
-    {"device", "device", NULL, COLUMN_TEXT, IN_CSV, .value = device_name},
-    {"platform", "platform", NULL, COLUMN_TEXT, IN_CSV, .value = platform},
-    {"driver", "driver", NULL, COLUMN_TEXT, IN_CSV, .value = driver},
-    {"baseline", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = baseline},
-    {"outcome", "outcome", NULL, COLUMN_TEXT, IN_CSV, .value = outcome},
-    {"message", "message", NULL, COLUMN_TEXT, IN_CSV, .value = message},
-    {"warning", "warning", NULL, COLUMN_TEXT, IN_CSV, .value = warning},
-    {"results", "results.total", NULL, COLUMN_COUNT, IN_CSV, FIELD(results)},
-    {"compared", "results.compared", NULL, COLUMN_COUNT, IN_CSV, FIELD(compared)},
-    {"different", "results.different", NULL, COLUMN_COUNT, IN_CSV, FIELD(different)},
-    {"samples", NULL, NULL, COLUMN_COUNT, IN_CSV, .value = samples},
-    {"median_ns", "median_ns", "Median", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
-     .value = median},
-    {"per_second", "per_second", "Inferences/s", COLUMN_RATE,
-     IN_CSV | IN_MARKDOWN | IN_VERDICTS | WHERE_KNOWN, .value = per_second,
-     .meaning = "runs of the transcript in a second, 1 over the median"},
-    {"low_ns", "low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
-    {"high_ns", "high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
-    {"least_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = least},
-    {"most_ns", NULL, NULL, COLUMN_TIME, IN_CSV, .value = most},
-    {NULL, NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL,
-     .value = spread, .note = noise_note},
-    {"p95_ns", "p95_ns", "p95", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS,
-     .value = p95},
-    {"p99_ns", "p99_ns", "p99", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS,
-     .value = p99},
-    {"speedup", "speedup.factor", "Speed-up", COLUMN_FACTOR, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
-     .value = speedup_factor, .note = speedup_note},
-    {"speedup_low", "speedup.low", NULL, COLUMN_FACTOR, IN_CSV, .value = speedup_low},
-    {"speedup_high", "speedup.high", NULL, COLUMN_FACTOR, IN_CSV, .value = speedup_high},
-    {"profile_clock", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = profile_clock},
-    {"profile_overhead", "profile.overhead", NULL, COLUMN_FACTOR, IN_CSV, .value = overhead},
-    {"open_device_ns", "open_device_ns", "Start-up", COLUMN_TIME, IN_CSV | IN_COSTS,
-     FIELD(open_device_nanoseconds)},
-    {"open_transcript_ns", "open_transcript_ns", "Reading", COLUMN_TIME, IN_CSV | IN_COSTS,
-     FIELD(open_transcript_nanoseconds)},
-    {"compile_ns", "compile_ns", "Kernels", COLUMN_TIME, IN_CSV | IN_COSTS,
-     FIELD(compile_nanoseconds), .note = loaded_note},
-    {"warm_up_ns", "warm_up_ns", "Warm-up", COLUMN_TIME, IN_CSV | IN_COSTS,
-     FIELD(warm_up_nanoseconds)},
-    {"process_ns", "process_ns", "Process", COLUMN_TIME, IN_CSV | IN_COSTS,
-     FIELD(process_nanoseconds)},
-    {"first_cold_ns", "first_result.cold_ns", "First, cold", COLUMN_TIME,
-     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(cold.nanoseconds),
+static const struct column run_columns[] = {
+    {"transcript", NULL, COLUMN_TEXT, IN_CSV, .value = transcript},
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "index", .value = selector},
+    {"device", NULL, COLUMN_TEXT, IN_CSV, .value = device_name},
+    {"platform", NULL, COLUMN_TEXT, IN_CSV, .value = platform},
+    {"driver", NULL, COLUMN_TEXT, IN_CSV, .value = driver},
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "baseline", .value = baseline},
+    {"outcome", NULL, COLUMN_TEXT, IN_CSV, .value = outcome},
+    {"message", NULL, COLUMN_TEXT, IN_CSV, .value = message},
+    {"warning", NULL, COLUMN_TEXT, IN_CSV, .value = warning},
+    {"results.total", NULL, COLUMN_COUNT, IN_CSV, .csv = "results", RUN_FIELD(results)},
+    {"results.compared", NULL, COLUMN_COUNT, IN_CSV, .csv = "compared", RUN_FIELD(compared)},
+    {"results.different", NULL, COLUMN_COUNT, IN_CSV, .csv = "different", RUN_FIELD(different)},
+    {NULL, NULL, COLUMN_COUNT, IN_CSV, .csv = "samples", .value = samples},
+    {"median_ns", "Median", COLUMN_TIME, IN_CSV | FOR_PEOPLE | IN_VERDICTS, .value = median},
+    {"per_second", "Inferences/s", COLUMN_RATE, IN_CSV | IN_MARKDOWN | IN_VERDICTS | WHERE_KNOWN,
+     .value = per_second, .meaning = "runs of the transcript in a second, 1 over the median"},
+    {"low_ns", NULL, COLUMN_TIME, IN_CSV, .value = low},
+    {"high_ns", NULL, COLUMN_TIME, IN_CSV, .value = high},
+    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "least_ns", .value = least},
+    {NULL, NULL, COLUMN_TIME, IN_CSV, .csv = "most_ns", .value = most},
+    {NULL, "Spread", COLUMN_SPREAD, FOR_PEOPLE | IN_VERDICTS | NOTE_IN_TERMINAL, .value = spread,
+     .note = noise_note},
+    {"p95_ns", "p95", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS, .value = p95},
+    {"p99_ns", "p99", COLUMN_TIME, IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_VERDICTS, .value = p99},
+    {"speedup.factor", "Speed-up", COLUMN_FACTOR, IN_CSV | FOR_PEOPLE | IN_VERDICTS,
+     .csv = "speedup", .value = speedup_factor, .note = speedup_note},
+    {"speedup.low", NULL, COLUMN_FACTOR, IN_CSV, .csv = "speedup_low", .value = speedup_low},
+    {"speedup.high", NULL, COLUMN_FACTOR, IN_CSV, .csv = "speedup_high", .value = speedup_high},
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "profile_clock", .value = profile_clock},
+    {"profile.overhead", NULL, COLUMN_FACTOR, IN_CSV, .csv = "profile_overhead", .value = overhead},
+    {"open_device_ns", "Start-up", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(open_device_nanoseconds)},
+    {"open_transcript_ns", "Reading", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(open_transcript_nanoseconds)},
+    {"compile_ns", "Kernels", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(compile_nanoseconds), .note = loaded_note},
+    {"warm_up_ns", "Warm-up", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(warm_up_nanoseconds)},
+    {"process_ns", "Process", COLUMN_TIME, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(process_nanoseconds)},
+    {"first_result.cold_ns", "First, cold", COLUMN_TIME,
+     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, .csv = "first_cold_ns",
+     RUN_FIELD(cold.nanoseconds),
      .meaning = "from the start of a process to its first verified result, with empty caches"},
-    {"compile_cold_ns", "first_result.compile_cold_ns", "of it kernels", COLUMN_TIME,
-     IN_CSV | IN_FIRST | NONE_IF_0, FIELD(cold.compile_nanoseconds)},
-    {"first_warm_ns", "first_result.warm_ns", "First, warm", COLUMN_TIME,
-     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, FIELD(warm.nanoseconds),
-     .meaning = "the same with the caches that this left"},
-    {"compile_warm_ns", "first_result.compile_warm_ns", "of it kernels", COLUMN_TIME,
-     IN_CSV | IN_FIRST | NONE_IF_0, FIELD(warm.compile_nanoseconds)},
-    {NULL, NULL, "Kernels", COLUMN_TIME, IN_MARKDOWN, .value = kernels, .note = kernels_note},
-    {"fallbacks", "fallbacks", "On the host", COLUMN_COUNT,
+    {"first_result.compile_cold_ns", "of it kernels", COLUMN_TIME, IN_CSV | IN_FIRST | NONE_IF_0,
+     .csv = "compile_cold_ns", RUN_FIELD(cold.compile_nanoseconds)},
+    {"first_result.warm_ns", "First, warm", COLUMN_TIME,
+     IN_CSV | IN_MARKDOWN | WHERE_KNOWN | IN_FIRST | NONE_IF_0, .csv = "first_warm_ns",
+     RUN_FIELD(warm.nanoseconds), .meaning = "the same with the caches that this left"},
+    {"first_result.compile_warm_ns", "of it kernels", COLUMN_TIME, IN_CSV | IN_FIRST | NONE_IF_0,
+     .csv = "compile_warm_ns", RUN_FIELD(warm.compile_nanoseconds)},
+    {NULL, "Kernels", COLUMN_TIME, IN_MARKDOWN, .value = kernels, .note = kernels_note},
+    {"fallbacks", "On the host", COLUMN_COUNT,
      IN_CSV | FOR_PEOPLE | IN_VERDICTS | WHERE_KNOWN | NONE_IF_0, FIGURE},
-    {"compute_ns", "compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, FIELD(compute_nanoseconds)},
-    {"roofline_ns", "roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0,
-     FIELD(roofline_nanoseconds)},
-    {NULL, NULL, "Of its rates", COLUMN_SHARE,
-     FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS | NOTE_IN_TERMINAL, .value = of_its_rates,
-     .note = caches_note,
+    {"compute_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, RUN_FIELD(compute_nanoseconds)},
+    {"roofline_ns", NULL, COLUMN_TIME, IN_CSV | NONE_IF_0, RUN_FIELD(roofline_nanoseconds)},
+    {NULL, "Of its rates", COLUMN_SHARE, FOR_PEOPLE | WHERE_KNOWN | IN_VERDICTS | NOTE_IN_TERMINAL,
+     .value = of_its_rates, .note = caches_note,
      .meaning = "the share of the time of segments with kernels that the device's measured rates "
                 "of copies and products allow; caches make some faster than that"},
-    {"programs_built", "programs_built", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_built)},
-    {"programs_loaded", "programs_loaded", NULL, COLUMN_COUNT, IN_CSV, FIELD(programs_loaded)},
-    {"device_memory_peak", "device_memory_peak", "Memory", COLUMN_BYTES, IN_CSV | IN_COSTS, FIGURE},
-    {"host_memory_peak", "host_memory_peak", "Memory of the host", COLUMN_BYTES, IN_CSV | IN_COSTS,
-     FIELD(host_bytes)},
-    {"tuned", NULL, NULL, COLUMN_TEXT, IN_CSV, .value = tuned},
-    {"fault", "fault", NULL, COLUMN_TEXT, IN_CSV, .value = fault},
+    {"programs_built", NULL, COLUMN_COUNT, IN_CSV, RUN_FIELD(programs_built)},
+    {"programs_loaded", NULL, COLUMN_COUNT, IN_CSV, RUN_FIELD(programs_loaded)},
+    {"device_memory_peak", "Memory", COLUMN_BYTES, IN_CSV | IN_COSTS | DASH_IF_0, FIGURE},
+    {"host_memory_peak", "Memory of the host", COLUMN_BYTES, IN_CSV | IN_COSTS | DASH_IF_0,
+     RUN_FIELD(host_bytes)},
+    {NULL, NULL, COLUMN_TEXT, IN_CSV, .csv = "tuned", .value = tuned},
+    {"fault", NULL, COLUMN_TEXT, IN_CSV, .value = fault},
 };
 
-const size_t compare_column_count = sizeof compare_columns / sizeof *compare_columns;
+const struct column_table compare_run_columns = {
+    .columns = run_columns,
+    .count = sizeof run_columns / sizeof *run_columns,
+    .figures = 1 + offsetof(struct compare_run, figures),
+};
 
-_Static_assert(sizeof compare_columns / sizeof *compare_columns <= COMPARE_COLUMNS_MAX,
+_Static_assert(sizeof run_columns / sizeof *run_columns <= COMPARE_COLUMNS_MAX,
                "a run has room for the figures of all columns");
 
-/* ---------------------------------------------------------------- values */
-
-/* Where a run keeps what was measured. */
-static size_t field_of(const struct compare_column *column)
-{
-    return column->field ? column->field
-                         : offsetof(struct compare_run, figures) +
-                               (size_t)(column - compare_columns) * sizeof(uint64_t);
-}
-
-bool column_is_decimal(const struct compare_column *column)
-{
-    return column->kind == COLUMN_FACTOR || column->kind == COLUMN_RATE ||
-           column->kind == COLUMN_SPREAD || column->kind == COLUMN_SHARE;
-}
-
-double share_shown(double percent)
-{
-    return percent < SHARE_MAX ? percent : SHARE_MAX;
-}
-
-bool column_value(const struct compare_column *column, const struct comparison *comparison,
-                  const struct compare_run *run, struct column_value *value)
-{
-    *value = (struct column_value){.text = ""};
-    if (column->value)
-        return column->value(comparison, run, value);
-    memcpy(&value->number, (const char *)run + field_of(column), sizeof value->number);
-    return value->number > 0 || !(column->places & NONE_IF_0);
-}
-
-bool column_is_known(const struct compare_column *column, const struct comparison *comparison,
-                     const struct compare_run *run, struct column_value *value)
-{
-    bool number = column->kind == COLUMN_TIME || column->kind == COLUMN_BYTES;
-    return column_value(column, comparison, run, value) &&
-           !(number && !column->value && value->number == 0);
-}
-
-bool column_is_shown(const struct compare_column *column, const struct comparison *comparison,
+bool column_is_shown(const struct column *column, const struct comparison *comparison,
                      unsigned place)
 {
     struct column_value value;
@@ -316,85 +258,116 @@ bool column_is_shown(const struct compare_column *column, const struct compariso
         return false;
     bool shown = !(column->places & WHERE_KNOWN);
     for (size_t i = 0; i < comparison->run_count && !shown; i++)
-        shown = column_is_known(column, comparison, &comparison->runs[i], &value);
+        shown =
+            column_is_known(&compare_run_columns, column, comparison, &comparison->runs[i], &value);
     return shown;
 }
 
-const char *column_text(const struct compare_column *column, const struct comparison *comparison,
-                        const struct compare_run *run, bool with_note, char text[COLUMN_TEXT_SIZE])
+const char *compare_column_text(const struct column *column, const struct comparison *comparison,
+                                const struct compare_run *run, bool with_note,
+                                char text[COLUMN_TEXT_SIZE])
 {
-    struct column_value value;
-    char unit[UNIT_TEXT_SIZE] = "", note[UNIT_TEXT_SIZE] = "";
-    const char *word = unit;
-    if (!column_is_known(column, comparison, run, &value)) {
-        snprintf(text, COLUMN_TEXT_SIZE, "-");
-        return text;
-    }
-    switch (column->kind) {
-    case COLUMN_TEXT: word = value.text; break;
-    case COLUMN_COUNT: snprintf(unit, sizeof unit, "%" PRIu64, value.number); break;
-    case COLUMN_TIME: text_time(value.number, unit); break;
-    case COLUMN_BYTES: text_bytes(value.number, unit); break;
-    case COLUMN_FACTOR:
-    case COLUMN_RATE: text_factor(value.factor, unit); break;
-    case COLUMN_SPREAD: snprintf(unit, sizeof unit, "%.1f %%", value.factor); break;
-    case COLUMN_SHARE: snprintf(unit, sizeof unit, "%.3g %%", share_shown(value.factor)); break;
-    }
-    if (column->note && with_note)
-        column->note(comparison, run, note);
-    snprintf(text, COLUMN_TEXT_SIZE, *note ? "%.80s (%s)" : "%.80s", word, note);
-    return text;
+    return column_text(&compare_run_columns, column, comparison, run, with_note, text);
 }
 
-/* ---------------------------------------------------------------- JSON */
+/* ---------------------------------------------------------------- devices */
 
-/* The object that a path leads to, made where it is missing; *key: what is behind the last dot. */
-static cJSON *object_at(struct json *json, cJSON *object, const char *path, const char **key)
+#define DEVICE_FIELD(member) COLUMN_FIELD(struct compare_device, member)
+
+COLUMN_OF(title, struct compare_device, text, compare_device_name(it))
+COLUMN_OF(driver_name, struct compare_device, text, compare_driver_name(it))
+COLUMN_OF(emulator, struct compare_device, text,
+          it->emulator ? "it stands for hardware that is not there" : "")
+COLUMN_OF(tuned_how, struct compare_device, text,
+          !*it->tuning    ? ""
+          : !it->tuned    ? "no"
+          : *it->tuned_by ? it->tuned_by
+                          : "yes")
+
+/* Known where its tuning is. */
+COLUMN_IF(is_tuned, struct compare_device, number, *it->tuning, it->tuned)
+
+static bool products(const void *context, const void *record, struct column_value *value)
 {
-    char name[32];
-    const char *dot = strchr(path, '.');
-    *key = dot ? dot + 1 : path;
-    if (!dot)
-        return object;
-    snprintf(name, sizeof name, "%.*s", (int)(dot - path), path);
-    cJSON *inner = cJSON_GetObjectItemCaseSensitive(object, name);
-    return inner ? inner : json_object(json, object, name);
+    const struct compare_device *device = record;
+    (void)context;
+    snprintf(value->room, sizeof value->room, "%.3g", (double)device->products / 1e9);
+    value->text = value->room;
+    return device->products > 0;
 }
 
-void columns_add_json(struct json *json, cJSON *object, const struct comparison *comparison,
-                      const struct compare_run *run)
-{
-    for (size_t i = 0; i < compare_column_count; i++) {
-        const struct compare_column *column = &compare_columns[i];
-        struct column_value value;
-        if (!column->path || !column_value(column, comparison, run, &value))
-            continue;
-        const char *key;
-        cJSON *at = object_at(json, object, column->path, &key);
-        if (column->kind == COLUMN_TEXT)
-            json_string(json, at, key, value.text);
-        else if (column_is_decimal(column))
-            json_decimal(json, at, key, value.factor);
-        else
-            json_number(json, at, key, value.number);
-    }
-}
+static const struct column device_columns[] = {
+    {"index", "Selector", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(selector)},
+    {"name", NULL, COLUMN_TEXT, 0, DEVICE_FIELD(name)},
+    {"title", NULL, COLUMN_TEXT, 0, .value = title},
+    {NULL, "Driver's name", COLUMN_TEXT, IN_CARD, .value = driver_name},
+    {"type", "Type", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(type)},
+    {NULL, "Emulator", COLUMN_TEXT, IN_CARD, .value = emulator},
+    {"platform", "Platform", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(platform)},
+    {"platform_version", "Platform's version", COLUMN_TEXT, IN_CARD,
+     DEVICE_FIELD(platform_version)},
+    {"vendor", "Vendor", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(vendor)},
+    {"driver", "Driver", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(driver)},
+    {"version", "Version", COLUMN_TEXT, IN_CARD, DEVICE_FIELD(version)},
+    {"emulator", NULL, COLUMN_FLAG, 0, DEVICE_FIELD(emulator)},
+    {"compute_units", "Compute units", COLUMN_COUNT, IN_CARD, DEVICE_FIELD(compute_units)},
+    {"clock_mhz", "Clock", COLUMN_COUNT, IN_CARD, DEVICE_FIELD(clock_mhz), .unit = "&#8239;MHz"},
+    {"global_memory", "Memory", COLUMN_BYTES, IN_CARD, DEVICE_FIELD(global_memory)},
+    {"max_allocation", "Largest buffer", COLUMN_BYTES, IN_CARD, DEVICE_FIELD(max_allocation)},
+    {"local_memory", "Local memory", COLUMN_BYTES, IN_CARD, DEVICE_FIELD(local_memory)},
+    {"max_work_group_size", "Work-group", COLUMN_COUNT, IN_CARD, DEVICE_FIELD(max_work_group_size),
+     .unit = " work-items"},
+    {"tuned", NULL, COLUMN_FLAG, 0, DEVICE_FIELD(tuned), .value = is_tuned},
+    {"tuned_by", NULL, COLUMN_TEXT, NONE_IF_0, DEVICE_FIELD(tuned_by)},
+    {"tuning", NULL, COLUMN_TEXT, NONE_IF_0, DEVICE_FIELD(tuning)},
+    {NULL, "Tuned", COLUMN_TEXT, IN_CARD, .value = tuned_how},
+    {"copied_bytes_per_s", "Copies", COLUMN_BYTES, IN_CARD | NONE_IF_0, DEVICE_FIELD(copied_bytes),
+     .unit = "/s"},
+    {"products_per_s", NULL, COLUMN_COUNT, NONE_IF_0, DEVICE_FIELD(products)},
+    {NULL, "Products", COLUMN_TEXT, IN_CARD, .value = products,
+     .unit = "&#8239;G/s of 64-bit integers"},
+};
 
-void columns_read_json(const cJSON *object, struct compare_run *run)
-{
-    for (size_t i = 0; i < compare_column_count; i++) {
-        const struct compare_column *column = &compare_columns[i];
-        if (!column->path || column->value)
-            continue;
-        const char *dot = strchr(column->path, '.');
-        const cJSON *at = object;
-        char name[32];
-        if (dot) {
-            snprintf(name, sizeof name, "%.*s", (int)(dot - column->path), column->path);
-            at = cJSON_GetObjectItemCaseSensitive(object, name);
-        }
-        uint64_t number =
-            json_number_of(cJSON_GetObjectItemCaseSensitive(at, dot ? dot + 1 : column->path));
-        memcpy((char *)run + field_of(column), &number, sizeof number);
-    }
-}
+const struct column_table compare_device_columns = COLUMN_TABLE(device_columns);
+
+#define CHECK_FIELD(member) COLUMN_FIELD(struct compare_check, member)
+
+static const struct column check_columns[] = {
+    {"verified", NULL, COLUMN_FLAG, 0, CHECK_FIELD(verified)},
+    {"calls", NULL, COLUMN_COUNT, 0, CHECK_FIELD(calls)},
+    {"failed", NULL, COLUMN_COUNT, 0, CHECK_FIELD(failed)},
+    {"unsupported", NULL, COLUMN_COUNT, 0, CHECK_FIELD(unsupported)},
+    {"message", NULL, COLUMN_TEXT, 0, CHECK_FIELD(message)},
+};
+
+const struct column_table compare_check_columns = COLUMN_TABLE(check_columns);
+
+/* ---------------------------------------------------------------- what is around them */
+
+#define ORIGIN_FIELD(member) COLUMN_FIELD(struct compare_origin, member)
+
+static const struct column origin_columns[] = {
+    {"system", NULL, COLUMN_TEXT, 0, ORIGIN_FIELD(system)},
+    {"processor", NULL, COLUMN_TEXT, 0, ORIGIN_FIELD(processor)},
+    {"model", NULL, COLUMN_TEXT, 0, ORIGIN_FIELD(model)},
+    {"governor", NULL, COLUMN_TEXT, 0, ORIGIN_FIELD(governor)},
+    {"processors", NULL, COLUMN_COUNT, 0, ORIGIN_FIELD(processors)},
+    {"memory", NULL, COLUMN_BYTES, 0, ORIGIN_FIELD(memory_bytes)},
+    {"load_before", NULL, COLUMN_HUNDREDTHS, 0, ORIGIN_FIELD(load_before)},
+    {"load_after", NULL, COLUMN_HUNDREDTHS, 0, ORIGIN_FIELD(load_after)},
+};
+
+const struct column_table compare_origin_columns = COLUMN_TABLE(origin_columns);
+
+#define KERNEL_FIELD(member) COLUMN_FIELD(struct compare_kernel, member)
+
+static const struct column kernel_columns[] = {
+    {"name", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(name)},
+    {"of", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(what)},
+    {"manifest", NULL, COLUMN_TEXT, 0, KERNEL_FIELD(manifest)},
+    {"replaces", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(replaces)},
+    {"steps", NULL, COLUMN_COUNT, 0, KERNEL_FIELD(steps)},
+    {"tuned", NULL, COLUMN_FLAG, 0, KERNEL_FIELD(tuned)},
+};
+
+const struct column_table compare_kernel_columns = COLUMN_TABLE(kernel_columns);

@@ -179,12 +179,6 @@ uint64_t comparison_left(const struct comparison *comparison)
 
 /* ---------------------------------------------------------------- times */
 
-/* The smallest of sorted samples that so many percent of them do not exceed. */
-static uint64_t percentile(const uint64_t *sorted, size_t count, size_t percent)
-{
-    return sorted[count / 100 * percent + (count % 100 * percent + 99) / 100 - 1];
-}
-
 static bool times_of(const uint64_t *samples, size_t count, struct compare_times *times)
 {
     uint64_t *sorted = count > 0 ? malloc(count * sizeof *sorted) : NULL;
@@ -193,14 +187,14 @@ static bool times_of(const uint64_t *samples, size_t count, struct compare_times
     memcpy(sorted, samples, count * sizeof *sorted);
     uint64_t median = sort_to_median(sorted, count);
     *times = (struct compare_times){.median = median,
-                                    .low = percentile(sorted, count, 25),
-                                    .high = percentile(sorted, count, 75),
+                                    .low = sorted_percentile(sorted, count, 25),
+                                    .high = sorted_percentile(sorted, count, 75),
                                     .least = sorted[0],
                                     .most = sorted[count - 1]};
     if (count >= P95_SAMPLES)
-        times->p95 = percentile(sorted, count, 95);
+        times->p95 = sorted_percentile(sorted, count, 95);
     if (count >= P99_SAMPLES)
-        times->p99 = percentile(sorted, count, 99);
+        times->p99 = sorted_percentile(sorted, count, 99);
     free(sorted);
     return true;
 }
@@ -246,22 +240,24 @@ const struct compare_run *compare_reference(const struct comparison *comparison,
     return NULL;
 }
 
-static double ratio(uint64_t a, uint64_t b)
+bool compare_speedup_over(const struct compare_run *base, const struct compare_run *run,
+                          struct compare_speedup *speedup)
 {
-    return (double)(a ? a : 1) / (double)(b ? b : 1);
+    struct compare_times before, times;
+    if (!compare_times_of(base, &before) || !compare_times_of(run, &times))
+        return false;
+    *speedup = (struct compare_speedup){.factor = ratio_of_times(before.median, times.median),
+                                        .low = ratio_of_times(before.low, times.high),
+                                        .high = ratio_of_times(before.high, times.low)};
+    return true;
 }
 
 bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
                         struct compare_speedup *speedup)
 {
     const struct compare_run *reference = compare_reference(comparison, run->transcript);
-    struct compare_times base, times;
-    if (!reference || !compare_is_right(run) || !compare_times_of(reference, &base) ||
-        !compare_times_of(run, &times))
+    if (!reference || !compare_is_right(run) || !compare_speedup_over(reference, run, speedup))
         return false;
-    *speedup = (struct compare_speedup){.factor = ratio(base.median, times.median),
-                                        .low = ratio(base.low, times.high),
-                                        .high = ratio(base.high, times.low)};
     if (run == reference)
         *speedup = (struct compare_speedup){1, 1, 1};
     return true;
@@ -273,7 +269,7 @@ bool compare_overhead_of(const struct compare_run *run, double *factor)
     if (run->sample_count < OVERHEAD_SAMPLES || run->profiled_count < OVERHEAD_SAMPLES ||
         !compare_times_of(run, &without) || !times_of(run->profiled, run->profiled_count, &with))
         return false;
-    *factor = ratio(with.median, without.median);
+    *factor = ratio_of_times(with.median, without.median);
     return true;
 }
 

@@ -326,6 +326,10 @@ bool compare_times_of(const struct compare_run *run, struct compare_times *times
 bool compare_speedup_of(const struct comparison *comparison, const struct compare_run *run,
                         struct compare_speedup *speedup);
 
+/* Of a run over another one, right or not. Returns false where one of them has no times. */
+bool compare_speedup_over(const struct compare_run *base, const struct compare_run *run,
+                          struct compare_speedup *speedup);
+
 /* The run that speed-ups of a transcript refer to: that of the first device which has times. NULL
  * where there is none. */
 const struct compare_run *compare_reference(const struct comparison *comparison, size_t transcript);
@@ -369,6 +373,18 @@ enum { SLOWDOWN_TEXT_SIZE = 640 };
 const char *compare_slowdown_text(const struct comparison *comparison,
                                   const struct compare_slowdown *slowdown,
                                   char text[SLOWDOWN_TEXT_SIZE]);
+
+/* What all runs and checks here come to: the worst of them, the later the worse. A wrong result is
+ * worse news than a device that failed, that than a refused transcript, and that than a longer
+ * time. Baselines are past. */
+enum compare_news {
+    COMPARED_RIGHT,
+    COMPARED_SLOWER,
+    COMPARED_REFUSED,
+    COMPARED_FAILED,
+    COMPARED_DIFFERENT,
+};
+enum compare_news compare_worst(const struct comparison *comparison);
 
 /* Whether a run went well: its results were verified, or there was nothing to verify. */
 bool compare_is_right(const struct compare_run *run);

@@ -147,25 +147,14 @@ static void choose_means(struct comparison *comparison)
         comparison->base = comparison->device_count;
 }
 
-static double ratio(uint64_t a, uint64_t b)
-{
-    return (double)(a ? a : 1) / (double)(b ? b : 1);
-}
-
 /* Of a transcript that counts. */
 static bool speedup_against(const struct comparison *comparison, size_t transcript, size_t device,
                             size_t other, struct compare_speedup *speedup)
 {
     const struct compare_run *run = compare_find(comparison, transcript, device);
     const struct compare_run *against = compare_find(comparison, transcript, other);
-    struct compare_times times, base;
-    if (!comparison->transcripts[transcript].counts || !is_timed(run) || !is_timed(against) ||
-        !compare_times_of(run, &times) || !compare_times_of(against, &base))
-        return false;
-    *speedup = (struct compare_speedup){.factor = ratio(base.median, times.median),
-                                        .low = ratio(base.low, times.high),
-                                        .high = ratio(base.high, times.low)};
-    return true;
+    return comparison->transcripts[transcript].counts && is_timed(run) && is_timed(against) &&
+           compare_speedup_over(against, run, speedup);
 }
 
 bool compare_mean_part(const struct comparison *comparison, size_t transcript, size_t device,

@@ -14,14 +14,16 @@ static void put_text(FILE *stream, const char *text)
     putc('"', stream);
 }
 
-static void put_value(const struct compare_column *column, const struct column_value *value,
-                      FILE *stream)
+static void put_value(const struct column *column, const struct column_value *value, FILE *stream)
 {
     switch (column->kind) {
     case COLUMN_TEXT: put_text(stream, value->text); break;
+    case COLUMN_FLAG:
     case COLUMN_COUNT:
+    case COLUMN_HUNDREDTHS:
     case COLUMN_TIME:
     case COLUMN_BYTES: fprintf(stream, "%" PRIu64, value->number); break;
+    case COLUMN_DECIMAL:
     case COLUMN_FACTOR:
     case COLUMN_RATE:
     case COLUMN_SPREAD:
@@ -33,11 +35,11 @@ static void put_line(const struct comparison *comparison, const struct compare_r
                      FILE *stream)
 {
     const char *comma = "";
-    FOR_EACH_COLUMN(column, IN_CSV)
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
     {
         struct column_value value;
         fputs(comma, stream);
-        if (column_value(column, comparison, run, &value))
+        if (column_value(&compare_run_columns, column, comparison, run, &value))
             put_value(column, &value, stream);
         comma = ",";
     }
@@ -47,9 +49,9 @@ static void put_line(const struct comparison *comparison, const struct compare_r
 enum healcl_status compare_print_csv(const struct comparison *comparison, FILE *stream)
 {
     const char *comma = "";
-    FOR_EACH_COLUMN(column, IN_CSV)
+    FOR_EACH_COLUMN(column, &compare_run_columns, IN_CSV)
     {
-        fprintf(stream, "%s%s", comma, column->key);
+        fprintf(stream, "%s%s", comma, column->csv ? column->csv : column->path);
         comma = ",";
     }
     fputs("\r\n", stream);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "core/arena.h"
 #include "core/file.h"
 #include "report/text.h"
 
@@ -149,33 +148,13 @@ enum healcl_status compare_describe_file(struct comparison *comparison, const ch
 
 /* ---------------------------------------------------------------- command lines */
 
-/* How many characters of text are the home folder, with a slash behind it: 0 where it is another
- * one. */
-static size_t home_length(const char *text)
+size_t compare_home_length(const char *text)
 {
     const char *home = getenv("HOME");
     size_t length = home ? strlen(home) : 0;
     while (length > 0 && home[length - 1] == '/')
         length--;
     return length > 0 && strncmp(text, home, length) == 0 && text[length] == '/' ? length : 0;
-}
-
-/* For a shell, in single quotes where it needs them. */
-static void write_quoted(FILE *stream, const char *word, size_t length)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789_-+=.,:/@%";
-    if (strspn(word, plain) >= length) {
-        fprintf(stream, "%.*s", (int)length, word);
-        return;
-    }
-    putc('\'', stream);
-    for (; length > 0; word++, length--)
-        if (*word == '\'')
-            fputs("'\\''", stream);
-        else
-            putc(*word, stream);
-    putc('\'', stream);
 }
 
 /*
@@ -190,18 +169,18 @@ static void write_word(FILE *stream, const char *word, bool assignment)
         fputs("''", stream);
     while (*next) {
         bool path = next == word || next[-1] == ':' || next[-1] == '=';
-        size_t home = path ? home_length(next) : 0;
+        size_t home = path ? compare_home_length(next) : 0;
         if (home == 0) {
             next++;
             continue;
         }
         bool behind_colon = assignment && next > word && next[-1] == ':'; /* not a quoted one */
-        write_quoted(stream, begin, (size_t)(next - begin) - behind_colon);
+        text_shell_part(stream, begin, (size_t)(next - begin) - behind_colon);
         fputs(behind_colon ? ":~/" : next == word ? "~/" : "\"$HOME\"/", stream);
         next += home + 1;
         begin = next;
     }
-    write_quoted(stream, begin, (size_t)(next - begin));
+    text_shell_part(stream, begin, (size_t)(next - begin));
 }
 
 /* What changes how transcripts run, which devices there are and which is the default. */

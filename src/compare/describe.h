@@ -16,6 +16,10 @@ MUST_CHECK enum healcl_status compare_describe_file(struct comparison *compariso
                                                     struct compare_transcript *transcript,
                                                     struct healcl_error *error);
 
+/* How many characters of text are the home folder, with a slash behind it: 0 where it is another
+ * one. */
+size_t compare_home_length(const char *text);
+
 /* Fills in the settings of the environment that matter, as a shell takes them. In them and in
  * command lines "~" or "$HOME" stands for the home folder. */
 void compare_describe_environment(struct comparison *comparison);

@@ -6,27 +6,12 @@
 
 #include "report/text.h"
 
-/* One character, which is one byte or a whole sequence of UTF-8. Returns its length. */
-static size_t put_character(FILE *stream, const char *text)
-{
-    char character[TEXT_CHARACTER_SIZE];
-    const size_t length = text_character(text, character);
-    text_clean(character, false);
-    switch (character[0]) {
-    case '&': fputs("&amp;", stream); break;
-    case '<': fputs("&lt;", stream); break;
-    case '>': fputs("&gt;", stream); break;
-    case '"': fputs("&quot;", stream); break;
-    case '\'': fputs("&#39;", stream); break;
-    default: fputs(character, stream);
-    }
-    return length;
-}
+static const struct text_escape escapes[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
+                                             {'"', "&quot;"}, {'\'', "&#39;"}, {0, NULL}};
 
 void html_text(FILE *stream, const char *text)
 {
-    while (*text)
-        text += put_character(stream, text);
+    text_print_escaped(stream, text, escapes);
 }
 
 void html_print(FILE *stream, const char *format, ...)
@@ -48,7 +33,7 @@ void html_short_text(FILE *stream, const char *text, size_t characters)
 {
     bool cut = text_columns(text) > characters;
     for (size_t i = 0; *text && i + cut < characters; i++)
-        text += put_character(stream, text);
+        text += text_print_character(stream, text, escapes);
     if (cut)
         fputs("&hellip;", stream);
 }

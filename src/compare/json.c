@@ -1,18 +1,10 @@
 /* A comparison, for programs: docs/COMPARE.md, docs/compare.schema.json. */
 #include "compare/columns.h"
-#include "report/internal.h"
 
-static void add_origin(struct json *json, cJSON *object, const struct compare_origin *origin)
+static void add_host(struct json *json, cJSON *object, const struct compare_origin *origin)
 {
-    cJSON *host = json_object(json, object, "host");
-    json_string(json, host, "system", origin->system);
-    json_string(json, host, "processor", origin->processor);
-    json_string(json, host, "model", origin->model);
-    json_string(json, host, "governor", origin->governor);
-    json_number(json, host, "processors", origin->processors);
-    json_number(json, host, "memory", origin->memory_bytes);
-    json_decimal(json, host, "load_before", (double)origin->load_before / 100);
-    json_decimal(json, host, "load_after", (double)origin->load_after / 100);
+    columns_add_json(json, json_object(json, object, "host"), &compare_origin_columns, NULL,
+                     origin);
 }
 
 static void add_transcript(struct json *json, cJSON *list,
@@ -29,40 +21,10 @@ static void add_transcript(struct json *json, cJSON *list,
 static void add_device(struct json *json, cJSON *list, const struct compare_device *device)
 {
     cJSON *object = json_object(json, list, NULL);
-    json_string(json, object, "index", device->selector);
-    json_string(json, object, "name", device->name);
-    json_string(json, object, "title", compare_device_name(device));
-    json_string(json, object, "type", device->type);
-    json_string(json, object, "platform", device->platform);
-    json_string(json, object, "platform_version", device->platform_version);
-    json_string(json, object, "vendor", device->vendor);
-    json_string(json, object, "driver", device->driver);
-    json_string(json, object, "version", device->version);
-    json_bool(json, object, "emulator", device->emulator);
-    json_number(json, object, "compute_units", device->compute_units);
-    json_number(json, object, "clock_mhz", device->clock_mhz);
-    json_number(json, object, "global_memory", device->global_memory);
-    json_number(json, object, "max_allocation", device->max_allocation);
-    json_number(json, object, "local_memory", device->local_memory);
-    json_number(json, object, "max_work_group_size", device->max_work_group_size);
-    if (*device->tuning) {
-        json_bool(json, object, "tuned", device->tuned);
-        if (*device->tuned_by)
-            json_string(json, object, "tuned_by", device->tuned_by);
-        json_string(json, object, "tuning", device->tuning);
-    }
-    if (device->copied_bytes > 0)
-        json_number(json, object, "copied_bytes_per_s", device->copied_bytes);
-    if (device->products > 0)
-        json_number(json, object, "products_per_s", device->products);
-    if (device->check.done) {
-        cJSON *check = json_object(json, object, "check");
-        json_bool(json, check, "verified", device->check.verified);
-        json_number(json, check, "calls", device->check.calls);
-        json_number(json, check, "failed", device->check.failed);
-        json_number(json, check, "unsupported", device->check.unsupported);
-        json_string(json, check, "message", device->check.message);
-    }
+    columns_add_json(json, object, &compare_device_columns, NULL, device);
+    if (device->check.done)
+        columns_add_json(json, json_object(json, object, "check"), &compare_check_columns, NULL,
+                         &device->check);
     if (device->mean.factor > 0) {
         cJSON *mean = json_object(json, object, "mean_speedup");
         json_decimal(json, mean, "factor", device->mean.factor);
@@ -74,7 +36,7 @@ static void add_device(struct json *json, cJSON *list, const struct compare_devi
     if (device->origin->baseline) {
         json_string(json, object, "baseline", device->origin->baseline);
         json_string(json, object, "date", device->origin->date);
-        add_origin(json, object, device->origin);
+        add_host(json, object, device->origin);
     }
 }
 
@@ -97,16 +59,9 @@ static void add_parts(struct json *json, cJSON *list, const char *count_key,
 static void add_kernels(struct json *json, cJSON *object, const struct compare_run *run)
 {
     cJSON *list = run->kernel_count > 0 ? json_array(json, object, "manifest_kernels") : NULL;
-    for (size_t i = 0; i < run->kernel_count; i++) {
-        const struct compare_kernel *kernel = &run->kernels[i];
-        cJSON *about = json_object(json, list, NULL);
-        json_string(json, about, "name", kernel->name);
-        json_string(json, about, "of", kernel->what);
-        json_string(json, about, "manifest", kernel->manifest);
-        json_bool(json, about, "replaces", kernel->replaces);
-        json_number(json, about, "steps", kernel->steps);
-        json_bool(json, about, "tuned", kernel->tuned);
-    }
+    for (size_t i = 0; i < run->kernel_count; i++)
+        columns_add_json(json, json_object(json, list, NULL), &compare_kernel_columns, NULL,
+                         &run->kernels[i]);
 }
 
 static void add_verdict(struct json *json, cJSON *object, const struct compare_run *run)
@@ -172,7 +127,7 @@ static void add_run(struct json *json, cJSON *list, const struct comparison *com
     json_string(json, object, "command", run->command);
     add_verdict(json, object, run);
     add_samples(json, object, run);
-    columns_add_json(json, object, comparison, run);
+    columns_add_json(json, object, &compare_run_columns, comparison, run);
     add_slowdowns(json, object, comparison, run);
     add_parts(json, json_array(json, object, "segments"), "operations", run->segments,
               run->segment_count);
@@ -194,7 +149,7 @@ enum healcl_status compare_print_json(const struct comparison *comparison, FILE 
         json_number(&json, json.top, "interrupted_of_runs", comparison->planned);
     if (comparison->judges_times)
         json_decimal(&json, json.top, "fail_slower_percent", comparison->fail_slower);
-    add_origin(&json, json.top, &comparison->origin);
+    add_host(&json, json.top, &comparison->origin);
     cJSON *transcripts = json_array(&json, json.top, "transcripts");
     for (size_t i = 0; i < comparison->transcript_count; i++)
         add_transcript(&json, transcripts, &comparison->transcripts[i]);

@@ -44,12 +44,10 @@ static void put_row(const struct comparison *comparison, const struct compare_ru
     put_device(comparison, run->device, stream);
     fputs(" | ", stream);
     put_text(stream, compare_outcome_text(comparison, run, outcome));
-    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    FOR_EACH_SHOWN(column, comparison, IN_MARKDOWN)
     {
-        if (!column_is_shown(column, comparison, IN_MARKDOWN))
-            continue;
         fputs(" | ", stream);
-        column_text(column, comparison, run, true, text);
+        compare_column_text(column, comparison, run, true, text);
         if (column->kind == COLUMN_TEXT)
             put_text(stream, text);
         else
@@ -61,16 +59,14 @@ static void put_row(const struct comparison *comparison, const struct compare_ru
 static void put_heading(const struct comparison *comparison, FILE *stream)
 {
     fputs("\n\n| Device | Verdict |", stream);
-    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    FOR_EACH_SHOWN(column, comparison, IN_MARKDOWN)
     {
-        if (column_is_shown(column, comparison, IN_MARKDOWN))
-            fprintf(stream, " %s |", column->heading);
+        fprintf(stream, " %s |", column->heading);
     }
     fputs("\n|---|---|", stream);
-    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    FOR_EACH_SHOWN(column, comparison, IN_MARKDOWN)
     {
-        if (column_is_shown(column, comparison, IN_MARKDOWN))
-            fputs("--:|", stream);
+        fputs("--:|", stream);
     }
     putc('\n', stream);
 }
@@ -139,9 +135,9 @@ static void put_checks(const struct comparison *comparison, FILE *stream)
 /* What columns mean whose headings do not say it. */
 static void put_meanings(const struct comparison *comparison, FILE *stream)
 {
-    FOR_EACH_COLUMN(column, IN_MARKDOWN)
+    FOR_EACH_SHOWN(column, comparison, IN_MARKDOWN)
     {
-        if (column->meaning && column_is_shown(column, comparison, IN_MARKDOWN))
+        if (column->meaning)
             fprintf(stream, "\n*%s*: %s.\n", column->heading, column->meaning);
     }
 }

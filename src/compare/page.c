@@ -1,10 +1,8 @@
 #include "compare/page.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "compare/columns.h"
+#include "compare/describe.h"
 #include "compare/html.h"
 
 /* ---------------------------------------------------------------- devices */
@@ -65,14 +63,10 @@ void page_legend(const struct page *page)
 
 void page_path(const struct page *page, const char *path)
 {
-    const char *home = getenv("HOME");
-    size_t length = home ? strlen(home) : 0;
-    while (length > 0 && home[length - 1] == '/')
-        length--;
-    if (length > 0 && strncmp(path, home, length) == 0 && path[length] == '/') {
+    const size_t home = compare_home_length(path);
+    if (home > 0)
         putc('~', page->stream);
-        path += length;
-    }
+    path += home;
     html_text(page->stream, path);
 }
 
@@ -129,10 +123,8 @@ void page_verdict(const struct page *page, const struct compare_run *run)
 
 void page_columns_head(const struct page *page, unsigned place)
 {
-    FOR_EACH_COLUMN(column, place)
+    FOR_EACH_SHOWN(column, page->comparison, place)
     {
-        if (!column_is_shown(column, page->comparison, place))
-            continue;
         fputs("<th scope=\"col\" class=\"n\"", page->stream);
         if (column->meaning)
             html_print(page->stream, " title=\"%s\"", column->meaning);
@@ -140,36 +132,52 @@ void page_columns_head(const struct page *page, unsigned place)
     }
 }
 
+void page_value(const struct page *page, const struct column *column,
+                const struct column_value *value)
+{
+    FILE *stream = page->stream;
+    char text[HTML_UNIT_SIZE];
+    switch (column->kind) {
+    case COLUMN_TEXT: html_text(stream, value->text); break;
+    case COLUMN_FLAG: fputs(value->number ? "yes" : "no", stream); break;
+    case COLUMN_COUNT: fprintf(stream, "%" PRIu64, value->number); break;
+    case COLUMN_HUNDREDTHS: fprintf(stream, "%.2f", (double)value->number / 100); break;
+    case COLUMN_TIME: fputs(html_time(value->number, text), stream); break;
+    case COLUMN_BYTES: fputs(html_bytes(value->number, text), stream); break;
+    case COLUMN_DECIMAL: fprintf(stream, "%.*f", column->decimals, value->factor); break;
+    case COLUMN_FACTOR: fprintf(stream, "%s&times;", text_factor(value->factor, text)); break;
+    case COLUMN_RATE: fputs(text_factor(value->factor, text), stream); break;
+    case COLUMN_SPREAD: fprintf(stream, "&plusmn;%.1f&#8239;%%", value->factor); break;
+    case COLUMN_SHARE: fprintf(stream, "%.3g&#8239;%%", share_shown(value->factor)); break;
+    }
+    fputs(column->unit ? column->unit : "", stream);
+}
+
+/* The value itself, for scripts of who reads the page. */
+static void put_data(FILE *stream, const struct column *column, const struct column_value *value,
+                     bool known)
+{
+    if (column->kind == COLUMN_TIME)
+        fprintf(stream, " data-ns=\"%" PRIu64 "\"", known ? value->number : 0);
+    else if (column->kind == COLUMN_BYTES)
+        fprintf(stream, " data-bytes=\"%" PRIu64 "\"", value->number);
+    else if (column->kind == COLUMN_FACTOR && known)
+        fprintf(stream, " data-factor=\"%.8g\"", value->factor);
+}
+
 void page_columns(const struct page *page, const struct compare_run *run, unsigned place)
 {
     FILE *stream = page->stream;
-    FOR_EACH_COLUMN(column, place)
+    FOR_EACH_SHOWN(column, page->comparison, place)
     {
-        if (!column_is_shown(column, page->comparison, place))
-            continue;
         struct column_value value;
-        char text[HTML_UNIT_SIZE], words[COLUMN_TEXT_SIZE], note[UNIT_TEXT_SIZE] = "";
+        char note[UNIT_TEXT_SIZE] = "";
+        bool known = column_is_known(&compare_run_columns, column, page->comparison, run, &value);
         fprintf(stream, "<td class=\"n\" data-label=\"%s\"", column->heading);
-        bool known = column_is_known(column, page->comparison, run, &value);
-        if (column->kind == COLUMN_TIME)
-            fprintf(stream, " data-ns=\"%" PRIu64 "\">%s", known ? value.number : 0,
-                    known ? html_time(value.number, text) : "");
-        else if (column->kind == COLUMN_BYTES)
-            fprintf(stream, " data-bytes=\"%" PRIu64 "\">%s", value.number,
-                    known ? html_bytes(value.number, text) : "");
-        else if (column->kind == COLUMN_FACTOR && known)
-            fprintf(stream, " data-factor=\"%.8g\">%s&times;", value.factor,
-                    text_factor(value.factor, text));
-        else if (column->kind == COLUMN_RATE && known)
-            fprintf(stream, ">%s", text_factor(value.factor, text));
-        else if (column->kind == COLUMN_SPREAD && known)
-            fprintf(stream, ">&plusmn;%.1f&#8239;%%", value.factor);
-        else if (column->kind == COLUMN_SHARE && known)
-            fprintf(stream, ">%.3g&#8239;%%", share_shown(value.factor));
-        else
-            putc('>', stream);
-        if (known && (column->kind == COLUMN_TEXT || column->kind == COLUMN_COUNT))
-            html_text(stream, column_text(column, page->comparison, run, false, words));
+        put_data(stream, column, &value, known);
+        putc('>', stream);
+        if (known)
+            page_value(page, column, &value);
         if (column->note && known)
             column->note(page->comparison, run, note);
         if (*note)

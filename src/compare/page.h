@@ -4,7 +4,7 @@
 #define HEALCL_COMPARE_PAGE_H
 
 #include "compare/chart.h"
-#include "compare/compare.h"
+#include "compare/columns.h"
 
 enum { NOTE_SIZE = 192 }; /* of the HTML at the right of a chart's row */
 
@@ -58,6 +58,10 @@ struct chart page_chart(const struct page *page, enum chart_unit unit, const cha
 /* The cells of a run in a table of the page (columns.h), and the head of their columns. */
 void page_columns_head(const struct page *page, unsigned place);
 void page_columns(const struct page *page, const struct compare_run *run, unsigned place);
+
+/* A value that is known, with its unit. */
+void page_value(const struct page *page, const struct column *column,
+                const struct column_value *value);
 
 /* What came of a run, with a mark. */
 void page_verdict(const struct page *page, const struct compare_run *run);

@@ -4,7 +4,6 @@
 
 #include "compare/html.h"
 #include "compare/page.h"
-#include "report/report.h"
 
 /* ---------------------------------------------------------------- devices */
 
@@ -14,51 +13,23 @@ static void put_fact(const struct page *page, const char *name, const char *valu
         html_print(page->stream, "<dt>%s</dt><dd>%s</dd>", name, value);
 }
 
-static void put_number_fact(const struct page *page, const char *name, uint64_t value,
-                            const char *unit)
-{
-    if (value > 0)
-        fprintf(page->stream, "<dt>%s</dt><dd>%" PRIu64 "%s</dd>", name, value, unit);
-}
-
-static void put_bytes_fact(const struct page *page, const char *name, uint64_t bytes,
-                           const char *unit)
-{
-    char text[HTML_UNIT_SIZE];
-    if (bytes > 0)
-        fprintf(page->stream, "<dt>%s</dt><dd>%s%s</dd>", name, html_bytes(bytes, text), unit);
-}
-
 static void put_card(const struct page *page, size_t device)
 {
     const struct compare_device *about = &page->comparison->devices[device];
-    const double billion = 1e9;
     char text[LABEL_SIZE];
     fputs("<article class=\"card\"><h3>", page->stream);
     page_device_name(page, device);
     fputs("</h3><dl>", page->stream);
-    put_fact(page, "Selector", about->selector);
-    put_fact(page, "Driver's name", compare_driver_name(about));
-    put_fact(page, "Type", about->type);
-    if (about->emulator)
-        put_fact(page, "Emulator", "it stands for hardware that is not there");
-    put_fact(page, "Platform", about->platform);
-    put_fact(page, "Platform's version", about->platform_version);
-    put_fact(page, "Vendor", about->vendor);
-    put_fact(page, "Driver", about->driver);
-    put_fact(page, "Version", about->version);
-    put_number_fact(page, "Compute units", about->compute_units, "");
-    put_number_fact(page, "Clock", about->clock_mhz, "&#8239;MHz");
-    put_bytes_fact(page, "Memory", about->global_memory, "");
-    put_bytes_fact(page, "Largest buffer", about->max_allocation, "");
-    put_bytes_fact(page, "Local memory", about->local_memory, "");
-    put_number_fact(page, "Work-group", about->max_work_group_size, " work-items");
-    if (*about->tuning)
-        put_fact(page, "Tuned", !about->tuned ? "no" : *about->tuned_by ? about->tuned_by : "yes");
-    put_bytes_fact(page, "Copies", about->copied_bytes, "/s");
-    if (about->products > 0)
-        fprintf(page->stream, "<dt>Products</dt><dd>%.3g&#8239;G/s of 64-bit integers</dd>",
-                (double)about->products / billion);
+    FOR_EACH_COLUMN(column, &compare_device_columns, IN_CARD)
+    {
+        struct column_value value;
+        if (!column_value(&compare_device_columns, column, NULL, about, &value) ||
+            (value.number == 0 && !*value.text))
+            continue;
+        html_print(page->stream, "<dt>%s</dt><dd>", column->heading);
+        page_value(page, column, &value);
+        fputs("</dd>", page->stream);
+    }
     if (about->check.done)
         put_fact(page, "Check", compare_check_text(&about->check, text));
     fputs("</dl>", page->stream);
@@ -118,14 +89,17 @@ static void put_machine(const struct page *page)
 {
     const struct compare_origin *origin = &page->comparison->origin;
     FILE *stream = page->stream;
+    char text[HTML_UNIT_SIZE];
     fputs("<section id=\"machine\"><h2>Where it was measured</h2><dl>", stream);
     put_fact(page, "Processor", origin->processor);
     put_fact(page, "Its model", origin->model);
-    put_number_fact(page, "Processors", origin->processors, "");
+    if (origin->processors > 0)
+        fprintf(stream, "<dt>Processors</dt><dd>%" PRIu64 "</dd>", origin->processors);
     put_fact(page, "Governor", *origin->governor ? origin->governor : "unknown");
     fprintf(stream, "<dt>Load</dt><dd>%.2f before the runs, %.2f at their end</dd>",
             (double)origin->load_before / 100, (double)origin->load_after / 100);
-    put_bytes_fact(page, "Memory", origin->memory_bytes, "");
+    if (origin->memory_bytes > 0)
+        fprintf(stream, "<dt>Memory</dt><dd>%s</dd>", html_bytes(origin->memory_bytes, text));
     put_fact(page, "System", origin->system);
     put_fact(page, "Date", origin->date);
     put_fact(page, "healcl", origin->healcl);

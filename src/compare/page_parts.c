@@ -1,9 +1,7 @@
 /* Times by segment and by kind of operation, and shares of the bandwidth. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare/columns.h"
 #include "compare/html.h"
 #include "compare/page.h"
 #include "report/text.h"
@@ -143,30 +141,56 @@ static void put_device_columns(const struct page *page, const struct parts *part
     fputs("</tr></thead><tbody>\n", page->stream);
 }
 
-static void put_part_table(const struct page *page, const struct parts *parts)
+/* What a cell says of a part of a run, which may be NULL. */
+typedef void put_cell(FILE *stream, const struct compare_device *device,
+                      const struct compare_part *part);
+
+static void put_time(FILE *stream, const struct compare_device *device,
+                     const struct compare_part *part)
+{
+    (void)device;
+    html_time_cell(stream, part ? part->nanoseconds : 0);
+}
+
+static void put_share(FILE *stream, const struct compare_device *device,
+                      const struct compare_part *part)
+{
+    const double share = bandwidth_share(device, part);
+    fprintf(stream,
+            share > 0 ? "<td class=\"n\">%.3g&#8239;%%%s</td>" : "<td class=\"n\">&ndash;</td>",
+            share_shown(share), share > SHARE_MAX ? " <small>caches</small>" : "");
+}
+
+/* How many operations a row is about. */
+static uint64_t count_of(const struct page *page, const struct parts *parts,
+                         const struct part_row *row)
+{
+    uint64_t count = 0;
+    FOR_EACH_RUN(page, run)
+    {
+        const struct compare_part *part = part_of(run, parts, row);
+        count = part ? part->count : count;
+    }
+    return count;
+}
+
+/* The table that stands for a chart: a row for each part. */
+static void put_table(const struct page *page, const struct parts *parts, bool counts,
+                      put_cell *put)
 {
     FILE *stream = page->stream;
     page_table_begin(page);
-    fprintf(stream,
-            "<thead><tr><th scope=\"col\">%s</th><th scope=\"col\" class=\"n\">"
-            "Operations</th>",
-            parts->segments ? "Segment" : "Operation");
+    fprintf(stream, "<thead><tr><th scope=\"col\">%s</th>%s",
+            parts->segments ? "Segment" : "Operation",
+            counts ? "<th scope=\"col\" class=\"n\">Operations</th>" : "");
     put_device_columns(page, parts);
     for (size_t i = 0; i < parts->count; i++) {
         const struct part_row *row = &parts->rows[i];
-        uint64_t count = 0;
+        html_print(stream, "<tr><th scope=\"row\">%s</th>", part_name(row));
+        if (counts)
+            html_print(stream, "<td class=\"n\">%zu</td>", (size_t)count_of(page, parts, row));
         FOR_EACH_RUN(page, run)
-        {
-            const struct compare_part *part = part_of(run, parts, row);
-            count = part ? part->count : count;
-        }
-        html_print(stream, "<tr><th scope=\"row\">%s</th><td class=\"n\">%zu</td>", part_name(row),
-                   (size_t)count);
-        FOR_EACH_RUN(page, run)
-        {
-            const struct compare_part *part = part_of(run, parts, row);
-            html_time_cell(stream, part ? part->nanoseconds : 0);
-        }
+        put(stream, &page->comparison->devices[run->device], part_of(run, parts, row));
         fputs("</tr>\n", stream);
     }
     page_table_end(page);
@@ -271,7 +295,7 @@ static void put_part_chart(const struct page *page, struct parts *parts)
     page_chart_end(page, &chart);
     if (parts->segments)
         qsort(parts->rows, parts->count, sizeof *parts->rows, earlier_first);
-    put_part_table(page, parts);
+    put_table(page, parts, true, put_time);
 }
 
 /* ---------------------------------------------------------------- bandwidth */
@@ -300,28 +324,6 @@ static void draw_bandwidth(const struct page *page, struct chart *chart, const s
         if (share > 0)
             chart_mark(chart, (unsigned)run->device, share_shown(share), page->labels[run->device]);
     }
-}
-
-static void put_bandwidth_table(const struct page *page, const struct parts *parts)
-{
-    FILE *stream = page->stream;
-    page_table_begin(page);
-    fputs("<thead><tr><th scope=\"col\">Operation</th>", stream);
-    put_device_columns(page, parts);
-    for (size_t i = 0; i < parts->count; i++) {
-        html_print(stream, "<tr><th scope=\"row\">%s</th>", part_name(&parts->rows[i]));
-        FOR_EACH_RUN(page, run)
-        {
-            const struct compare_device *device = &page->comparison->devices[run->device];
-            double share = bandwidth_share(device, part_of(run, parts, &parts->rows[i]));
-            fprintf(stream,
-                    share > 0 ? "<td class=\"n\">%.3g&#8239;%%%s</td>"
-                              : "<td class=\"n\">&ndash;</td>",
-                    share_shown(share), share > SHARE_MAX ? " <small>caches</small>" : "");
-        }
-        fputs("</tr>\n", stream);
-    }
-    page_table_end(page);
 }
 
 /* parts: the kinds of operations, the longest first. */
@@ -367,7 +369,7 @@ static void put_bandwidth(const struct page *page, const struct parts *parts)
     for (size_t i = 0; i < shown; i++)
         draw_bandwidth(page, &chart, parts, &parts->rows[i]);
     page_chart_end(page, &chart);
-    put_bandwidth_table(page, parts);
+    put_table(page, parts, false, put_share);
 }
 
 void page_parts(const struct page *page)

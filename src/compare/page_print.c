@@ -1,5 +1,4 @@
 /* A comparison as one page of HTML that needs nothing else. */
-#include "compare/columns.h"
 #include "compare/html.h"
 #include "compare/page.h"
 

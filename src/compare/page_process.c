@@ -1,7 +1,6 @@
 /* What a process takes until its first result, and until its end. */
 #include <inttypes.h>
 
-#include "compare/columns.h"
 #include "compare/html.h"
 #include "compare/page.h"
 

@@ -1,7 +1,6 @@
 /* Comparisons out of JSON: what child processes wrote, and what was saved. Of both, keys that are
  * missing or of another type count as empty: nothing here trusts what it reads. */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,13 +39,6 @@ static uint64_t number(const cJSON *object, const char *key)
     return json_number_of(get(object, key));
 }
 
-/* Of a number up to a million; else 0. */
-static uint64_t hundredths(const cJSON *object, const char *key)
-{
-    const double value = cJSON_GetNumberValue(get(object, key)), most = 1e6;
-    return value >= 0 && value <= most ? (uint64_t)(100 * value + 0.5) : 0;
-}
-
 /* The string itself, which lives as long as object. */
 static const char *text_of(const cJSON *object, const char *key)
 {
@@ -57,6 +49,18 @@ static const char *text_of(const cJSON *object, const char *key)
 static const char *string(struct comparison *comparison, const cJSON *object, const char *key)
 {
     return comparison_keep(comparison, text_of(object, key));
+}
+
+static const char *keep(void *comparison, const char *text)
+{
+    return comparison_keep(comparison, text);
+}
+
+/* What columns say of a record. */
+static void read_columns(struct comparison *comparison, const cJSON *object,
+                         const struct column_table *table, void *record)
+{
+    columns_read_json(object, table, record, keep, comparison);
 }
 
 /* Room for what a list holds, elements of size bytes; NULL where there is no memory. */
@@ -73,38 +77,15 @@ static void read_check(struct comparison *comparison, const cJSON *object,
                        struct compare_check *check)
 {
     check->done = cJSON_IsObject(object);
-    check->verified = cJSON_IsTrue(get(object, "verified"));
-    check->calls = number(object, "calls");
-    check->failed = number(object, "failed");
-    check->unsupported = number(object, "unsupported");
+    read_columns(comparison, object, &compare_check_columns, check);
     if (check->unsupported > check->calls) /* not ours */
         check->unsupported = check->calls;
-    check->message = string(comparison, object, "message");
 }
 
 static void read_device(struct comparison *comparison, const cJSON *object,
                         struct compare_device *device)
 {
-    device->selector = string(comparison, object, "index");
-    device->name = string(comparison, object, "name");
-    device->type = string(comparison, object, "type");
-    device->platform = string(comparison, object, "platform");
-    device->platform_version = string(comparison, object, "platform_version");
-    device->vendor = string(comparison, object, "vendor");
-    device->driver = string(comparison, object, "driver");
-    device->version = string(comparison, object, "version");
-    device->tuning = string(comparison, object, "tuning");
-    device->tuned_by = string(comparison, object, "tuned_by");
-    device->tuned = cJSON_IsTrue(get(object, "tuned"));
-    device->emulator = cJSON_IsTrue(get(object, "emulator"));
-    device->compute_units = number(object, "compute_units");
-    device->clock_mhz = number(object, "clock_mhz");
-    device->global_memory = number(object, "global_memory");
-    device->max_allocation = number(object, "max_allocation");
-    device->local_memory = number(object, "local_memory");
-    device->max_work_group_size = number(object, "max_work_group_size");
-    device->copied_bytes = number(object, "copied_bytes_per_s");
-    device->products = number(object, "products_per_s");
+    read_columns(comparison, object, &compare_device_columns, device);
     read_check(comparison, get(object, "check"), &device->check);
 }
 
@@ -272,13 +253,8 @@ static void read_kernels(struct comparison *comparison, const cJSON *list, struc
     run->kernel_count = 0;
     if (!run->kernels)
         return;
-    cJSON_ArrayForEach(object, list) run->kernels[run->kernel_count++] =
-        (struct compare_kernel){.name = string(comparison, object, "name"),
-                                .what = string(comparison, object, "of"),
-                                .manifest = string(comparison, object, "manifest"),
-                                .steps = number(object, "steps"),
-                                .replaces = cJSON_IsTrue(get(object, "replaces")),
-                                .tuned = cJSON_IsTrue(get(object, "tuned"))};
+    cJSON_ArrayForEach(object, list) read_columns(comparison, object, &compare_kernel_columns,
+                                                  &run->kernels[run->kernel_count++]);
 }
 
 static int longer_first(const void *a, const void *b)
@@ -312,7 +288,7 @@ static void read_segments(struct comparison *comparison, const cJSON *list, stru
 /* What `run --json` writes at its end. */
 static void read_report(struct comparison *comparison, const cJSON *top, struct compare_run *run)
 {
-    columns_read_json(top, run); /* the keys are the same there */
+    read_columns(comparison, top, &compare_run_columns, run); /* the keys are the same there */
     const cJSON *tuned = get(get(top, "device"), "tuned");
     if (cJSON_IsBool(tuned))
         comparison->devices[run->device].tuned = cJSON_IsTrue(tuned);
@@ -404,7 +380,7 @@ static void read_saved_run(struct comparison *comparison, const cJSON *object,
         run->fault = COMPARE_TRANSCRIPT_FAULT;
     run->message = string(comparison, object, "message");
     run->command = string(comparison, object, "command");
-    columns_read_json(object, run);
+    read_columns(comparison, object, &compare_run_columns, run);
     if (run->outcome == COMPARE_VERIFIED)
         run->outcome = outcome_of_claim(run);
     read_samples(comparison, get(object, "samples_ns"), &run->samples, &run->sample_count);
@@ -432,19 +408,11 @@ static size_t find_transcript(const struct comparison *comparison, const cJSON *
 static void read_origin(struct comparison *comparison, const cJSON *top, const char *path,
                         struct compare_origin *origin)
 {
-    const cJSON *host = get(top, "host");
+    read_columns(comparison, get(top, "host"), &compare_origin_columns, origin);
     origin->baseline = comparison_keep(comparison, path);
     origin->date = string(comparison, top, "date");
     origin->healcl = string(comparison, top, "healcl");
     origin->commit = string(comparison, top, "commit");
-    origin->model = string(comparison, host, "model");
-    origin->governor = string(comparison, host, "governor");
-    origin->load_before = hundredths(host, "load_before");
-    origin->load_after = hundredths(host, "load_after");
-    origin->system = string(comparison, host, "system");
-    origin->processor = string(comparison, host, "processor");
-    origin->processors = number(host, "processors");
-    origin->memory_bytes = number(host, "memory");
 }
 
 /* The device that is number place there, with all its runs that belong here. */

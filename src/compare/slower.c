@@ -37,11 +37,6 @@ static bool interval_of(const struct compare_run *run, struct interval *interval
     return true;
 }
 
-static double ratio(uint64_t a, uint64_t b)
-{
-    return (double)(a ? a : 1) / (double)(b ? b : 1);
-}
-
 /* ---------------------------------------------------------------- which runs belong together */
 
 static bool is_called_as(const struct compare_device *a, const struct compare_device *b)
@@ -82,9 +77,9 @@ static void hold_against(const struct comparison *comparison, const struct compa
     } else if (!interval_of(run, &now) || !interval_of(saved, &before)) {
         slowdown->reason = too_few;
     } else {
-        slowdown->ratio = ratio(now.median, before.median);
-        slowdown->low = ratio(now.low, before.high);
-        slowdown->high = ratio(now.high, before.low);
+        slowdown->ratio = ratio_of_times(now.median, before.median);
+        slowdown->low = ratio_of_times(now.low, before.high);
+        slowdown->high = ratio_of_times(now.high, before.low);
         slowdown->is_slower = slowdown->low > 1 + comparison->fail_slower / 100;
     }
 }
@@ -143,4 +138,42 @@ const char *compare_slowdown_text(const struct comparison *comparison,
                  slowdown->is_slower ? "more than" : "not certainly more than",
                  comparison->fail_slower);
     return text;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+static enum compare_news news_of(const struct comparison *comparison, const struct compare_run *run)
+{
+    switch (run->outcome) {
+    case COMPARE_VERIFIED:
+    case COMPARE_UNVERIFIED:
+        return compare_is_slower(comparison, run) ? COMPARED_SLOWER : COMPARED_RIGHT;
+    case COMPARE_DIFFERENT: return COMPARED_DIFFERENT;
+    case COMPARE_REFUSED: return COMPARED_REFUSED;
+    case COMPARE_UNPROVEN:
+    case COMPARE_FAILED:
+    case COMPARE_CRASHED:
+    case COMPARE_TIMED_OUT: break;
+    }
+    return COMPARED_FAILED;
+}
+
+enum compare_news compare_worst(const struct comparison *comparison)
+{
+    enum compare_news worst = COMPARED_RIGHT;
+    for (size_t i = 0; i < compare_own_devices(comparison); i++) {
+        const struct compare_check *check = &comparison->devices[i].check;
+        const enum compare_news news = !check->done || check->verified ? COMPARED_RIGHT
+                                       : check->failed > 0             ? COMPARED_DIFFERENT
+                                                                       : COMPARED_FAILED;
+        worst = news > worst ? news : worst;
+    }
+    for (size_t i = 0; i < comparison->run_count; i++) {
+        const struct compare_run *run = &comparison->runs[i];
+        const enum compare_news news = comparison->devices[run->device].origin->baseline
+                                           ? COMPARED_RIGHT
+                                           : news_of(comparison, run);
+        worst = news > worst ? news : worst;
+    }
+    return worst;
 }

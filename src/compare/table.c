@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "compare/columns.h"
 #include "report/table.h"
@@ -16,7 +15,7 @@ enum {
 
 /* ---------------------------------------------------------------- runs */
 
-static const char *low_heading(const struct compare_column *column, char text[HEADING_SIZE])
+static const char *low_heading(const struct column *column, char text[HEADING_SIZE])
 {
     snprintf(text, HEADING_SIZE, "%s", column->heading);
     text[0] = (char)tolower((unsigned char)text[0]);
@@ -42,12 +41,10 @@ static void add_row(struct table *table, const struct comparison *comparison,
     char outcome[OUTCOME_TEXT_SIZE], text[COLUMN_TEXT_SIZE];
     add_device(table, comparison, run->device);
     table_cell(table, "%s", compare_outcome_text(comparison, run, outcome));
-    FOR_EACH_COLUMN(column, IN_TERMINAL)
+    FOR_EACH_SHOWN(column, comparison, IN_TERMINAL)
     {
-        if (column_is_shown(column, comparison, IN_TERMINAL))
-            table_cell(
-                table, "%s",
-                column_text(column, comparison, run, column->places & NOTE_IN_TERMINAL, text));
+        compare_column_text(column, comparison, run, column->places & NOTE_IN_TERMINAL, text);
+        table_cell(table, "%s", text);
     }
 }
 
@@ -70,10 +67,8 @@ MUST_CHECK static enum healcl_status print_runs(const struct comparison *compari
                                                 {"verdict", TABLE_LEFT, false}};
     char headings[COLUMNS_MAX][HEADING_SIZE];
     size_t count = 2;
-    FOR_EACH_COLUMN(column, IN_TERMINAL)
+    FOR_EACH_SHOWN(column, comparison, IN_TERMINAL)
     {
-        if (!column_is_shown(column, comparison, IN_TERMINAL))
-            continue;
         const char *heading = low_heading(column, headings[count]);
         columns[count++] = (struct table_column){heading, TABLE_RIGHT, false};
     }
@@ -150,7 +145,7 @@ static void print_device(const struct compare_device *device, FILE *stream)
 }
 
 /* "of its rates: the share of ..." */
-static void print_meaning(const struct compare_column *column, FILE *stream)
+static void print_meaning(const struct column *column, FILE *stream)
 {
     char heading[HEADING_SIZE], text[MEANING_SIZE];
     snprintf(text, sizeof text, "%s: %s", low_heading(column, heading), column->meaning);
@@ -160,9 +155,9 @@ static void print_meaning(const struct compare_column *column, FILE *stream)
 /* Below the tables: what they mean, what went wrong, and what is known of the devices. */
 static void print_notes(const struct comparison *comparison, FILE *stream)
 {
-    FOR_EACH_COLUMN(column, IN_TERMINAL)
+    FOR_EACH_SHOWN(column, comparison, IN_TERMINAL)
     {
-        if (column->meaning && column_is_shown(column, comparison, IN_TERMINAL))
+        if (column->meaning)
             print_meaning(column, stream);
     }
     for (size_t i = 0; i < comparison->transcript_count; i++)

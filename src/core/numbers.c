@@ -24,6 +24,17 @@ uint64_t sort_to_median(uint64_t *values, size_t count)
     return low + (high - low) / 2;
 }
 
+uint64_t sorted_percentile(const uint64_t *values, size_t count, unsigned percent)
+{
+    size_t rank = count / 100 * percent + (count % 100 * percent + 99) / 100;
+    return values[rank > 0 ? rank - 1 : 0];
+}
+
+double ratio_of_times(uint64_t a, uint64_t b)
+{
+    return (double)(a ? a : 1) / (double)(b ? b : 1);
+}
+
 /* How probable it is that rank of count coins, no more and no less, show heads. */
 static double binomial(size_t count, size_t rank)
 {

@@ -160,7 +160,7 @@ struct command_log {
     size_t read; /* those of them whose time is known and whose event is released */
 };
 
-/* What handles on the same context share: beside.c. */
+/* What handles on the same context share: shared_context.c. */
 struct device_context;
 /* Pinned memory of the host in two halves, one of which is filled or taken from while a command
  * uses the other one: staging.c. */

@@ -34,7 +34,7 @@ MUST_CHECK enum healcl_status device_renew_queue(struct healcl_device *device,
 MUST_CHECK enum healcl_status device_create_queues(struct healcl_device *device,
                                                    struct healcl_error *error);
 
-/* ---------------------------------------------------------------- beside.c */
+/* ---------------------------------------------------------------- shared_context.c */
 
 /* Makes what the handles on device->context share; the first of them is device. */
 MUST_CHECK enum healcl_status context_share(struct healcl_device *device,
@@ -324,7 +324,7 @@ struct shared_programs {
     struct shared_program *first;
 };
 
-/* What follows is called between these two (beside.c), but for the last one. */
+/* What follows is called between these two (shared_context.c), but for the last one. */
 void device_programs_lock(struct healcl_device *device);
 void device_programs_unlock(struct healcl_device *device);
 struct shared_programs *device_shared_programs(struct healcl_device *device);

@@ -26,16 +26,16 @@ static const struct {
     const char *name;
     uint32_t variants; /* bit v: variant v */
 } families[FAMILY_COUNT] = {
-#define GENERAL (1u << VARIANT_GENERAL)
-#define VECTORS (1u << VARIANT_VECTORS)
-#define LOCAL (1u << VARIANT_LOCAL)
-#define SINGLE (1u << VARIANT_SINGLE)
+#define GENERAL (1u << SHAPE_GENERAL)
+#define VECTORS (1u << SHAPE_VECTORS)
+#define LOCAL (1u << SHAPE_LOCAL)
+#define SINGLE (1u << SHAPE_SINGLE)
 #define FAMILY(name, variants) {#name, GENERAL | (variants)},
 #include "device/families.def"
 #undef FAMILY
 };
 
-static const char *const variant_names[VARIANT_COUNT] = {"general", "vectors", "local", "single"};
+static const char *const variant_names[SHAPE_COUNT] = {"general", "vectors", "local", "single"};
 
 const char *tunable_name(enum tunable tunable)
 {
@@ -59,12 +59,12 @@ const char *kernel_family_name(enum kernel_family family)
     return families[family].name;
 }
 
-const char *kernel_variant_name(enum kernel_variant variant)
+const char *kernel_shape_name(enum kernel_shape variant)
 {
     return variant_names[variant];
 }
 
-bool kernel_family_has(enum kernel_family family, enum kernel_variant variant)
+bool kernel_family_has(enum kernel_family family, enum kernel_shape variant)
 {
     return families[family].variants >> variant & 1;
 }
@@ -79,7 +79,7 @@ const char *tuning_source_name(const struct device_tuning *tuning)
 /* ---------------------------------------------------------------- defaults */
 
 /* Takes a variant for every family that has it; returns whether any has. */
-static bool prefer(struct device_tuning *tuning, enum kernel_variant variant)
+static bool prefer(struct device_tuning *tuning, enum kernel_shape variant)
 {
     bool any = false;
     for (int family = 0; family < FAMILY_COUNT; family++)
@@ -142,7 +142,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                        .multiply = info->multiply,
                                        .past_caches_bytes = PAST_CACHES_BYTES};
         if (info->little_endian)
-            (void)prefer(&tuning, VARIANT_VECTORS);
+            (void)prefer(&tuning, SHAPE_VECTORS);
         return tuning;
     }
     uint64_t most =
@@ -161,7 +161,7 @@ struct device_tuning tuning_default(const struct device_info *info)
                                    .queues_overlap = queues_overlap,
                                    .staging_bytes = staging_bytes,
                                    .past_caches_bytes = PAST_CACHES_BYTES};
-    (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? VARIANT_SINGLE : VARIANT_LOCAL);
+    (void)prefer(&tuning, shape & CL_DEVICE_TYPE_ACCELERATOR ? SHAPE_SINGLE : SHAPE_LOCAL);
     return tuning;
 }
 
@@ -184,11 +184,11 @@ static bool parse_number(const char *text, size_t length, uint64_t *value)
     return length > 0;
 }
 
-static bool parse_variant(const char *text, size_t length, enum kernel_variant *variant)
+static bool parse_variant(const char *text, size_t length, enum kernel_shape *variant)
 {
-    for (int v = 0; v < VARIANT_COUNT; v++)
+    for (int v = 0; v < SHAPE_COUNT; v++)
         if (is_name(text, length, variant_names[v])) {
-            *variant = (enum kernel_variant)v;
+            *variant = (enum kernel_shape)v;
             return true;
         }
     return false;
@@ -228,7 +228,7 @@ static bool parse_item(struct device_tuning *tuning, const char *item, size_t le
 #include "device/tunables.def"
 #undef TUNABLE
     };
-    enum kernel_variant variant;
+    enum kernel_shape variant;
     const char *equals = memchr(item, '=', length);
     if (!equals)
         return parse_variant(item, length, &variant) && prefer(tuning, variant);

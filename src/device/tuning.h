@@ -19,12 +19,12 @@ enum kernel_family {
 };
 
 /* Ways to shape a kernel, each for a kind of device. */
-enum kernel_variant {
-    VARIANT_GENERAL, /* any work-items, any layout */
-    VARIANT_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
-    VARIANT_LOCAL,   /* work-groups that share local memory: many thin work-items */
-    VARIANT_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
-    VARIANT_COUNT
+enum kernel_shape {
+    SHAPE_GENERAL, /* any work-items, any layout */
+    SHAPE_VECTORS, /* fat work-items with explicit vectors: wide, strong compute units */
+    SHAPE_LOCAL,   /* work-groups that share local memory: many thin work-items */
+    SHAPE_SINGLE,  /* one work-item, sizes fixed when compiled: FPGAs */
+    SHAPE_COUNT
 };
 
 enum { LAUNCHES_AT_ONCE_MAX = 16 };
@@ -53,7 +53,7 @@ struct device_tuning {
 #define TUNABLE(name, ...) uint32_t name;
 #include "device/tunables.def"
 #undef TUNABLE
-    enum kernel_variant variants[FAMILY_COUNT]; /* the first choice of each family */
+    enum kernel_shape variants[FAMILY_COUNT]; /* the first choice of each family */
     uint32_t tuned_by; /* bits of enum tuning_source: what has changed it; 0: the default */
 };
 
@@ -68,10 +68,10 @@ const char *tunable_name(enum tunable tunable);
 
 /* "transform" ..., "vectors" ... */
 const char *kernel_family_name(enum kernel_family family);
-const char *kernel_variant_name(enum kernel_variant variant);
+const char *kernel_shape_name(enum kernel_shape variant);
 
 /* Whether a family has a variant. */
-bool kernel_family_has(enum kernel_family family, enum kernel_variant variant);
+bool kernel_family_has(enum kernel_family family, enum kernel_shape variant);
 
 /* Whether HEALCL_AS names a kind of device that kernels are shaped for. Errors: HEALCL_USAGE where
  * it names none. */

@@ -223,34 +223,34 @@ MUST_CHECK static enum healcl_status launch_transpose(struct launcher *self,
 /* ---------------------------------------------------------------- families */
 
 static const struct variant fill_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
+    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "fill",
      "cl/copy/lines.cl", "long rows of outputs too large for caches"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "fill",
-     "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
+    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "fill", "cl/copy/general.cl",
+     "up to 2^31 elements"},
+    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "fill",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant copy_variants[] = {
-    {"tiles", VARIANT_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
+    {"tiles", SHAPE_VECTORS, lacks_tiles, launch_tiles, PAST_CACHES, "copy/tiles", "copy_blocks",
      "cl/copy/tiles.cl", "in lies in another order than out, or rows are short"},
-    {"transpose", VARIANT_LOCAL, lacks_transpose, launch_transpose,
+    {"transpose", SHAPE_LOCAL, lacks_transpose, launch_transpose,
      1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes, "copy/local", "copy_transpose",
      "cl/copy/local.cl", "in lies in another order than out"},
-    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
+    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "copy",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "copy",
-     "cl/copy/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
+    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "copy", "cl/copy/general.cl",
+     "up to 2^31 elements"},
+    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "copy",
      "cl/copy/general.cl", "anything"},
 };
 
 static const struct variant absolute_variants[] = {
-    {"lines", VARIANT_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
+    {"lines", SHAPE_VECTORS, lacks_lines, launch_lines, PAST_CACHES, "copy/lines", "absolute",
      "cl/copy/lines.cl", "long rows, in order in both, of outputs too large for caches"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", "absolute",
+    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", "absolute",
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "absolute",
+    {"elements", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", "absolute",
      "cl/modular/general.cl", "anything"},
 };
 

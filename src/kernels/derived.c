@@ -465,7 +465,7 @@ enum healcl_status derive_index_check(struct launcher *self, const struct step *
     const struct buffer *none;
     if (derived_find(self, step->in[i], &key, &none))
         return HEALCL_OK;
-    if (host_finds_inside(self, step, i, &own, key.first, size))
+    if (host_indices_in_range(self, step, i, &own, key.first, size))
         return derived_add(self, step->in[i], &key, 0, 0, &none, error);
     struct check check = {
         .step = step, .input = i, .kind = CHECK_INDEX, .elements = own, .axis = axis, .size = size};

@@ -88,8 +88,8 @@ void *host_permutation(const struct launcher *self, const struct step *step, int
 /* struct twiddle [k,k]. */
 void *host_crt_inverses(const struct launcher *self, const struct step *step, int i);
 /* Whether it knows that all elements of a view of input i are in [first, size). */
-bool host_finds_inside(const struct launcher *self, const struct step *step, int i,
-                       const struct layout *layout, int64_t first, int64_t size);
+bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
+                           const struct layout *layout, int64_t first, int64_t size);
 
 /* ---------------------------------------------------------------- derived_scalars.c */
 

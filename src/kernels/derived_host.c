@@ -220,8 +220,8 @@ void *host_crt_inverses(const struct launcher *self, const struct step *step, in
     return NULL;
 }
 
-bool host_finds_inside(const struct launcher *self, const struct step *step, int i,
-                       const struct layout *layout, int64_t first, int64_t size)
+bool host_indices_in_range(const struct launcher *self, const struct step *step, int i,
+                           const struct layout *layout, int64_t first, int64_t size)
 {
     const struct storage *storage = step->in[i]->storage;
     const void *contents = self->storages[storage->id].contents;

@@ -85,18 +85,18 @@ MUST_CHECK static enum healcl_status launch_digits(struct launcher *self, const 
     space_set_operand(&job.space, 1, &step->in[0]->layout);
     space_simplify(&job.space);
     job_add_long(&job, step->value[0]);
-    if (variant->shape == VARIANT_LOCAL)
+    if (variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)count);
     else
         job_add_long(&job, count);
-    if (variant->shape != VARIANT_VECTORS)
+    if (variant->shape != SHAPE_VECTORS)
         job_add_long(&job, out->stride[digit_axis]);
-    if (variant->shape == VARIANT_LOCAL)
+    if (variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[digit_axis]));
     job_add_written_table(&job, &self->status);
-    if (variant->shape == VARIANT_LOCAL)
+    if (variant->shape == SHAPE_LOCAL)
         job.launch.traffic.bytes = bytes_of_digits(step);
-    return variant->shape == VARIANT_LOCAL
+    return variant->shape == SHAPE_LOCAL
                ? launch_values(&job, self->device->tuning.local_size, error)
                : job_launch(&job, error);
 }
@@ -136,13 +136,13 @@ MUST_CHECK static enum healcl_status launch_each_digit(struct launcher *self,
 }
 
 static const struct variant digits_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
+    {"vectors", SHAPE_VECTORS, lacks_digit_vectors, launch_digits, OVER_ELEMENTS, "digits/digits",
      "digits_vectors", "cl/digits/digits.cl", "eight digits of a value and more, in order"},
-    {"local", VARIANT_LOCAL, lacks_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
+    {"local", SHAPE_LOCAL, lacks_local, launch_digits, OVER_ANY_VIEW, "digits/digits",
      "digits_local", "cl/digits/digits.cl", "up to 65536 digits"},
-    {"single", VARIANT_SINGLE, lacks_single_digits, launch_each_digit, 0, "digits/digits",
+    {"single", SHAPE_SINGLE, lacks_single_digits, launch_each_digit, 0, "digits/digits",
      "digits_each", "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
+    {"elements", SHAPE_GENERAL, NULL, launch_digits, OVER_ANY_VIEW, "digits/digits", "digits",
      "cl/digits/digits.cl", "anything"},
 };
 
@@ -237,13 +237,13 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
     job_add_table(&job, inverses);
     job_add_uint(&job, (uint32_t)k);
     job_add_long(&job, step->value[0]);
-    if (variant->shape == VARIANT_LOCAL)
+    if (variant->shape == SHAPE_LOCAL)
         job_add_uint(&job, (uint32_t)out->shape[1]);
     else
         job_add_long(&job, out->shape[1]);
     job_add_long(&job, out->stride[1]);
     job_add_long(&job, a->stride[1]);
-    if (variant->shape == VARIANT_LOCAL) {
+    if (variant->shape == SHAPE_LOCAL) {
         job_define(&job, "IN_LOCAL", "");
         job_add_uint(&job, lie_side_by_side(&job.space, 0, out->stride[1]));
         job_add_uint(&job, lie_side_by_side(&job.space, 1, a->stride[1]));
@@ -255,23 +255,23 @@ MUST_CHECK static enum healcl_status launch_full_q(struct launcher *self, const 
                                               .twiddles = values * (limbs * (limbs - 1) / 2)};
     }
     job_add_written_table(&job, &self->status);
-    if (variant->shape == VARIANT_VECTORS)
+    if (variant->shape == SHAPE_VECTORS)
         return job_launch_alone(&job, error);
-    if (variant->shape == VARIANT_LOCAL)
+    if (variant->shape == SHAPE_LOCAL)
         return launch_values(&job, local_size_for(step, self->device, local_bytes(self->device)),
                              error);
     return job_launch_of(&job, local_size_for(step, self->device, PRIVATE_BYTES_MAX), error);
 }
 
 static const struct variant full_q_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS,
-     "digits/digits", "digits_full_q_vectors", "cl/digits/digits.cl",
+    {"vectors", SHAPE_VECTORS, lacks_full_q_vectors, launch_full_q, OVER_ELEMENTS, "digits/digits",
+     "digits_full_q_vectors", "cl/digits/digits.cl",
      "values in order, moduli that private memory holds"},
-    {"local", VARIANT_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"local", SHAPE_LOCAL, lacks_full_q_local, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q_local", "cl/digits/digits.cl", "moduli that local memory holds"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_full_q, 0, "digits/digits", "digits_full_q",
+    {"single", SHAPE_SINGLE, lacks_single, launch_full_q, 0, "digits/digits", "digits_full_q",
      "cl/digits/digits.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
+    {"elements", SHAPE_GENERAL, NULL, launch_full_q, OVER_ANY_VIEW, "digits/digits",
      "digits_full_q", "cl/digits/digits.cl", "anything"},
 };
 

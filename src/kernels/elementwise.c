@@ -42,7 +42,7 @@ static uint32_t scalar_mask(const struct step *step)
 
 /* Of a chain: two bits for each of a, b and the second operation's b tell where they are, in out,
  * or x or y, which are in[0] and in[1] of *arranged; that is any other step as it is. */
-static uint32_t arrange(const struct step *step, struct step *arranged)
+static uint32_t bind_chain_operands(const struct step *step, struct step *arranged)
 {
     static const int operands[] = {0, 1, 3};
     uint32_t sources = 0, used = 0;
@@ -65,7 +65,7 @@ static void add_scalars(struct job *job, const struct step *step)
 {
     struct step arranged;
     if (step->kind == STEP_CHAIN) {
-        job_add_uint(job, arrange(step, &arranged));
+        job_add_uint(job, bind_chain_operands(step, &arranged));
         job_add_long(job, step->value[0] - STEP_MODMUL);
         job_add_long(job, step->value[1] - STEP_MODMUL);
         return;
@@ -83,7 +83,7 @@ enum { OPERAND_Q = 3 };
 static struct space space_of(const struct step *step, const struct layout *moduli)
 {
     struct step arranged;
-    (void)arrange(step, &arranged);
+    (void)bind_chain_operands(step, &arranged);
     struct space space = step_space(&arranged, 2);
     if (moduli)
         space_set_operand(&space, OPERAND_Q, moduli);
@@ -97,7 +97,7 @@ MUST_CHECK static enum healcl_status begin(struct job *job, struct launcher *sel
                                            struct healcl_error *error)
 {
     struct step arranged;
-    (void)arrange(step, &arranged);
+    (void)bind_chain_operands(step, &arranged);
     TRY(job_begin(job, self, &arranged, variant, inputs, error));
     job->launch.kernel = kernel;
     return HEALCL_OK;
@@ -561,24 +561,24 @@ MUST_CHECK static enum healcl_status launch_constant(struct launcher *self, cons
 }
 
 static const struct variant elementwise_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_rows_of_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
+    {"vectors", SHAPE_VECTORS, lacks_rows_of_vectors, launch_vectors, MULTIPLIED, "vectors", NULL,
      "cl/modular/vectors.cl",
      "rows of eight elements or more in order, moduli that repeat along them"},
-    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
+    {"interleaved", SHAPE_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
      NULL, "cl/modular/interleaved.cl",
      "elements that lie together by ones, twos or fours, the same moduli along a long axis"},
-    {"constant", VARIANT_LOCAL, lacks_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
+    {"constant", SHAPE_LOCAL, lacks_constant, launch_constant, WIDE_OVER_ANY_VIEW, "core",
      "modmul_constant", "cl/modular/general.cl", "a product by a scalar, modulo a scalar"},
-    {"repeated", VARIANT_LOCAL, lacks_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
+    {"repeated", SHAPE_LOCAL, lacks_repeated, launch_repeated, OVER_ANY_VIEW, "modular/repeated",
      NULL, "cl/modular/repeated.cl",
      "products and sums of an operand that is the same along an axis, as moduli are"},
-    {"residues", VARIANT_LOCAL, lacks_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"residues", SHAPE_LOCAL, lacks_residues, launch_residues, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "tensors of what the plan knows to be residues, up to 2^16 moduli"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
+    {"single", SHAPE_SINGLE, lacks_single, launch_elements, 0, "core", NULL,
      "cl/modular/general.cl", "up to 2^31 elements"},
-    {"table", VARIANT_GENERAL, lacks_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"table", SHAPE_GENERAL, lacks_table, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything with up to 2^16 moduli"},
-    {"tensor", VARIANT_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
+    {"tensor", SHAPE_GENERAL, NULL, launch_elements, WIDE_OVER_ANY_VIEW, "core", NULL,
      "cl/modular/general.cl", "anything"},
 };
 

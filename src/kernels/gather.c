@@ -66,24 +66,24 @@ MUST_CHECK static enum healcl_status launch(struct launcher *self, const struct 
     job_define_type(&job, "INDEX", step->in[1]->storage->dtype);
     job.space = space_of(step);
     job_add_long(&job, size);
-    if (variant->shape == VARIANT_VECTORS)
+    if (variant->shape == SHAPE_VECTORS)
         job.granule = (uint64_t)job.space.shape[job.space.rank - 1];
     if (variant->lacks != lacks_rows)
         job_add_long(&job, step->in[0]->layout.stride[axis]);
-    if (variant->shape == VARIANT_GENERAL)
+    if (variant->shape == SHAPE_GENERAL)
         job.launch.traffic.bytes = job.space.end * (2 * dtype_size(step->out->storage->dtype) +
                                                     dtype_size(step->in[1]->storage->dtype));
     return job_launch(&job, error);
 }
 
 static const struct variant variants[] = {
-    {"rows", VARIANT_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
+    {"rows", SHAPE_VECTORS, lacks_rows, launch, OVER_ELEMENTS, "gather/gather", "gather_rows",
      "cl/gather/gather.cl", "most of long rows in order"},
-    {"lines", VARIANT_VECTORS, lacks_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
+    {"lines", SHAPE_VECTORS, lacks_lines, launch, OVER_ELEMENTS, "gather/gather", "gather_lines",
      "cl/gather/gather.cl", "elements in order that have one index"},
-    {"single", VARIANT_SINGLE, lacks_single, launch, 0, "gather/gather", "gather",
+    {"single", SHAPE_SINGLE, lacks_single, launch, 0, "gather/gather", "gather",
      "cl/gather/gather.cl", "up to 2^31 elements"},
-    {"elements", VARIANT_GENERAL, NULL, launch, OVER_ANY_VIEW, "gather/gather", "gather",
+    {"elements", SHAPE_GENERAL, NULL, launch, OVER_ANY_VIEW, "gather/gather", "gather",
      "cl/gather/gather.cl", "anything"},
 };
 

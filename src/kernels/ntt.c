@@ -176,7 +176,7 @@ enum {
 static const struct variant variants[] = {
 #define NTT(name, shape, tunables, when) \
     {#name,                              \
-     VARIANT_##shape,                    \
+     SHAPE_##shape,                      \
      lacks_ntt_##name,                   \
      launch_ntt_##name,                  \
      tunables,                           \
@@ -186,7 +186,7 @@ static const struct variant variants[] = {
      when},
 #include "kernels/ntt.def"
 #undef NTT
-    {"stages", VARIANT_GENERAL, NULL, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
+    {"stages", SHAPE_GENERAL, NULL, launch_stages, SHARED | OVER_ANY_VIEW, "core", NULL,
      "cl/ntt/general.cl", "anything"},
 };
 

@@ -15,7 +15,7 @@ struct tiling {
 };
 
 /* One reading and writing of rows: tiles of so many elements of each go through so many stages. */
-struct pass {
+struct tile_sweep {
     uint32_t log2_tile, stages;
     uint32_t log2_apart; /* 0 for columns */
     bool is_columns;
@@ -134,7 +134,7 @@ struct group {
 /* As many work-items as there should be, for fewer leave a device's units idle: several rows where
  * one has not enough for all of them to do. */
 static struct group group_of(const struct launcher *self, const struct transform *transform,
-                             const struct tiling *tiling, const struct pass *pass)
+                             const struct tiling *tiling, const struct tile_sweep *pass)
 {
     const struct healcl_device *device = self->device;
     uint32_t radix = log2_radix(device, transform->n);
@@ -165,7 +165,7 @@ static uint64_t rows_before(const struct transform *transform, const struct tili
  * looked up. A twiddle for each butterfly; where twiddles are products, as they are with moduli
  * below 2^62, a factor more for each stage of the last ones in registers. A work-item reads its
  * row's modulus, n^-1, and whether twiddles are products. */
-static struct traffic traffic_of(const struct transform *transform, const struct pass *pass,
+static struct traffic traffic_of(const struct transform *transform, const struct tile_sweep *pass,
                                  uint32_t radix_stages, uint64_t rows, uint64_t items)
 {
     const uint64_t elements = rows * (uint64_t)transform->n;
@@ -184,7 +184,7 @@ static struct traffic traffic_of(const struct transform *transform, const struct
 MUST_CHECK static enum healcl_status launch_pass(struct launcher *self,
                                                  const struct transform *transform,
                                                  const struct tiling *tiling,
-                                                 const struct pass *pass, int64_t first,
+                                                 const struct tile_sweep *pass, int64_t first,
                                                  int64_t count, struct healcl_error *error)
 {
     uint32_t radix_stages = log2_radix(self->device, transform->n);
@@ -244,11 +244,12 @@ static uint32_t log2_columns_tile(const struct launcher *self, const struct tili
 /* Rows by two passes: columns and blocks, and in between in scratch memory. */
 MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
                                                    struct transform *transform,
-                                                   const struct tiling *tiling, struct pass whole,
+                                                   const struct tiling *tiling,
+                                                   struct tile_sweep whole,
                                                    struct healcl_error *error)
 {
     int64_t at_once;
-    struct pass columns = whole, blocks = whole;
+    struct tile_sweep columns = whole, blocks = whole;
     blocks.log2_tile = blocks.stages = tiling->log2_most - tiling->log2_apart;
     blocks.log2_apart = tiling->log2_apart;
     columns.log2_tile = log2_columns_tile(self, tiling, transform->n);
@@ -257,8 +258,8 @@ MUST_CHECK static enum healcl_status launch_in_two(struct launcher *self,
     columns.perm = NULL;
     columns.log2_low = 0;
     blocks.scale = false;
-    struct pass *before = transform->inverse ? &blocks : &columns;
-    struct pass *after = transform->inverse ? &columns : &blocks;
+    struct tile_sweep *before = transform->inverse ? &blocks : &columns;
+    struct tile_sweep *after = transform->inverse ? &columns : &blocks;
     before->out = after->in = &transform->rows;
     before->out_dtype = after->in_dtype = DTYPE_INT64;
     before->scratch = 0;
@@ -285,12 +286,12 @@ enum healcl_status launch_ntt_local(struct launcher *self, const struct step *st
     TRY(transform_init(self, step, variant, &transform, error));
     const struct tensor *in = step->in[0], *out = step->out;
     uint32_t log2_n = log2_of((uint64_t)transform.n);
-    struct pass whole = {.log2_tile = log2_n,
-                         .stages = log2_n,
-                         .out_dtype = out->storage->dtype,
-                         .in_dtype = in->storage->dtype,
-                         .scratch = NO_SCRATCH,
-                         .scale = transform.inverse};
+    struct tile_sweep whole = {.log2_tile = log2_n,
+                               .stages = log2_n,
+                               .out_dtype = out->storage->dtype,
+                               .in_dtype = in->storage->dtype,
+                               .scratch = NO_SCRATCH,
+                               .scale = transform.inverse};
     TRY(launcher_buffer(self, out->storage, &whole.out, error));
     TRY(launcher_buffer(self, in->storage, &whole.in, error));
     if (transform.n >= self->device->tuning.transform_products) {

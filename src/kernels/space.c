@@ -18,16 +18,22 @@ void space_set_operand(struct space *space, uint32_t operand, const struct layou
     memcpy(space->operand[operand].stride, layout->stride, layout->rank * sizeof *layout->stride);
 }
 
+void space_insert_axis(struct space *space, uint32_t axis, int64_t size)
+{
+    const uint32_t behind = space->rank++ - axis;
+    memmove(space->shape + axis + 1, space->shape + axis, behind * sizeof *space->shape);
+    space->shape[axis] = size;
+    space->end *= (uint64_t)size;
+    for (int k = 0; k < SPACE_OPERANDS; k++) {
+        int64_t *stride = space->operand[k].stride + axis;
+        memmove(stride + 1, stride, behind * sizeof *stride);
+        *stride = 0;
+    }
+}
+
 void space_add_axis(struct space *space)
 {
-    uint32_t rank = space->rank++;
-    memmove(space->shape + 1, space->shape, rank * sizeof *space->shape);
-    space->shape[0] = 1;
-    for (int k = 0; k < SPACE_OPERANDS; k++) {
-        int64_t *stride = space->operand[k].stride;
-        memmove(stride + 1, stride, rank * sizeof *stride);
-        stride[0] = 0;
-    }
+    space_insert_axis(space, 0, 1);
 }
 
 static void drop_axis(struct space *space, uint32_t axis)

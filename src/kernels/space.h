@@ -11,7 +11,11 @@ void space_init(struct space *space, const struct layout *shape);
 /* The operand is a view of that shape. */
 void space_set_operand(struct space *space, uint32_t operand, const struct layout *layout);
 
-/* Puts an axis of size 1 before the others; there is room for it. */
+/* Puts an axis of so many elements before another one, along which no operand moves; there is room
+ * for it. */
+void space_insert_axis(struct space *space, uint32_t axis, int64_t size);
+
+/* One of size 1 before all. */
 void space_add_axis(struct space *space);
 
 /* Joins axes that lie back to back in all operands, and drops those of size 1. For kernels that do

@@ -1,13 +1,8 @@
-/* Sums modulo q: cl/sum, and cl/modular/interleaved.cl. */
-#include "kernels/kernels.h"
+/* Sums of products modulo q: cl/sum. */
+#include "kernels/sum.h"
 
-/* Elements of a row whose lanes are worth adding up one by one. */
-enum { ROW_MIN = 64 };
-
-/* Whether cl/sum/columns.cl, or product_columns.cl, can do sums of so many terms in rows of n
- * elements. */
-static const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
-                                     int64_t count, int64_t n)
+const char *lacks_sum_vectors(const struct step *step, const struct healcl_device *device,
+                              int64_t count, int64_t n)
 {
     const char *lack = lacks_double_vectors(step, device);
     return lack                 ? lack
@@ -16,42 +11,28 @@ static const char *lacks_sum_vectors(const struct step *step, const struct healc
                                 : NULL;
 }
 
-/* Of so many terms, those that one launch adds up: work-items of some devices cannot go round a
- * loop as often as they like. */
-static int64_t terms_at_once(const struct launcher *self, int64_t terms)
+int64_t terms_at_once(const struct launcher *self, int64_t terms)
 {
     int64_t most = job_rounds_max(self);
     return terms < most ? terms : most;
 }
-
-/* How a work-group of cl/sum/local.cl does inner * rows sums, or where several go with the same
- * terms of b reps times as many: each has parts work-items. */
-struct sharing {
-    uint32_t inner, parts, rows, reps;
-};
 
 enum {
     ITEMS_OF_UNIT = 1024, /* work-items with which a compute unit has enough to do */
     TERMS_MIN = 8192,     /* of all sums, or of one, that are worth another program */
     LONG_SUM = 256,
     TERMS_OF_ITEM = 4, /* at least, where work-items are only to be more */
-    REPS_MAX = 8,
     LINE = CACHE_LINE / sizeof(int64_t),
     LINES = 4 * LINE /* elements: that touch at most one line more than they fill */
 };
 
-static uint64_t items_wanted(const struct healcl_device *device)
+uint64_t items_wanted(const struct healcl_device *device)
 {
     return (uint64_t)device->info.compute_units * ITEMS_OF_UNIT;
 }
 
-/*
- * Shares out so many terms of each column. beside: where the terms of so many columns lie beside
- * those that come next, their number, else 0. Then work-items stand as terms do; as many as have
- * whole lines to read, and if lines do not begin with columns a few lines.
- */
-static struct sharing share_terms(const struct healcl_device *device, uint64_t columns,
-                                  int64_t terms, int64_t beside, uint32_t reps)
+struct sharing share_terms(const struct healcl_device *device, uint64_t columns, int64_t terms,
+                           int64_t beside, uint32_t reps)
 {
     struct sharing sharing = {.inner = 1, .parts = 1, .reps = reps};
     uint32_t items = (uint32_t)device->tuning.local_size / reps, inner_min = LINE;
@@ -80,10 +61,7 @@ static struct sharing share_terms(const struct healcl_device *device, uint64_t c
     return sharing;
 }
 
-enum { SHARED_SUM = 1 << TUNABLE_local_size | 1 << TUNABLE_compiled_axes };
-
-static const char *lacks_local(const struct step *step, const struct healcl_device *device,
-                               int64_t terms)
+const char *lacks_local(const struct step *step, const struct healcl_device *device, int64_t terms)
 {
     const uint64_t words = 4 * sizeof(uint64_t) * device->tuning.local_size;
     int64_t sums = layout_elements(&step->out->layout);
@@ -95,10 +73,7 @@ static const char *lacks_local(const struct step *step, const struct healcl_devi
                : NULL;
 }
 
-/* What kernels ask for that read so many factors and terms, and write sums: with adds they read
- * these too. */
-static struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read,
-                                      bool adds)
+struct traffic traffic_of_sums(const struct step *step, uint64_t sums, uint64_t read, bool adds)
 {
     uint64_t size = dtype_size(step->out->storage->dtype);
     return (struct traffic){.bytes = size * (read + sums * (adds ? 2 : 1)), .moduli = sums};
@@ -109,9 +84,8 @@ static uint64_t columns_of_group(const struct sharing *sharing)
     return (uint64_t)sharing->inner * sharing->rows;
 }
 
-/* Launches over all elements of the job's space, with the rest of the arguments. */
-MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
-                                                   struct healcl_error *error)
+enum healcl_status launch_shared(struct job *job, const struct sharing *sharing,
+                                 struct healcl_error *error)
 {
     uint64_t columns = columns_of_group(sharing);
     uint64_t groups = columns > 0 ? (job->space.end + columns - 1) / columns : 0;
@@ -121,346 +95,6 @@ MUST_CHECK static enum healcl_status launch_shared(struct job *job, const struct
     job->space.elements_per_item = 1;
     return job_launch_groups(job, groups, job->launcher->device->tuning.local_size, error);
 }
-
-/* ---------------------------------------------------------------- along an axis */
-
-static int64_t terms_of(const struct step *step)
-{
-    return step->in[0]->layout.shape[step->value[0]];
-}
-
-/* The output's elements, with operands out and a at the axis's first element; not simplified. */
-static struct space space_of_sum(const struct step *step)
-{
-    struct layout a_view = layout_drop_axis(&step->in[0]->layout, (uint32_t)step->value[0]);
-    struct space space = step_space(step, 0);
-    space_set_operand(&space, 1, &a_view);
-    return space;
-}
-
-static void add_summed_axis(struct job *job, const struct step *step)
-{
-    job_add_long(job, terms_of(step));
-    job_add_long(job, step->in[0]->layout.stride[step->value[0]]);
-}
-
-static const char *lacks_columns(const struct step *step, const struct healcl_device *device)
-{
-    struct space space = space_of_sum(step);
-    int64_t k;
-    space_simplify(&space);
-    uint32_t last = space.rank - 1;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), space.shape[last]);
-    if (lack)
-        return lack;
-    if (space.operand[0].stride[last] != 1 || space.operand[1].stride[last] != 1)
-        return "rows are not in order";
-    return moduli_are_periodic(step, 1, device, &k) ? NULL : "moduli do not repeat";
-}
-
-MUST_CHECK static enum healcl_status launch_columns(struct launcher *self, const struct step *step,
-                                                    const struct variant *variant,
-                                                    struct healcl_error *error)
-{
-    struct job job;
-    struct periodic_moduli moduli;
-    TRY(job_begin(&job, self, step, variant, 1, error));
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    job.space = space_of_sum(step);
-    space_simplify(&job.space);
-    job_add_table(&job, moduli.lanes);
-    job_add_long(&job, moduli.period);
-    add_summed_axis(&job, step);
-    job.granule = LANES;
-    return job_launch_alone(&job, error);
-}
-
-/* Where a's elements lie side by side along out's last axes, [n,k] or [n], but out's only k by k or
- * one by one: see axis_modsum_interleaved. */
-struct interleaved {
-    struct space space; /* out has stride 0 along the last axis */
-    int64_t k, out_stride;
-};
-
-static struct interleaved interleaved_of(const struct step *step)
-{
-    struct interleaved found = {.space = space_of_sum(step), .k = 1};
-    struct space *space = &found.space;
-    space_simplify(space);
-    uint32_t last = space->rank - 1;
-    int64_t k = space->shape[last];
-    if (last > 0 && (k == 2 || k == 4) && space->operand[0].stride[last] == 1 &&
-        space->operand[1].stride[last] == 1 && space->operand[1].stride[last - 1] == k) {
-        found.k = k;
-        space->rank = last--;
-        space->shape[last] *= k;
-        space->operand[1].stride[last] = 1;
-    }
-    found.out_stride = space->operand[0].stride[last];
-    space->operand[0].stride[last] = 0;
-    return found;
-}
-
-static const char *lacks_interleaved(const struct step *step, const struct healcl_device *device)
-{
-    struct interleaved found = interleaved_of(step);
-    uint32_t last = found.space.rank - 1;
-    int64_t k;
-    const char *lack = lacks_sum_vectors(step, device, terms_of(step), found.space.shape[last]);
-    if (lack)
-        return lack;
-    if (found.space.operand[1].stride[last] != 1)
-        return "terms are not in order";
-    return moduli_are_periodic(step, 1, device, &k) && (k == 1 || k == found.k)
-               ? NULL
-               : "moduli do not repeat as elements lie together";
-}
-
-MUST_CHECK static enum healcl_status launch_interleaved(struct launcher *self,
-                                                        const struct step *step,
-                                                        const struct variant *variant,
-                                                        struct healcl_error *error)
-{
-    struct interleaved found = interleaved_of(step);
-    struct periodic_moduli moduli;
-    struct job job;
-    TRY(job_begin(&job, self, step, variant, 1, error));
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    job.space = found.space;
-    job_add_table(&job, moduli.lanes);
-    add_summed_axis(&job, step);
-    job_add_long(&job, found.k);
-    job_add_long(&job, found.out_stride);
-    job.granule = LANES;
-    return job_launch_alone(&job, error);
-}
-
-/* The axis before a last one of 1, 2, 4 or 8: see axis_modsum_rows. */
-static const char *lacks_rows(const struct step *step, const struct healcl_device *device)
-{
-    const struct layout *a = &step->in[0]->layout;
-    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
-    int64_t count = a->shape[axis], k = a->shape[last], period;
-    const char *lack = lacks_sum_vectors(step, device, count, LANES);
-    if (lack)
-        return lack;
-    if (k < 1 || LANES % k != 0 || a->stride[last] != 1 || a->stride[axis] != k ||
-        count * k < ROW_MIN)
-        return "terms do not make rows in order";
-    return moduli_are_periodic(step, 1, device, &period) ? NULL : "moduli do not repeat";
-}
-
-MUST_CHECK static enum healcl_status launch_rows(struct launcher *self, const struct step *step,
-                                                 const struct variant *variant,
-                                                 struct healcl_error *error)
-{
-    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
-    uint32_t axis = (uint32_t)step->value[0], last = a->rank - 1;
-    struct layout a_rows = layout_drop_axis(a, last), out_rows = layout_drop_axis(out, last - 1);
-    struct periodic_moduli moduli;
-    struct job job;
-    a_rows = layout_drop_axis(&a_rows, axis);
-    TRY(job_begin(&job, self, step, variant, 1, error));
-    TRY(derive_periodic_moduli(self, step, 1, &moduli, error));
-    space_init(&job.space, &out_rows);
-    space_set_operand(&job.space, 0, &out_rows);
-    space_set_operand(&job.space, 1, &a_rows);
-    space_simplify(&job.space);
-    job_add_table(&job, moduli.table);
-    job_add_long(&job, moduli.k);
-    job_add_long(&job, terms_of(step));
-    job_add_long(&job, a->shape[last]);
-    job_add_long(&job, out->stride[out->rank - 1]);
-    return job_launch_alone(&job, error);
-}
-
-/* The vector of moduli as an operand of out's shape: it varies along the last axis only. */
-static struct layout moduli_view(const struct step *step)
-{
-    struct layout view = layout_packed(&step->out->layout);
-    for (uint32_t i = 0; i < view.rank; i++)
-        view.stride[i] = i + 1 == view.rank;
-    return view;
-}
-
-/* As share_terms has it, of a's elements with out's places; the space is simplified. */
-static int64_t columns_beside(const struct space *space, int64_t stride)
-{
-    int64_t size = 1;
-    for (uint32_t axis = space->rank; axis-- > 0 && size < stride;) {
-        if (space->operand[1].stride[axis] != size)
-            break;
-        size *= space->shape[axis];
-    }
-    return size == stride ? size : 0;
-}
-
-/* How a sum's terms are shared out: in segments, where columns are so few that work-groups share
- * one. */
-struct shared_sum {
-    struct space space; /* operands: out, a, q */
-    struct sharing sharing;
-    int64_t terms, stride, segment, segments;
-};
-
-enum { SEGMENTS_MAX = 1024, SEGMENT_TERMS = 16 /* of a work-item, at least */ };
-
-static struct shared_sum shared_sum_of(const struct step *step, const struct healcl_device *device)
-{
-    struct shared_sum sum = {.space = space_of_sum(step),
-                             .terms = terms_of(step),
-                             .stride = step->in[0]->layout.stride[step->value[0]],
-                             .segments = 1};
-    struct layout q_view = moduli_view(step);
-    space_set_operand(&sum.space, 2, &q_view);
-    space_simplify(&sum.space);
-    sum.sharing =
-        share_terms(device, sum.space.end, sum.terms, columns_beside(&sum.space, sum.stride), 1);
-    uint64_t items = sum.space.end * sum.sharing.parts;
-    int64_t most = sum.terms / ((int64_t)sum.sharing.parts * SEGMENT_TERMS);
-    while (items * (uint64_t)sum.segments < items_wanted(device) && sum.segments * 2 <= most &&
-           sum.segments < SEGMENTS_MAX && sum.space.end * 2 * (uint64_t)sum.segments <= INT32_MAX)
-        sum.segments *= 2;
-    sum.segment = (sum.terms + sum.segments - 1) / sum.segments;
-    return sum;
-}
-
-static const char *lacks_shared_sum(const struct step *step, const struct healcl_device *device)
-{
-    const char *lack = lacks_local(step, device, terms_of(step));
-    if (lack)
-        return lack;
-    struct shared_sum sum = shared_sum_of(step, device);
-    return sum.sharing.parts > 1 || sum.segments > 1
-               ? NULL
-               : "there are many columns, and terms do not lie beside each other";
-}
-
-/* Adds up the segments of a sum: out and a, unless NULL, stand for the step's. */
-MUST_CHECK static enum healcl_status launch_segments(struct launcher *self, const struct step *step,
-                                                     const struct variant *variant,
-                                                     const struct shared_sum *sum,
-                                                     const struct buffer *out,
-                                                     const struct buffer *a,
-                                                     struct healcl_error *error)
-{
-    struct job job;
-    const struct buffer *q;
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
-    job_init(&job, self, step, variant->program, variant->kernel);
-    job_define_type(&job, "ELEMENT", step->out->storage->dtype);
-    job_add_space(&job);
-    if (out)
-        job_add_written_buffer(&job, out);
-    else
-        TRY(job_add_output(&job, step->out, error));
-    if (a)
-        job_add_buffer(&job, a);
-    else
-        TRY(job_add_input(&job, step->in[0], error));
-    job.space = sum->space;
-    job.rounds = (uint64_t)sum->segment / sum->sharing.parts + 1;
-    job_add_table(&job, q);
-    job_add_long(&job, sum->terms);
-    job_add_long(&job, sum->stride);
-    job_add_long(&job, sum->segment);
-    const uint64_t outputs = sum->space.end / (uint64_t)sum->segments;
-    job_add_uint(&job, (uint32_t)outputs);
-    job.launch.traffic =
-        traffic_of_sums(step, sum->space.end, outputs * (uint64_t)sum->terms, false);
-    return launch_shared(&job, &sum->sharing, error);
-}
-
-/* Operand k has the space's elements in C order from 0 on. */
-static void pack_operand(struct space *space, uint32_t operand)
-{
-    int64_t stride = 1;
-    space->operand[operand].offset = 0;
-    for (uint32_t axis = space->rank; axis-- > 0; stride *= space->shape[axis])
-        space->operand[operand].stride[axis] = stride;
-}
-
-/* The sums of segments, reduced, lie in scratch memory before they are added up. */
-MUST_CHECK static enum healcl_status launch_shared_sum(struct launcher *self,
-                                                       const struct step *step,
-                                                       const struct variant *variant,
-                                                       struct healcl_error *error)
-{
-    struct shared_sum sum = shared_sum_of(step, self->device), whole = sum;
-    struct buffer scratch;
-    if (sum.segments == 1)
-        return launch_segments(self, step, variant, &sum, NULL, NULL, error);
-    uint64_t outputs = sum.space.end;
-    space_add_axis(&sum.space);
-    sum.space.shape[0] = sum.segments;
-    sum.space.end *= (uint64_t)sum.segments;
-    sum.space.operand[1].stride[0] = sum.segment * sum.stride;
-    pack_operand(&sum.space, 0);
-    pack_operand(&whole.space, 1);
-    whole.segments = 1;
-    whole.terms = whole.segment = sum.segments;
-    whole.stride = (int64_t)outputs;
-    whole.sharing = share_terms(self->device, outputs, whole.terms,
-                                columns_beside(&whole.space, whole.stride), 1);
-    TRY(device_buffer_acquire(self->device, sum.space.end * dtype_size(step->out->storage->dtype),
-                              false, &scratch, error));
-    enum healcl_status status = launch_segments(self, step, variant, &sum, &scratch, NULL, error);
-    if (status == HEALCL_OK)
-        status = launch_segments(self, step, variant, &whole, NULL, &scratch, error);
-    device_buffer_release(self->device, &scratch);
-    return status;
-}
-
-/* Some terms after others: later ones are added to out. */
-MUST_CHECK static enum healcl_status launch_axis_modsum(struct launcher *self,
-                                                        const struct step *step,
-                                                        const struct variant *variant,
-                                                        struct healcl_error *error)
-{
-    int64_t stride = step->in[0]->layout.stride[step->value[0]];
-    const struct buffer *q;
-    struct layout q_view = moduli_view(step);
-    TRY(derive_modulus_vector(self, step, 1, &q, error));
-    int64_t terms = terms_of(step), first = 0;
-    do {
-        int64_t count = terms_at_once(self, terms - first);
-        struct job job;
-        TRY(job_begin(&job, self, step, variant, 1, error));
-        job.rounds = (uint64_t)count;
-        job.space = space_of_sum(step);
-        job.space.operand[1].offset += first * stride;
-        space_set_operand(&job.space, 2, &q_view);
-        space_simplify(&job.space);
-        job_add_table(&job, q);
-        job_add_long(&job, count);
-        job_add_long(&job, stride);
-        job_add_uint(&job, first > 0);
-        job.launch.traffic =
-            traffic_of_sums(step, job.space.end, job.space.end * (uint64_t)count, first > 0);
-        TRY(job_launch(&job, error));
-        first += count;
-    } while (first < terms);
-    return HEALCL_OK;
-}
-
-static const struct variant axis_modsum_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_columns, launch_columns, MULTIPLIED, "vectors",
-     "axis_modsum_vectors", "cl/sum/columns.cl", "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_rows, launch_rows, MULTIPLIED, "vectors", "axis_modsum_rows",
-     "cl/sum/columns.cl", "terms in order, a last axis of 1, 2, 4 or 8"},
-    {"interleaved", VARIANT_VECTORS, lacks_interleaved, launch_interleaved, MULTIPLIED, "vectors",
-     "axis_modsum_interleaved", "cl/modular/interleaved.cl",
-     "terms in order, an output whose elements lie together by ones, twos or fours"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_axis_modsum, 0, "core", "axis_modsum",
-     "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", VARIANT_LOCAL, lacks_shared_sum, launch_shared_sum, SHARED_SUM, "sum/local",
-     "axis_modsum_local", "cl/sum/local.cl",
-     "8192 terms, or 256 of a sum: few columns, or terms beside each other"},
-    {"elements", VARIANT_GENERAL, NULL, launch_axis_modsum, OVER_ANY_VIEW, "core", "axis_modsum",
-     "cl/sum/general.cl", "anything"},
-};
-
-const struct family family_axis_modsum = FAMILY_OF(axis_modsum, sum, axis_modsum_variants);
 
 /* ---------------------------------------------------------------- of products */
 
@@ -483,10 +117,23 @@ MUST_CHECK static enum healcl_status begin_product(struct job *job, struct launc
     return HEALCL_OK;
 }
 
+/* Puts the axis of the batch into a space of out, a and b, before one of its axes; of a single sum
+ * nothing changes. */
+static void add_batch(struct space *space, uint32_t axis, const struct product_sum *sum)
+{
+    if (sum->batch == 1)
+        return;
+    space_insert_axis(space, axis, sum->batch);
+    space->operand[0].stride[axis] = sum->out_distance;
+    space->operand[1].stride[axis] = sum->a_distance;
+    space->operand[2].stride[axis] = sum->b_distance;
+}
+
 static const char *lacks_product_columns(const struct step *step,
                                          const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *out = &sum.out;
     const char *lack = lacks_sum_vectors(step, device, a->shape[1], out->shape[2]);
     if (lack)
         return lack;
@@ -504,35 +151,42 @@ MUST_CHECK static enum healcl_status launch_product_columns(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t reps = out->shape[0], k = out->shape[1], n = out->shape[2];
     const int64_t block = (int64_t)LANES * SUM_COLUMNS;
     struct job job;
     TRY(begin_product(&job, self, step, variant, step_adds(step), error));
     struct layout blocks = {.rank = 3, .shape = {k, (n + block - 1) / block, reps}};
+    struct operand *operand = job.space.operand;
     space_init(&job.space, &blocks);
-    job.space.shape[3] = n;
-    job.space.shape[4] = a->shape[1];
-    job.space.operand[0] = (struct operand){
-        .offset = out->offset, .stride = {out->stride[1], 0, out->stride[0], out->stride[2], 0}};
-    job.space.operand[1] = (struct operand){
-        .offset = a->offset, .stride = {a->stride[2], 0, a->stride[0], a->stride[3], a->stride[1]}};
-    job.space.operand[2] = (struct operand){
-        .offset = b.offset, .stride = {b.stride[2], 0, b.stride[0], b.stride[3], b.stride[1]}};
+    operand[0] =
+        (struct operand){.offset = out->offset, .stride = {out->stride[1], 0, out->stride[0]}};
+    operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[2], 0, a->stride[0]}};
+    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[2], 0, b->stride[0]}};
+    add_batch(&job.space, 2, &sum);
+    const uint32_t axis_n = job.space.rank, axis_terms = axis_n + 1; /* behind the space's own */
+    job.space.shape[axis_n] = n;
+    job.space.shape[axis_terms] = a->shape[1];
+    operand[0].stride[axis_n] = out->stride[2];
+    operand[1].stride[axis_n] = a->stride[3];
+    operand[2].stride[axis_n] = b->stride[3];
+    operand[1].stride[axis_terms] = a->stride[1];
+    operand[2].stride[axis_terms] = b->stride[1];
     return job_launch_alone(&job, error);
 }
 
 /* In HEAL's layout: see modmul_axis_sum_rows. */
 static const char *lacks_product_rows(const struct step *step, const struct healcl_device *device)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    int64_t k = step->out->layout.shape[1], count = a->shape[1], period;
-    const char *lack = lacks_sum_vectors(step, device, count, step->out->layout.shape[2]);
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b;
+    int64_t k = sum.out.shape[1], count = a->shape[1], period;
+    const char *lack = lacks_sum_vectors(step, device, count, sum.out.shape[2]);
     if (lack)
         return lack;
-    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b.stride[2] != 1 || a->stride[1] != k ||
-        b.stride[1] != k || count * k < LANES)
+    if (k < 1 || LANES % k != 0 || a->stride[2] != 1 || b->stride[2] != 1 || a->stride[1] != k ||
+        b->stride[1] != k || count * k < LANES)
         return "terms do not make rows in order";
     return moduli_are_periodic(step, 2, device, &period) ? NULL : "moduli do not repeat";
 }
@@ -542,8 +196,8 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
                                                          const struct variant *variant,
                                                          struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t reps = out->shape[0], n = out->shape[2];
     struct layout blocks = {.rank = 2, .shape = {(n + SUM_ROWS - 1) / SUM_ROWS, reps}};
     struct periodic_moduli moduli;
@@ -553,13 +207,14 @@ MUST_CHECK static enum healcl_status launch_product_rows(struct launcher *self,
     space_init(&job.space, &blocks);
     job.space.operand[0] = (struct operand){.offset = out->offset, .stride = {0, out->stride[0]}};
     job.space.operand[1] = (struct operand){.offset = a->offset, .stride = {0, a->stride[0]}};
-    job.space.operand[2] = (struct operand){.offset = b.offset, .stride = {0, b.stride[0]}};
+    job.space.operand[2] = (struct operand){.offset = b->offset, .stride = {0, b->stride[0]}};
+    add_batch(&job.space, 1, &sum);
     job_add_table(&job, moduli.lanes);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, out->shape[1]);
     job_add_long(&job, a->stride[3]);
-    job_add_long(&job, b.stride[3]);
+    job_add_long(&job, b->stride[3]);
     job_add_long(&job, out->stride[2]);
     job_add_long(&job, out->stride[1]);
     return job_launch_alone(&job, error);
@@ -569,17 +224,16 @@ static const char *lacks_shared_products(const struct step *step,
                                          const struct healcl_device *device)
 {
     const char *lack = lacks_vectors(step, device); /* what a kernel's arguments may take */
-    return lack ? lack : lacks_local(step, device, step->in[0]->layout.shape[1]);
+    return lack ? lack : lacks_local(step, device, step_product_sum(step).a.shape[1]);
 }
 
 /* Whether all columns of each work-group, which follow each other along n, have the same a, and
  * its work-items are enough to read that of all reps for a round of terms. */
-static bool shares_a(const struct step *step, const struct sharing *sharing,
+static bool shares_a(const struct product_sum *sum, const struct sharing *sharing,
                      const struct healcl_device *device)
 {
     const uint64_t columns = columns_of_group(sharing), reps = sharing->reps;
-    return step->in[0]->layout.stride[3] == 0 && columns > 0 &&
-           (uint64_t)step->out->layout.shape[2] % columns == 0 &&
+    return sum->a.stride[3] == 0 && columns > 0 && (uint64_t)sum->out.shape[2] % columns == 0 &&
            reps * reps * sharing->parts <= device->tuning.local_size;
 }
 
@@ -589,17 +243,17 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     int64_t all_reps = out->shape[0], k = out->shape[1], n = out->shape[2], terms = a->shape[1];
     bool n_last = k == 1 || n == 1 || a->stride[3] <= a->stride[2];
     uint32_t k_axis = n_last ? 1 : 2, n_axis = n_last ? 2 : 1;
-    int64_t most = b.stride[0] == 0 ? REPS_MAX : 1; /* that share b */
+    int64_t most = b->stride[0] == 0 ? REPS_MAX : 1; /* that share b */
     int64_t blocks = (all_reps + most - 1) / most;
     int64_t reps = (all_reps + blocks - 1) / blocks;
     int64_t beside = n_last ? a->stride[1] == 1 : a->stride[2] == 1 && a->stride[1] == k ? k : 0;
-    struct sharing sharing =
-        share_terms(self->device, (uint64_t)(blocks * k * n), terms, beside, (uint32_t)reps);
+    struct sharing sharing = share_terms(self->device, (uint64_t)(sum.batch * blocks * k * n),
+                                         terms, beside, (uint32_t)reps);
     struct layout shape = {.rank = 3, .shape = {blocks}};
     struct job job;
     TRY(begin_product(&job, self, step, variant, step_adds(step), error));
@@ -609,18 +263,19 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     struct operand *operand = job.space.operand;
     operand[0] = (struct operand){.offset = out->offset, .stride = {out->stride[0] * reps}};
     operand[1] = (struct operand){.offset = a->offset, .stride = {a->stride[0] * reps}};
-    operand[2] = (struct operand){.offset = b.offset, .stride = {b.stride[0]}};
+    operand[2] = (struct operand){.offset = b->offset, .stride = {b->stride[0]}};
     operand[0].stride[k_axis] = out->stride[1];
     operand[1].stride[k_axis] = a->stride[2];
-    operand[2].stride[k_axis] = b.stride[2];
+    operand[2].stride[k_axis] = b->stride[2];
     operand[3].stride[k_axis] = 1;
     operand[1].stride[n_axis] = a->stride[3];
+    add_batch(&job.space, 0, &sum);
     job.rounds = (uint64_t)(terms / sharing.parts + reps);
     job_add_long(&job, terms);
     job_add_long(&job, a->stride[1]);
-    job_add_long(&job, b.stride[1]);
+    job_add_long(&job, b->stride[1]);
     job_add_long(&job, out->stride[2]);
-    job_add_long(&job, b.stride[3]);
+    job_add_long(&job, b->stride[3]);
     job_add_long(&job, out->stride[0]);
     job_add_long(&job, a->stride[0]);
     job_add_uint(&job, (uint32_t)all_reps);
@@ -628,9 +283,9 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
     job_add_uint(&job, sharing.reps);
     if (reps > 1)
         job_define(&job, "SEVERAL_REPS", "");
-    const uint64_t sums = (uint64_t)(all_reps * k * n), columns = job.space.end;
+    const uint64_t sums = (uint64_t)(sum.batch * all_reps * k * n), columns = job.space.end;
     uint64_t a_columns = sums; /* that a is read for */
-    if (reps > 1 && n_last && shares_a(step, &sharing, self->device)) {
+    if (reps > 1 && n_last && shares_a(&sum, &sharing, self->device)) {
         job_define(&job, "SAME_ALONG_N", "");
         a_columns /= columns_of_group(&sharing);
     }
@@ -643,6 +298,7 @@ MUST_CHECK static enum healcl_status launch_shared_products(struct launcher *sel
 /* A sum of products as modmul_axis_sum_interleaved does it. The axes that terms do not go along are
  * [reps,k,n]. */
 struct grouped_products {
+    struct product_sum sum;
     uint32_t rows;         /* the axis along which vectors go */
     uint32_t inner;        /* the one along which a work-item goes first */
     bool swaps;            /* b streams by, and a is packed */
@@ -659,16 +315,18 @@ static bool is_shared(const struct grouped_products *found, uint32_t axis, bool 
 
 static struct grouped_products grouped_products_of(const struct step *step)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     const int64_t k = out->shape[1];
-    struct grouped_products found = {
-        .rows = out->shape[2] % LANES == 0 ? 2 : 0,
-        .k = (k == 2 || k == 4) && a->stride[2] == 1 && b.stride[2] == 1 && out->stride[1] == 1 ? k
-                                                                                                : 1,
-        .strides = {{out->stride[0], out->stride[1], out->stride[2]},
-                    {a->stride[0], a->stride[2], a->stride[3]},
-                    {b.stride[0], b.stride[2], b.stride[3]}}};
+    struct grouped_products found = {.sum = sum,
+                                     .rows = out->shape[2] % LANES == 0 ? 2 : 0,
+                                     .k = (k == 2 || k == 4) && a->stride[2] == 1 &&
+                                                  b->stride[2] == 1 && out->stride[1] == 1
+                                              ? k
+                                              : 1,
+                                     .strides = {{out->stride[0], out->stride[1], out->stride[2]},
+                                                 {a->stride[0], a->stride[2], a->stride[3]},
+                                                 {b->stride[0], b->stride[2], b->stride[3]}}};
     const uint32_t other = 2 - found.rows;
     bool swaps;
     found.inner = other;
@@ -681,8 +339,9 @@ static struct grouped_products grouped_products_of(const struct step *step)
 
 static const char *lacks_product_groups(const struct step *step, const struct healcl_device *device)
 {
-    int64_t n = step->out->layout.shape[grouped_products_of(step).rows];
-    const char *lack = lacks_sum_vectors(step, device, step->in[0]->layout.shape[1], n);
+    const struct grouped_products found = grouped_products_of(step);
+    const int64_t n = found.sum.out.shape[found.rows];
+    const char *lack = lacks_sum_vectors(step, device, found.sum.a.shape[1], n);
     return lack ? lack : step->in[3] ? "there is a permutation" : NULL;
 }
 
@@ -691,9 +350,8 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
                                                            const struct variant *variant,
                                                            struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
     const struct grouped_products found = grouped_products_of(step);
+    const struct layout *a = &found.sum.a, *b = &found.sum.b, *out = &found.sum.out;
     const uint32_t axes[2] = {found.inner == 1 ? 2 - found.rows : 1, found.inner};
     const int packed = found.swaps ? 1 : 2, streamed = 3 - packed; /* of found.strides */
     const int64_t n = out->shape[found.rows];
@@ -710,19 +368,25 @@ MUST_CHECK static enum healcl_status launch_product_groups(struct launcher *self
         blocks.shape[1 + i] = axes[i] == 1 ? out->shape[1] / found.k : out->shape[axes[i]];
     space_init(&job.space, &blocks);
     job.space.operand[0].offset = out->offset;
-    job.space.operand[1].offset = found.swaps ? b.offset : a->offset;
-    job.space.operand[2].offset = found.swaps ? a->offset : b.offset;
+    job.space.operand[1].offset = found.swaps ? b->offset : a->offset;
+    job.space.operand[2].offset = found.swaps ? a->offset : b->offset;
     for (int i = 0; i < 2; i++) {
         job.space.operand[0].stride[1 + i] = found.strides[0][axes[i]];
         job.space.operand[1].stride[1 + i] = found.strides[streamed][axes[i]];
         job.space.operand[2].stride[1 + i] = found.strides[packed][axes[i]];
         job.space.operand[3].stride[1 + i] = axes[i] == 1;
     }
+    struct product_sum swapped = found.sum;
+    if (found.swaps) {
+        swapped.a_distance = found.sum.b_distance;
+        swapped.b_distance = found.sum.a_distance;
+    }
+    add_batch(&job.space, 1, &swapped);
     job_add_long(&job, n);
     job_add_long(&job, a->shape[1]);
     job_add_long(&job, found.k);
-    job_add_long(&job, found.swaps ? b.stride[1] : a->stride[1]);
-    job_add_long(&job, found.swaps ? a->stride[1] : b.stride[1]);
+    job_add_long(&job, found.swaps ? b->stride[1] : a->stride[1]);
+    job_add_long(&job, found.swaps ? a->stride[1] : b->stride[1]);
     job_add_long(&job, found.strides[streamed][found.rows]);
     job_add_long(&job, found.strides[packed][found.rows]);
     job_add_long(&job, found.strides[0][found.rows]);
@@ -735,10 +399,10 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
                                                             const struct variant *variant,
                                                             struct healcl_error *error)
 {
-    const struct layout *a = &step->in[0]->layout, b = step_factor(step);
-    const struct layout *out = &step->out->layout;
+    const struct product_sum sum = step_product_sum(step);
+    const struct layout *a = &sum.a, *b = &sum.b, *out = &sum.out;
     struct layout out_view = *out, a_view = layout_drop_axis(a, 1);
-    struct layout b_view = layout_drop_axis(&b, 1);
+    struct layout b_view = layout_drop_axis(b, 1);
     const struct layout q_view = {.rank = 3, .stride = {0, 1, 0}};
     out_view.stride[2] = 0;
     b_view.stride[2] = 0;
@@ -754,12 +418,13 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
         space_set_operand(&job.space, 2, &b_view);
         space_set_operand(&job.space, 3, &q_view);
         job.space.operand[1].offset += first * a->stride[1];
-        job.space.operand[2].offset += first * b.stride[1];
+        job.space.operand[2].offset += first * b->stride[1];
+        add_batch(&job.space, 0, &sum);
         job_add_long(&job, count);
         job_add_long(&job, a->stride[1]);
-        job_add_long(&job, b.stride[1]);
+        job_add_long(&job, b->stride[1]);
         job_add_long(&job, out->stride[2]);
-        job_add_long(&job, b.stride[3]);
+        job_add_long(&job, b->stride[3]);
         job.launch.traffic = traffic_of_sums(
             step, job.space.end, job.space.end * 2 * (uint64_t)count, step_adds(step) || first > 0);
         job.launch.traffic.bytes += step->in[3] ? job.space.end * sizeof(uint32_t) : 0;
@@ -770,20 +435,20 @@ MUST_CHECK static enum healcl_status launch_modmul_axis_sum(struct launcher *sel
 }
 
 static const struct variant product_variants[] = {
-    {"vectors", VARIANT_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
+    {"vectors", SHAPE_VECTORS, lacks_product_columns, launch_product_columns, MULTIPLIED,
      "products", "modmul_axis_sum_vectors", "cl/sum/product_columns.cl",
      "rows of multiples of eight elements in order"},
-    {"rows", VARIANT_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
+    {"rows", SHAPE_VECTORS, lacks_product_rows, launch_product_rows, MULTIPLIED, "products",
      "modmul_axis_sum_rows", "cl/sum/product_rows.cl", "HEAL's layout, k of 1, 2, 4 or 8"},
-    {"single", VARIANT_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
+    {"single", SHAPE_SINGLE, lacks_single, launch_modmul_axis_sum, 0, "core", "modmul_axis_sum",
      "cl/sum/general.cl", "up to 2^31 elements"},
-    {"shared", VARIANT_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM,
-     "sum/local", "modmul_axis_sum_local", "cl/sum/local.cl",
+    {"shared", SHAPE_LOCAL, lacks_shared_products, launch_shared_products, SHARED_SUM, "sum/local",
+     "modmul_axis_sum_local", "cl/sum/local.cl",
      "8192 terms, or 256 of a sum; tensors of one chunk"},
-    {"interleaved", VARIANT_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
+    {"interleaved", SHAPE_VECTORS, lacks_product_groups, launch_product_groups, MULTIPLIED,
      "products", "modmul_axis_sum_interleaved", "cl/sum/product_groups.cl",
      "n, or reps, a multiple of eight; no permutation"},
-    {"elements", VARIANT_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
+    {"elements", SHAPE_GENERAL, NULL, launch_modmul_axis_sum, OVER_ANY_VIEW, "core",
      "modmul_axis_sum", "cl/sum/general.cl", "anything"},
 };
 

@@ -35,7 +35,7 @@ const struct family *family_at(size_t place)
     return NULL;
 }
 
-uint32_t shape_tunables(enum kernel_family preference, enum kernel_variant shape, bool *any)
+uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, bool *any)
 {
     uint32_t tunables = 0;
     const struct family *family;
@@ -50,15 +50,15 @@ uint32_t shape_tunables(enum kernel_family preference, enum kernel_variant shape
 }
 
 /* Work-items of these shapes go round loops as often as their sizes say. */
-static bool is_fat(enum kernel_variant shape)
+static bool is_fat(enum kernel_shape shape)
 {
-    return shape == VARIANT_VECTORS || shape == VARIANT_SINGLE;
+    return shape == SHAPE_VECTORS || shape == SHAPE_SINGLE;
 }
 
 const char *variant_obstacle(const struct family *family, const struct variant *variant,
                              const struct step *step, const struct healcl_device *device)
 {
-    if (variant->shape != VARIANT_GENERAL &&
+    if (variant->shape != SHAPE_GENERAL &&
         variant->shape != device->tuning.variants[family->preference])
         return "the device's tuning asks for another shape";
     if (is_fat(variant->shape) && device->info.loop_limit > 0)
@@ -234,7 +234,7 @@ enum healcl_status job_begin(struct job *job, struct launcher *launcher, const s
     job_init(job, launcher, step, variant->program, variant->kernel);
     if (variant->tunables >> TUNABLE_multiply & 1)
         job_define_vectors(job);
-    job->single = variant->shape == VARIANT_SINGLE;
+    job->single = variant->shape == SHAPE_SINGLE;
     job_define_type(job, "ELEMENT", step->out->storage->dtype);
     job_add_space(job);
     TRY(job_add_output(job, step->out, error));

@@ -12,8 +12,8 @@
 #include "kernels/launcher.h"
 
 struct variant {
-    const char *name;          /* its kernel's, without what tells kinds of steps apart */
-    enum kernel_variant shape; /* of its work-items: what the tuning chooses by */
+    const char *name;        /* its kernel's, without what tells kinds of steps apart */
+    enum kernel_shape shape; /* of its work-items: what the tuning chooses by */
     /* Why it cannot run a step on a device, or NULL where it can. The function is NULL where
      * nothing is in its way. No side effects. */
     const char *(*lacks)(const struct step *step, const struct healcl_device *device);
@@ -43,7 +43,7 @@ const struct family *family_at(size_t place);
 
 /* Tunables of the variants that a shape stands for, in the families that a preference is for: bit t
  * for enum tunable t. *any: whether there is such a variant. */
-uint32_t shape_tunables(enum kernel_family preference, enum kernel_variant shape, bool *any);
+uint32_t shape_tunables(enum kernel_family preference, enum kernel_shape shape, bool *any);
 
 /* Why a variant does not run a step on a device, whose tuning counts; NULL where it does or would.
  */

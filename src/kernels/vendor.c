@@ -225,7 +225,7 @@ MUST_CHECK static enum healcl_status launch_operation(struct launcher *self,
 }
 
 static const struct variant variants[] = {
-    {"a manifest's", VARIANT_GENERAL, NULL, launch_operation, 0, "", NULL, "a vendor's", "always"},
+    {"a manifest's", SHAPE_GENERAL, NULL, launch_operation, 0, "", NULL, "a vendor's", "always"},
 };
 
 const struct family family_vendor = FAMILY_OF(vendor, elementwise, variants);

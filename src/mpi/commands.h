@@ -4,6 +4,6 @@
 
 #include "cli/cli.h"
 
-extern const struct command command_serve;
+extern const struct command command_run_ranks, command_serve;
 
 #endif

@@ -1,7 +1,8 @@
 /* healcl-mpi: the command line. */
 #include "mpi/commands.h"
 
-static const struct command *const commands[] = {&command_serve, &command_manual};
+static const struct command *const commands[] = {&command_run_ranks, &command_serve,
+                                                 &command_manual};
 
 const struct program this_program = {
     .name = "healcl-mpi",

@@ -28,17 +28,20 @@ struct opening {
 void opening_open(struct opening *opening, struct ranks *ranks);
 void opening_release(struct opening *opening);
 
-#define OPENING_OPTIONS(member)                                                                  \
-    {"devices", 'd', OPTION_DEVICE, KEPT_IN(member.devices)},                                    \
-        {"reference", 0, OPTION_FLAG, KEPT_IN(member.reference)},                                \
-        {"package", 0, OPTION_FILE, KEPT_IN(member.package)},                                    \
-        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(member.limits.memory_bytes)},                  \
-        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(member.limits.work)},                           \
-        {"expand", 0, OPTION_WORD, KEPT_IN(member.limits.expand), .take = take_expand},          \
-        {"ops", 0, OPTION_FOLDER, KEPT_IN(member.limits.operations), .take = take_operations},   \
-        {"trust", 0, OPTION_FOLDER, KEPT_IN(member.limits.operations), .take = take_operations}, \
-    {                                                                                            \
-        "passes", 0, OPTION_WORD, KEPT_IN(member.limits.passes)                                  \
+#define OPENING_OPTIONS(member)                                                                 \
+    {"devices", 'd', OPTION_DEVICE, KEPT_IN(struct session, member.devices)},                   \
+        {"reference", 0, OPTION_FLAG, KEPT_IN(struct session, member.reference)},               \
+        {"package", 0, OPTION_FILE, KEPT_IN(struct session, member.package)},                   \
+        {"memory-limit", 0, OPTION_BYTES, KEPT_IN(struct session, member.limits.memory_bytes)}, \
+        {"work-limit", 0, OPTION_NUMBER, KEPT_IN(struct session, member.limits.work)},          \
+        {"expand", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.expand),               \
+         .take = take_expand},                                                                  \
+        {"ops", 0, OPTION_FOLDER, KEPT_IN(struct session, member.limits.operations),            \
+         .take = take_operations},                                                              \
+        {"trust", 0, OPTION_FOLDER, KEPT_IN(struct session, member.limits.operations),          \
+         .take = take_operations},                                                              \
+    {                                                                                           \
+        "passes", 0, OPTION_WORD, KEPT_IN(struct session, member.limits.passes)                 \
     }
 
 #define OPENING_HELP                                                                           \

@@ -224,12 +224,12 @@ static int take(struct session *session, const struct command *command, int argc
 
 static const struct command_option options[] = {
     {"input", 'i', OPTION_WORD, .member = 0, .take = take_input},
-    {"results", 0, OPTION_FOLDER, KEPT_IN(folder)},
-    {"resume", 0, OPTION_FLAG, KEPT_IN(resume)},
-    {"sessions", 0, OPTION_COUNT, KEPT_IN(sessions), .most = SESSIONS_MAX},
-    {"batch", 0, OPTION_COUNT, KEPT_IN(batch), .most = BATCH_MAX},
-    {"json", 0, OPTION_REPORT, KEPT_IN(json)},
-    {"quiet", 'q', OPTION_FLAG, KEPT_IN(quiet)},
+    {"results", 0, OPTION_FOLDER, KEPT_IN(struct session, folder)},
+    {"resume", 0, OPTION_FLAG, KEPT_IN(struct session, resume)},
+    {"sessions", 0, OPTION_COUNT, KEPT_IN(struct session, sessions), .most = SESSIONS_MAX},
+    {"batch", 0, OPTION_COUNT, KEPT_IN(struct session, batch), .most = BATCH_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
     OPENING_OPTIONS(opening),
     END_OF_OPTIONS,
 };

@@ -78,6 +78,11 @@ bool step_is_elementwise(const struct step *step)
     return strcmp(step_traits[step->kind].axes, "...") == 0;
 }
 
+const char *step_letters(const struct step *step, int i, size_t *length)
+{
+    return word_of(step_traits[step->kind].axes, i, length);
+}
+
 bool step_takes_more_axes(const struct step *step)
 {
     return strncmp(step_traits[step->kind].axes, "...", sizeof "..." - 1) == 0;

@@ -23,6 +23,10 @@ bool step_takes_more_axes(const struct step *step);
 /* Whether value[0] is an axis of an operand that the step goes along. */
 bool step_goes_along(const struct step *step);
 
+/* The letters that the signature has for operand i, length of them, of which the first may not be
+ * there; of operands without letters anything. */
+const char *step_letters(const struct step *step, int i, size_t *length);
+
 /* As the signature in steps.def tells: capital letters are places of out's axes. */
 void step_axes(const struct step *step, struct step_axes *axes);
 

@@ -41,7 +41,41 @@ bool step_adds(const struct step *step)
 struct layout step_factor(const struct step *step)
 {
     const struct layout *b = &step->in[1]->layout;
-    return b->rank == 4 ? *b : layout_insert_axis(b, 0, step->in[0]->layout.shape[0], 0);
+    const struct layout *a = &step->in[0]->layout;
+    return b->rank == a->rank ? *b : layout_insert_axis(b, 0, a->shape[0], 0);
+}
+
+/* Whether reps go on evenly from one of a batch to the next. */
+static bool goes_on(const struct layout *layout)
+{
+    return layout->shape[1] == 1 || layout->stride[0] == layout->shape[1] * layout->stride[1];
+}
+
+/* Takes the axis of the batch from a view, or makes it more reps. Returns the distance. */
+static int64_t take_batch(struct layout *layout, bool as_reps)
+{
+    const int64_t batch = layout->shape[0], distance = layout->stride[0];
+    *layout = layout_drop_axis(layout, 0);
+    if (!as_reps)
+        return distance;
+    if (layout->shape[0] == 1)
+        layout->stride[0] = distance;
+    layout->shape[0] *= batch;
+    return 0;
+}
+
+struct product_sum step_product_sum(const struct step *step)
+{
+    struct product_sum sum = {
+        .out = step->out->layout, .a = step->in[0]->layout, .b = step_factor(step), .batch = 1};
+    if (sum.a.rank == 4)
+        return sum;
+    const bool as_reps = goes_on(&sum.out) && goes_on(&sum.a) && goes_on(&sum.b);
+    sum.batch = as_reps ? 1 : sum.a.shape[0];
+    sum.out_distance = take_batch(&sum.out, as_reps);
+    sum.a_distance = take_batch(&sum.a, as_reps);
+    sum.b_distance = take_batch(&sum.b, as_reps);
+    return sum;
 }
 
 /* Whether an input is one before it once more, as in squares. */

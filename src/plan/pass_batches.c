@@ -164,7 +164,8 @@ MUST_CHECK static enum healcl_status join(struct pass_run *run, struct step *one
         if (!step_operand(one, i))
             continue;
         struct tensor view = {step_operand(one, i)->storage, views[i]};
-        if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.stride[0] == 0)
+        if (one->kind == STEP_MODMUL_AXIS_SUM && i == 1 && view.layout.rank == 4 &&
+            view.layout.stride[0] == 0)
             view.layout = layout_drop_axis(&view.layout, 0);
         TRY(pass_tensor(run, &view, i == STEP_OUT ? &both.out : &both.in[i], error));
     }

@@ -27,31 +27,42 @@ static bool same_moduli(const struct tensor *p, const struct tensor *q)
            is_vector(&p->layout) && is_vector(&q->layout);
 }
 
-/* Which axes of the products are the sum's [reps, s, k, n], the rank for one that is missing, and
- * which of the products' inputs goes without reps. */
+/* Which axes of the products are the sum's [batch, reps, s, k, n], the rank for one that is
+ * missing, and which of the products' inputs goes without reps. */
 struct roles {
-    uint32_t axes[4];
+    uint32_t axes[5];
     int shared; /* input */
 };
 
+/* Axes of more than one element, but those of the terms and the moduli. Returns how many. */
+static uint32_t list_axes(const struct layout *shape, uint32_t summed, uint32_t found[LAYOUT_RANK])
+{
+    uint32_t count = 0;
+    for (uint32_t axis = 0; axis + 1 < shape->rank; axis++)
+        if (axis != summed && shape->shape[axis] > 1)
+            found[count++] = axis;
+    return count;
+}
+
+/* Two axes, but for a batch in front of them: reps and n. */
 static bool find_roles(const struct step *product, uint32_t summed, struct roles *roles)
 {
     const struct layout *shape = &product->out->layout;
-    uint32_t rank = shape->rank, *axes = roles->axes;
-    axes[0] = axes[3] = rank;
-    axes[1] = summed;
-    axes[2] = rank - 1;
-    roles->shared = 1;
-    for (uint32_t axis = 0; axis + 1 < rank; axis++) {
-        if (axis == summed || shape->shape[axis] == 1)
-            continue;
-        bool is_shared[2] = {product->in[0]->layout.stride[axis] == 0,
-                             product->in[1]->layout.stride[axis] == 0};
-        if (axes[0] == rank && (is_shared[0] || is_shared[1])) {
-            axes[0] = axis;
+    uint32_t rank = shape->rank, found[LAYOUT_RANK], count = list_axes(shape, summed, found);
+    const uint32_t batches = count > 2 ? count - 2 : 0;
+    *roles = (struct roles){{rank, rank, summed, rank - 1, rank}, 1};
+    if (batches > 1)
+        return false;
+    if (batches == 1)
+        roles->axes[0] = found[0];
+    for (uint32_t i = batches; i < count; i++) {
+        bool is_shared[2] = {product->in[0]->layout.stride[found[i]] == 0,
+                             product->in[1]->layout.stride[found[i]] == 0};
+        if (roles->axes[1] == rank && (is_shared[0] || is_shared[1])) {
+            roles->axes[1] = found[i];
             roles->shared = is_shared[1] ? 1 : 0;
-        } else if (axes[3] == rank) {
-            axes[3] = axis;
+        } else if (roles->axes[4] == rank) {
+            roles->axes[4] = found[i];
         } else {
             return false;
         }
@@ -82,12 +93,18 @@ MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *pro
         pass_reads(product, sum->out) || !same_moduli(product->in[2], sum->in[1]) ||
         !find_roles(product, (uint32_t)sum->value[0], &roles))
         return HEALCL_OK;
-    uint32_t summed = roles.axes[1], last = sum->in[1]->layout.rank - 1, left[3];
-    for (int i = 0, from = 0; i < 3; i++, from = i + 1) /* out has no summed axis */
-        left[i] = roles.axes[from] - (roles.axes[from] > summed);
-    struct tensor views[] = {arranged(product->in[1 - roles.shared], 4, roles.axes),
-                             arranged(product->in[roles.shared], 3, roles.axes + 1),
-                             arranged(sum->in[1], 1, &last), arranged(sum->out, 3, left)};
+    const uint32_t rank = product->out->layout.rank, last = sum->in[1]->layout.rank - 1;
+    const bool is_batch = roles.axes[0] < rank;
+    const uint32_t *axes = roles.axes + !is_batch, axis_count = is_batch ? 5 : 4;
+    const uint32_t summed = roles.axes[2];
+    uint32_t left[4], left_count = 0;
+    for (uint32_t i = 0; i < axis_count; i++) /* out has no summed axis */
+        if (axes[i] != summed)
+            left[left_count++] = axes[i] - (axes[i] > summed);
+    struct tensor views[] = {arranged(product->in[1 - roles.shared], axis_count, axes),
+                             is_batch ? arranged(product->in[roles.shared], 5, axes)
+                                      : arranged(product->in[roles.shared], 3, axes + 1),
+                             arranged(sum->in[1], 1, &last), arranged(sum->out, left_count, left)};
     TRY(step_join_origins(run->plan, &fused, product, sum, error));
     fused.kind = STEP_MODMUL_AXIS_SUM;
     fused.value[0] = 1;
@@ -105,11 +122,11 @@ MUST_CHECK static enum healcl_status fuse(struct pass_run *run, struct step *pro
 }
 
 /* Whether the moduli of a modsum, of which input i is the sum, are the sum's: vectors of one tensor
- * along the axis k of [reps,k,n]. */
+ * along the axis k of [...,k,n]. */
 static bool adds_same_moduli(const struct step *sum, const struct step *addition, int i)
 {
-    enum { AXIS_K = 1 };
     const struct layout *rows = &sum->out->layout, *view = &addition->in[i]->layout;
+    const uint32_t axis_k = rows->rank - 2;
     const struct tensor *q = sum->in[2], *p = addition->in[2];
     if (p->storage != q->storage || p->layout.offset != q->layout.offset ||
         q->storage->dtype != sum->out->storage->dtype)
@@ -118,9 +135,9 @@ static bool adds_same_moduli(const struct step *sum, const struct step *addition
         uint32_t of = 0;
         if (view->shape[axis] == 1)
             continue;
-        while (of < 3 && (rows->shape[of] == 1 || rows->stride[of] != view->stride[axis]))
+        while (of < rows->rank && (rows->shape[of] == 1 || rows->stride[of] != view->stride[axis]))
             of++;
-        if (of == 3 || p->layout.stride[axis] != (of == AXIS_K ? q->layout.stride[0] : 0))
+        if (of == rows->rank || p->layout.stride[axis] != (of == axis_k ? q->layout.stride[0] : 0))
             return false;
     }
     return true;
@@ -130,7 +147,8 @@ static bool adds_same_moduli(const struct step *sum, const struct step *addition
 static bool keeps_moduli_together(const struct step *sum, const struct layout *out)
 {
     const struct layout *before = &sum->out->layout;
-    return before->shape[1] == 1 || before->stride[1] != 1 || out->stride[1] == 1;
+    const uint32_t axis_k = before->rank - 2;
+    return before->shape[axis_k] == 1 || before->stride[axis_k] != 1 || out->stride[axis_k] == 1;
 }
 
 /* Input i of a modsum is a sum of products, and the other one is where it writes. */

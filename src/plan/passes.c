@@ -137,6 +137,25 @@ void pass_remove(struct pass_run *run, struct step *step)
     run->changes++;
 }
 
+/* Which stride of `to` has an axis that is one of `from`, or several that go on evenly in both. */
+static bool move_axis(int64_t size, int64_t stride, const struct layout *from,
+                      const struct layout *to, int64_t *result)
+{
+    uint32_t axis = 0;
+    while (axis < from->rank && (from->stride[axis] != stride || from->shape[axis] == 1))
+        axis++;
+    if (axis == from->rank)
+        return false;
+    *result = to->stride[axis];
+    int64_t found = from->shape[axis];
+    while (found < size && axis-- > 0) {
+        if (from->stride[axis] != found * stride || to->stride[axis] != found * *result)
+            return false;
+        found *= from->shape[axis];
+    }
+    return found == size;
+}
+
 bool pass_move_view(const struct tensor *view, const struct tensor *from, const struct tensor *to,
                     struct tensor *result)
 {
@@ -145,17 +164,11 @@ bool pass_move_view(const struct tensor *view, const struct tensor *from, const 
         return false;
     *result = (struct tensor){to->storage, view->layout};
     result->layout.offset = to->layout.offset;
-    for (uint32_t i = 0; i < view->layout.rank; i++) {
-        if (view->layout.shape[i] == 1 || view->layout.stride[i] == 0)
-            continue;
-        uint32_t axis = 0;
-        while (axis < shape->rank && (shape->stride[axis] != view->layout.stride[i] ||
-                                      shape->shape[axis] != view->layout.shape[i]))
-            axis++;
-        if (axis == shape->rank)
+    for (uint32_t i = 0; i < view->layout.rank; i++)
+        if (view->layout.shape[i] > 1 && view->layout.stride[i] != 0 &&
+            !move_axis(view->layout.shape[i], view->layout.stride[i], shape, &to->layout,
+                       &result->layout.stride[i]))
             return false;
-        result->layout.stride[i] = to->layout.stride[axis];
-    }
     return true;
 }
 

@@ -168,6 +168,12 @@ struct segment_cost {
     uint64_t memory; /* bytes: most that live tensors take at one time, with step_scratch_bytes */
 };
 
+/* A tensor of which each rank of a split plan has a summand, modulo moduli: once its segment has
+ * ended all ranks are to have the sum. moduli is a view of sum's shape. */
+struct exchange {
+    const struct tensor *sum, *moduli;
+};
+
 struct segment {
     const char *name; /* "" outside of any segment */
     size_t first_step, step_count;
@@ -177,6 +183,8 @@ struct segment {
     uint64_t operations;  /* sum of counts */
     uint64_t bytes_up, bytes_down;
     size_t results; /* downloads */
+    const struct exchange *exchanges;
+    size_t exchange_count;
     /* Passes (passes.h); 0 and NULL where none were asked for. */
     struct segment_cost before, after;
     uint64_t *pass_changes; /* by pass: steps that it has changed or removed */
@@ -208,6 +216,9 @@ struct plan {
         size_t entry; /* the first one */
         int64_t axis, repeats;
     } either_way;
+    /* Of a plan that was split, by number: what its inputs and results are of the whole ones;
+     * period 0: they are whole. Else NULL. */
+    struct payload_part *input_parts, *result_parts;
     /* Scalar operands. A tensor whose storage is constants.storage reads values[offset]. */
     struct {
         struct storage *storage;
@@ -227,8 +238,16 @@ MUST_CHECK enum healcl_status plan_create(const struct source *source,
                                           struct healcl_error *error);
 void plan_free(struct plan *plan);
 
-/* b of a STEP_MODMUL_AXIS_SUM as [reps,s,k,n], whether or not all reps share it. */
+/* b of a STEP_MODMUL_AXIS_SUM with all axes of a, whether or not all reps share it. */
 struct layout step_factor(const struct step *step);
+
+/* A STEP_MODMUL_AXIS_SUM as sums of a batch: a and b [reps,s,k,n] and out [reps,k,n] of the first,
+ * and by how much those of the next lie behind. batch is 1 where reps of all go on evenly. */
+struct product_sum {
+    struct layout out, a, b;
+    int64_t batch, out_distance, a_distance, b_distance;
+};
+struct product_sum step_product_sum(const struct step *step);
 
 /* Bytes of a storage. */
 uint64_t storage_bytes(const struct storage *storage);

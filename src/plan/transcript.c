@@ -5,6 +5,7 @@
 
 #include "core/arena.h"
 #include "plan/passes.h"
+#include "plan/split.h"
 
 _Static_assert((int)HEALCL_INT8 == DTYPE_INT8 && (int)HEALCL_INT32 == DTYPE_INT32 &&
                    (int)HEALCL_INT64 == DTYPE_INT64,
@@ -196,4 +197,70 @@ const char *healcl_transcript_segment_name(const struct healcl_transcript *trans
     return segment < healcl_transcript_segment_count(transcript)
                ? transcript->plan->segments[segment].name
                : NULL;
+}
+
+/* ---------------------------------------------------------------- parts for ranks */
+
+enum healcl_status healcl_transcript_split(const struct healcl_transcript *transcript,
+                                           const struct healcl_split *split,
+                                           struct healcl_transcript **part,
+                                           struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(split, error);
+    NEED(part, error);
+    return transcript_derive(transcript, plan_split, split, sizeof *split, part, error);
+}
+
+enum healcl_status healcl_transcript_choose_split(const struct healcl_transcript *transcript,
+                                                  struct healcl_split *split,
+                                                  struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(split, error);
+    struct plan *plan = NULL;
+    if (split->ranks == 0)
+        FAIL(error, HEALCL_USAGE, "there is no rank");
+    TRY(make_plan(transcript, &plan, error));
+    enum healcl_status status = plan_choose_split(plan, split, error);
+    plan_free(plan);
+    return status;
+}
+
+static struct healcl_part part_of(const struct payload_part *parts, size_t count, size_t number)
+{
+    if (!parts || number >= count)
+        return (struct healcl_part){.period = 0};
+    const struct payload_part *part = &parts[number];
+    return (struct healcl_part){part->axis, part->start, part->size, part->period};
+}
+
+struct healcl_part healcl_transcript_input_part(const struct healcl_transcript *transcript,
+                                                size_t input)
+{
+    return transcript ? part_of(transcript->plan->input_parts, transcript->plan->uploads, input)
+                      : (struct healcl_part){.period = 0};
+}
+
+struct healcl_part healcl_transcript_result_part(const struct healcl_transcript *transcript,
+                                                 size_t result)
+{
+    return transcript ? part_of(transcript->plan->result_parts, transcript->plan->results, result)
+                      : (struct healcl_part){.period = 0};
+}
+
+struct healcl_split_facts healcl_transcript_split_facts(const struct healcl_transcript *transcript)
+{
+    struct healcl_split_facts facts = {.tensor_bytes =
+                                           transcript ? transcript->plan->bytes_peak : 0};
+    for (size_t s = 0; s < healcl_transcript_segment_count(transcript); s++) {
+        const struct segment *segment = &transcript->plan->segments[s];
+        facts.exchanges += segment->exchange_count;
+        for (size_t i = 0; i < segment->exchange_count; i++) {
+            const struct tensor *sum = segment->exchanges[i].sum;
+            facts.exchange_bytes +=
+                (uint64_t)layout_elements(&sum->layout) * dtype_size(sum->storage->dtype);
+        }
+    }
+    return facts;
 }

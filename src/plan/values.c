@@ -137,12 +137,22 @@ static uint64_t limit_of_bits(int64_t bits)
     return bits < 64 ? (uint64_t)1 << bits : 0;
 }
 
+/* A chain's result is what both of its operations give. */
+static enum step_result result_kind(const struct step *step)
+{
+    const bool is_chain = step->kind == STEP_CHAIN;
+    for (int i = 0; is_chain && i < 2; i++)
+        if (step_traits[step->value[i]].result != step_traits[STEP_CHAIN].result)
+            return STEP_UNKNOWN;
+    return step_traits[step->kind].result;
+}
+
 /* inputs: their ranges. */
 static struct range result_of(const struct values *values, const struct step *step,
                               const struct step_axes *axes, const struct range inputs[STEP_INPUTS])
 {
     struct range range = {.limit = 0};
-    switch (step_traits[step->kind].result) {
+    switch (result_kind(step)) {
     case STEP_UNKNOWN: break;
     case STEP_VALUE: range.limit = step->value[0] < 0 ? 0 : (uint64_t)step->value[0] + 1; break;
     case STEP_AS_INPUT: range = as_input(step, axes, &inputs[0]); break;

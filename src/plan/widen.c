@@ -60,6 +60,30 @@ static bool lengthen_letter(const struct step *step, const struct step_axes *axe
     return true;
 }
 
+/* A first axis in the views of the operands that may have one of a letter, which none has yet; what
+ * lacks axes behind it has them, too. */
+static bool add_letter(const struct step *step, const struct step_axes *axes, char letter,
+                       int64_t batch, const int64_t *distance, struct layout *views)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        size_t length;
+        const char *letters = step_letters(step, i, &length);
+        if (!step_operand(step, i))
+            continue;
+        views[i] = step_operand(step, i)->layout;
+        if (*letters != letter && distance[i] > 0)
+            return false;
+        if (*letters != letter)
+            continue;
+        while (views[i].rank + 1 < length) {
+            const int axis = step_axis(axes, STEP_OUT, letters[length - views[i].rank - 1]);
+            views[i] = layout_insert_axis(&views[i], 0, step->out->layout.shape[axis], 0);
+        }
+        views[i] = layout_insert_axis(&views[i], 0, batch, distance[i]);
+    }
+    return true;
+}
+
 bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
                 struct layout *views, int64_t value[2])
 {
@@ -68,6 +92,10 @@ bool step_widen(const struct step *step, int64_t batch, const int64_t *distance,
     if (step_takes_more_axes(step))
         return add_axis(step, batch, distance, views, value);
     step_axes(step, &axes);
+    size_t length;
+    const char *letters = step_letters(step, STEP_OUT, &length);
+    if (length > step->out->layout.rank)
+        return add_letter(step, &axes, *letters, batch, distance, views);
     for (const char *letter = axes.names[STEP_OUT]; *letter; letter++)
         if (lengthen_letter(step, &axes, *letter, batch, distance, views))
             return true;
@@ -117,7 +145,7 @@ static void find_inputs(struct widening *widening)
     const struct plan *from = widening->rewrite->from;
     for (size_t i = 0, input = 0; i < from->step_count; i++) {
         const struct step *step = &from->steps[i];
-        if (step->kind != STEP_UPLOAD)
+        if (step->kind != STEP_UPLOAD || !step->out)
             continue;
         for (size_t j = 0; j < widening->how->count; j++)
             if (widening->how->inputs[j] == input) {

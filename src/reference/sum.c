@@ -63,15 +63,22 @@ enum healcl_status reference_modmul_axis_sum(struct reference *reference, const 
     TRY(reference_operand(&out, reference, step->out, error));
     TRY(reference_operand(&a, reference, step->in[0], error));
     TRY(reference_operand(&b, reference, step->in[1], error));
-    b.layout = step_factor(step);
+    const struct product_sum sum = step_product_sum(step);
     TRY(reference_moduli(&q, reference, step, 2, error));
 
     int64_t *moduli = NULL, *perm = NULL;
     enum healcl_status status = reference_read_vector(&q, &moduli, error);
     if (status == HEALCL_OK && step->in[3])
         status = reference_read_permutation(reference, step, 3, &perm, error);
-    if (status == HEALCL_OK)
+    out.layout = sum.out;
+    a.layout = sum.a;
+    b.layout = sum.b;
+    for (int64_t i = 0; status == HEALCL_OK && i < sum.batch; i++) {
         accumulate(&out, &a, &b, moduli, perm, step_adds(step));
+        out.layout.offset += sum.out_distance;
+        a.layout.offset += sum.a_distance;
+        b.layout.offset += sum.b_distance;
+    }
     free(perm);
     free(moduli);
     return status;

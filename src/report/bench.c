@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "report/columns.h"
 #include "report/internal.h"
-#include "report/table.h"
 
 /* Nanoseconds of the median operation for one unit. */
 static double per_unit(const struct bench_result *result)
@@ -20,16 +20,16 @@ static double gigabytes_per_second(const struct bench_result *result)
 
 /* ---------------------------------------------------------------- the table */
 
-enum { DESCRIPTION_SIZE = 128, TABLE_WIDTH = 80 };
+enum { TABLE_WIDTH = 80 };
 
-static void append(char text[DESCRIPTION_SIZE], const char *before, const char *word)
+static void append(char text[COLUMN_TEXT_SIZE], const char *before, const char *word)
 {
     size_t used = strlen(text);
-    snprintf(text + used, DESCRIPTION_SIZE - used, "%s%s", before, word);
+    snprintf(text + used, COLUMN_TEXT_SIZE - used, "%s%s", before, word);
 }
 
 /* "64x4096 int8 heal": the main input without axes of size 1, and what is not as usual. */
-static const char *describe(const struct bench_result *result, char text[DESCRIPTION_SIZE])
+static const char *describe(const struct bench_result *result, char text[COLUMN_TEXT_SIZE])
 {
     const int64_t *of = result->parameters.of;
     char number[32];
@@ -64,30 +64,50 @@ static unsigned width_of(const struct style *style)
     return style->width > 0 ? style->width : TABLE_WIDTH;
 }
 
-MUST_CHECK static enum healcl_status print_cases(const struct bench_result *results, size_t count,
-                                                 const struct style *style)
+/* "-3..+12%" */
+static const char *spread_text(double median, double min, double max, char text[COLUMN_TEXT_SIZE])
 {
-    static const struct table_column columns[] = {
-        {"operation", TABLE_LEFT, true}, {"case", TABLE_LEFT, false},
-        {"ns", TABLE_RIGHT, false},      {"per", TABLE_LEFT, false},
-        {"GB/s", TABLE_RIGHT, false},    {"spread", TABLE_RIGHT, false},
-        {"runs", TABLE_RIGHT, false},
-    };
-    struct table *table = table_create(columns, sizeof columns / sizeof *columns);
-    for (size_t i = 0; i < count; i++) {
-        const struct bench_result *result = &results[i];
-        char text[DESCRIPTION_SIZE];
-        table_cell(table, "%s", bench_operation_name(result->operation));
-        table_cell(table, "%s", describe(result, text));
-        table_cell(table, "%.3f", per_unit(result));
-        table_cell(table, "%s", bench_unit_name(result->unit));
-        table_cell(table, "%.1f", gigabytes_per_second(result));
-        table_cell(table, "%+d..%+d%%", deviation(result->min_ns, result->median_ns),
-                   deviation(result->max_ns, result->median_ns));
-        table_cell(table, "%" PRIu32 "x%" PRIu32, result->samples, result->launches);
-    }
-    return table_print(table, style->stream, width_of(style));
+    snprintf(text, COLUMN_TEXT_SIZE, "%+d..%+d%%", deviation(min, median), deviation(max, median));
+    return text;
 }
+
+static const char *runs_text(uint32_t samples, uint32_t launches, char text[COLUMN_TEXT_SIZE])
+{
+    snprintf(text, COLUMN_TEXT_SIZE, "%" PRIu32 "x%" PRIu32, samples, launches);
+    return text;
+}
+
+#define RESULT_OF(name, member, expression) COLUMN_OF(name, struct bench_result, member, expression)
+#define RESULT_FIELD(member) COLUMN_FIELD(struct bench_result, member)
+
+RESULT_OF(operation, text, bench_operation_name(it->operation))
+RESULT_OF(description, text, describe(it, value->room))
+RESULT_OF(unit, text, bench_unit_name(it->unit))
+RESULT_OF(ns_per_unit, factor, per_unit(it))
+RESULT_OF(gb_per_s, factor, gigabytes_per_second(it))
+RESULT_OF(spread, text, spread_text(it->median_ns, it->min_ns, it->max_ns, value->room))
+RESULT_OF(runs, text, runs_text(it->samples, it->launches, value->room))
+
+/* Of struct bench_result; in JSON, behind its operation and parameters. */
+static const struct column result_rows[] = {
+    {NULL, "operation", COLUMN_TEXT, IN_TEXT | SHRINKS, .value = operation},
+    {NULL, "case", COLUMN_TEXT, IN_TEXT, .value = description},
+    {"unit", NULL, COLUMN_TEXT, 0, .value = unit},
+    {"units", NULL, COLUMN_COUNT, 0, RESULT_FIELD(units)},
+    {"bytes", NULL, COLUMN_BYTES, 0, RESULT_FIELD(bytes)},
+    {"samples", NULL, COLUMN_COUNT, 0, RESULT_FIELD(samples)},
+    {"launches", NULL, COLUMN_COUNT, 0, RESULT_FIELD(launches)},
+    {"median_ns", NULL, COLUMN_DECIMAL, 0, RESULT_FIELD(median_ns)},
+    {"min_ns", NULL, COLUMN_DECIMAL, 0, RESULT_FIELD(min_ns)},
+    {"max_ns", NULL, COLUMN_DECIMAL, 0, RESULT_FIELD(max_ns)},
+    {"ns_per_unit", "ns", COLUMN_DECIMAL, IN_TEXT, .decimals = 3, .value = ns_per_unit},
+    {NULL, "per", COLUMN_TEXT, IN_TEXT, .value = unit},
+    {"gb_per_s", "GB/s", COLUMN_DECIMAL, IN_TEXT, .decimals = 1, .value = gb_per_s},
+    {NULL, "spread", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = spread},
+    {NULL, "runs", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = runs},
+};
+
+static const struct column_table result_columns = COLUMN_TABLE(result_rows);
 
 /* Without a body there is nothing to compare with. */
 static bool is_checked(const struct bench_example *example)
@@ -116,6 +136,7 @@ MUST_CHECK static enum healcl_status print_examples(const struct bench_example *
         for (int side = 0; side < EXAMPLE_SIDES; side++) {
             const struct bench_example *example = &examples[i];
             const double median = example->of[side].median_ns;
+            char text[COLUMN_TEXT_SIZE];
             if (!example->of[side].is_measured)
                 continue;
             table_cell(table, "%s", example->operation->name);
@@ -123,10 +144,11 @@ MUST_CHECK static enum healcl_status print_examples(const struct bench_example *
             table_cell(table, "%s%s", example_side_name((enum example_side)side),
                        is_checked(example) ? "" : ", not checked");
             table_cell(table, "%.2f", median / 1000);
-            table_cell(table, "%+d..%+d%%", deviation(example->of[side].min_ns, median),
-                       deviation(example->of[side].max_ns, median));
-            table_cell(table, "%" PRIu32 "x%" PRIu32, example->of[side].samples,
-                       example->of[side].launches);
+            table_cell(
+                table, "%s",
+                spread_text(median, example->of[side].min_ns, example->of[side].max_ns, text));
+            table_cell(table, "%s",
+                       runs_text(example->of[side].samples, example->of[side].launches, text));
             if (side == EXAMPLE_BODY && ratio_of(example) > 0)
                 table_cell(table, "%.2f", ratio_of(example));
             else
@@ -142,8 +164,11 @@ enum healcl_status report_bench(const struct device_info *device,
 {
     report_label(style, "device", "%s", device->name);
     putc('\n', style->stream);
+    struct table *table = count > 0 ? columns_create(&result_columns, IN_TEXT) : NULL;
+    for (size_t i = 0; i < count; i++)
+        columns_row(table, &result_columns, IN_TEXT, NULL, &results[i]);
     if (count > 0)
-        TRY(print_cases(results, count, style));
+        TRY(table_print(table, style->stream, width_of(style)));
     if (count > 0 && example_count > 0)
         putc('\n', style->stream);
     return example_count > 0 ? print_examples(examples, example_count, style) : HEALCL_OK;
@@ -176,16 +201,7 @@ static void add_result(struct json *json, cJSON *object, const struct bench_resu
     cJSON *shape = json_array(json, object, "shape");
     for (uint32_t axis = 0; axis < result->shape.rank; axis++)
         json_number(json, shape, NULL, (uint64_t)result->shape.shape[axis]);
-    json_string(json, object, "unit", bench_unit_name(result->unit));
-    json_number(json, object, "units", result->units);
-    json_number(json, object, "bytes", result->bytes);
-    json_number(json, object, "samples", result->samples);
-    json_number(json, object, "launches", result->launches);
-    json_decimal(json, object, "median_ns", result->median_ns);
-    json_decimal(json, object, "min_ns", result->min_ns);
-    json_decimal(json, object, "max_ns", result->max_ns);
-    json_decimal(json, object, "ns_per_unit", per_unit(result));
-    json_decimal(json, object, "gb_per_s", gigabytes_per_second(result));
+    columns_add_json(json, object, &result_columns, NULL, result);
 }
 
 static void add_example(struct json *json, cJSON *object, const struct bench_example *example)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "report/internal.h"
 
 static const char *operation_of(const struct coverage_row *row)
@@ -45,6 +46,13 @@ struct check_totals check_totals_of_all(const struct check_facts *facts)
             totals.unsupported += check->of[side].unsupported;
             totals.failures += calls - passed - check->of[side].unsupported;
         }
+    for (size_t i = 0; i < facts->sequence_count; i++) {
+        const struct sequence_check *check = &facts->sequences[i];
+        totals.cells += check->calls;
+        totals.passed += check->passed;
+        totals.unsupported += check->unsupported;
+        totals.failures += check->calls - check->passed - check->unsupported;
+    }
     return totals;
 }
 
@@ -310,18 +318,51 @@ static void print_shared(const struct check_facts *facts, FILE *stream)
     putc('\n', stream);
 }
 
+/* A line for each pass. */
+static void print_sequences(const struct check_facts *facts, const struct style *style)
+{
+    if (facts->sequence_count > 0)
+        fputs("\nwhat passes make of several calls\n", style->stream);
+    for (int pass = 0; pass < PASS_COUNT; pass++) {
+        uint32_t calls = 0, passed = 0;
+        for (size_t i = 0; i < facts->sequence_count; i++) {
+            const struct sequence_check *check = &facts->sequences[i];
+            const bool is_its = strcmp(check->sequence.pass, passes[pass].name) == 0;
+            calls += is_its ? check->calls : 0;
+            passed += is_its ? check->passed : 0;
+        }
+        if (calls > 0)
+            fprintf(style->stream, "%-8s  %" PRIu32 "/%" PRIu32 "\n", passes[pass].name, passed,
+                    calls);
+    }
+}
+
+static void print_sequence_failure(const struct check_facts *facts,
+                                   const struct sequence_check *check, FILE *stream)
+{
+    char call[SEQUENCE_CALL_SIZE];
+    fprintf(stream, "%s, %s: %s\n  ", check->sequence.name, sequence_call_text(&check->call, call),
+            check->why.message);
+    print_command(facts, NULL, check->sequence.pass, stream);
+    putc('\n', stream);
+}
+
 void report_check_end(const struct check_facts *facts, const struct style *style)
 {
     const struct check_totals totals = check_totals_of_all(facts);
     const uint32_t unchecked = count_unchecked(facts);
     if (facts->row_count > 0)
         print_legend(style);
+    print_sequences(facts, style);
     print_examples(facts, style);
     putc('\n', style->stream);
     for (size_t i = 0; i < facts->example_count; i++) {
         if (facts->examples[i].why.status != HEALCL_OK)
             print_example_failure(facts, &facts->examples[i], style->stream);
     }
+    for (size_t i = 0; i < facts->sequence_count; i++)
+        if (facts->sequences[i].why.status != HEALCL_OK)
+            print_sequence_failure(facts, &facts->sequences[i], style->stream);
     for (size_t i = 0; i < facts->failure_count; i++)
         if (!is_told(facts, i))
             report_check_failure(&facts->failures[i], facts, false, style->stream);
@@ -452,6 +493,24 @@ static void add_example(struct json *json, cJSON *object, const struct check_fac
         json_string(json, object, "detail", check->why.detail);
 }
 
+static void add_sequence(struct json *json, cJSON *object, const struct check_facts *facts,
+                         const struct sequence_check *check)
+{
+    char call[SEQUENCE_CALL_SIZE];
+    json_string(json, object, "name", check->sequence.name);
+    json_string(json, object, "pass", check->sequence.pass);
+    json_number(json, object, "calls", check->calls);
+    json_number(json, object, "passed", check->passed);
+    json_number(json, object, "unsupported", check->unsupported);
+    if (check->why.status == HEALCL_OK)
+        return;
+    add_command(json, object, facts, NULL, check->sequence.pass);
+    json_string(json, object, "call", sequence_call_text(&check->call, call));
+    json_string(json, object, "message", check->why.message);
+    if (check->why.detail)
+        json_string(json, object, "detail", check->why.detail);
+}
+
 enum healcl_status report_check_json(const struct check_facts *facts, FILE *stream)
 {
     struct json json;
@@ -468,6 +527,9 @@ enum healcl_status report_check_json(const struct check_facts *facts, FILE *stre
     cJSON *rows = json_array(&json, json.top, "rows");
     for (size_t i = 0; i < facts->row_count; i++)
         add_row(&json, json_object(&json, rows, NULL), &facts->rows[i]);
+    cJSON *sequences = json_array(&json, json.top, "sequences");
+    for (size_t i = 0; i < facts->sequence_count; i++)
+        add_sequence(&json, json_object(&json, sequences, NULL), facts, &facts->sequences[i]);
     cJSON *examples = facts->operations ? json_array(&json, json.top, "examples") : NULL;
     for (size_t i = 0; i < facts->example_count; i++)
         add_example(&json, json_object(&json, examples, NULL), facts, &facts->examples[i]);

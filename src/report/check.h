@@ -4,6 +4,7 @@
 
 #include "check/coverage.h"
 #include "check/example.h"
+#include "check/sequence.h"
 #include "check/shared.h"
 #include "report/report.h"
 
@@ -34,6 +35,8 @@ struct check_facts {
     const struct shared_facts *shared;    /* by the wrong calls of the table */
     const struct example_check *examples; /* of operations of manifests */
     size_t example_count;
+    const struct sequence_check *sequences; /* of calls that passes make one step of */
+    size_t sequence_count;
 };
 
 /* Cells that were checked; combinations of dtypes that are refused as they must be; what is wrong
@@ -43,7 +46,7 @@ struct check_totals {
 };
 struct check_totals check_totals_of(const struct coverage_row *rows, size_t count);
 
-/* The same with the calls of examples. */
+/* The same with the calls of examples and sequences. */
 struct check_totals check_totals_of_all(const struct check_facts *facts);
 
 /* Whether nothing is wrong, and something is right: what is beyond the device is not wrong. */

@@ -86,6 +86,18 @@ static void put_example(struct junit *junit, const struct example_check *check)
                    check->of[side].calls);
 }
 
+static void put_sequence(struct junit *junit, const struct sequence_check *check)
+{
+    const uint32_t wrong = check->calls - check->passed - check->unsupported;
+    junit_case(junit, check->sequence.name, check->nanoseconds);
+    if (wrong > 0)
+        junit_outcome(junit, JUNIT_FAILURE, "wrong", check->why.message);
+    else if (check->calls > 0 && check->unsupported == check->calls)
+        junit_outcome(junit, JUNIT_SKIPPED, "beyond the device",
+                      "all calls are beyond this device");
+    junit_line(junit, "%" PRIu32 " of %" PRIu32 " calls are right", check->passed, check->calls);
+}
+
 enum healcl_status report_check_junit(const struct check_facts *facts, FILE *stream)
 {
     struct junit junit;
@@ -102,6 +114,10 @@ enum healcl_status report_check_junit(const struct check_facts *facts, FILE *str
             junit_suite(&junit, operation);
         put_row(&junit, facts, i);
     }
+    if (facts->sequence_count > 0)
+        junit_suite(&junit, "what passes make");
+    for (size_t i = 0; i < facts->sequence_count; i++)
+        put_sequence(&junit, &facts->sequences[i]);
     for (size_t i = 0; i < facts->example_count; i++)
         put_example(&junit, &facts->examples[i]);
     return junit_print(&junit, stream);

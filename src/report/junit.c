@@ -4,85 +4,101 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-/* ---------------------------------------------------------------- texts that wait */
+#include "report/text.h"
 
-/* depth: of the elements that will stand around it. */
-static void begin_text(struct junit *junit, struct junit_text *text, size_t depth)
+/* ---------------------------------------------------------------- XML */
+
+/* Readers make blanks of line breaks and tabs in attributes that are not escaped, and line feeds of
+ * carriage returns everywhere. */
+#define ESCAPES                                                    \
+    {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, \
+    {                                                              \
+        '\r', "&#13;"                                              \
+    }
+static const struct text_escape in_text[] = {ESCAPES, {'\n', "\n"}, {'\t', "\t"}, {0, NULL}};
+static const struct text_escape in_value[] = {ESCAPES, {'\n', "&#10;"}, {'\t', "&#9;"}, {0, NULL}};
+
+static void put_attribute(FILE *stream, const char *name, const char *value)
 {
-    *text = (struct junit_text){.xml.depth = depth};
-    text->xml.stream = junit->failed ? NULL : open_memstream(&text->text, &text->size);
-    junit->failed = !text->xml.stream;
+    fprintf(stream, " %s=\"", name);
+    text_print_escaped(stream, value, in_value);
+    putc('"', stream);
 }
 
-/* Adds it to where it belongs. */
-static void end_text(struct junit *junit, struct junit_text *text, struct xml *xml)
+static void put_seconds(FILE *stream, uint64_t nanoseconds)
 {
-    if (fclose(text->xml.stream) == 0 && !junit->failed)
-        xml_elements(xml, text->text);
-    else
-        junit->failed = true;
-    free(text->text);
-    *text = (struct junit_text){.text = NULL};
+    fprintf(stream, " time=\"%" PRIu64 ".%09" PRIu64 "\"", nanoseconds / 1000000000,
+            nanoseconds % 1000000000);
 }
 
-/* ---------------------------------------------------------------- totals */
-
-static void put_number(struct xml *xml, const char *name, uint64_t number)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    xml_attribute(xml, name, text);
-}
-
-static void put_seconds(struct xml *xml, uint64_t nanoseconds)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%" PRIu64 ".%09" PRIu64, nanoseconds / 1000000000,
-             nanoseconds % 1000000000);
-    xml_attribute(xml, "time", text);
-}
-
-static void put_totals(struct xml *xml, const char *name, const struct junit_totals *totals)
+/* An element with its totals, around those that are in it: an indented line, maybe none. */
+static void put_suite(FILE *stream, const char *element, const char *indent, const char *name,
+                      const struct junit_totals *totals, const char *inner)
 {
     const uint64_t *of = totals->of;
-    xml_attribute(xml, "name", name);
-    put_number(xml, "tests",
-               of[JUNIT_PASSED] + of[JUNIT_FAILURE] + of[JUNIT_ERROR] + of[JUNIT_SKIPPED]);
-    put_number(xml, "failures", of[JUNIT_FAILURE]);
-    put_number(xml, "errors", of[JUNIT_ERROR]);
-    put_number(xml, "skipped", of[JUNIT_SKIPPED]);
-    put_seconds(xml, totals->nanoseconds);
+    fprintf(stream, "\n%s<%s", indent, element);
+    put_attribute(stream, "name", name);
+    fprintf(stream,
+            " tests=\"%" PRIu64 "\" failures=\"%" PRIu64 "\" errors=\"%" PRIu64
+            "\" skipped=\"%" PRIu64 "\"",
+            of[JUNIT_PASSED] + of[JUNIT_FAILURE] + of[JUNIT_ERROR] + of[JUNIT_SKIPPED],
+            of[JUNIT_FAILURE], of[JUNIT_ERROR], of[JUNIT_SKIPPED]);
+    put_seconds(stream, totals->nanoseconds);
+    if (*inner)
+        fprintf(stream, ">%s\n%s</%s>", inner, indent, element);
+    else
+        fputs("/>", stream);
+}
+
+/* ---------------------------------------------------------------- texts that wait */
+
+static void begin_text(struct junit *junit, struct junit_text *text)
+{
+    *text = (struct junit_text){.text = NULL};
+    text->stream = junit->failed ? NULL : open_memstream(&text->text, &text->size);
+    junit->failed = !text->stream;
+}
+
+/* Its elements; NULL where there was no memory. */
+static const char *end_text(struct junit *junit, struct junit_text *text)
+{
+    junit->failed |= !text->stream || fclose(text->stream) != 0;
+    text->stream = NULL;
+    return junit->failed ? NULL : text->text;
 }
 
 /* ---------------------------------------------------------------- cases and suites */
 
 static void end_case(struct junit *junit)
 {
+    FILE *stream = junit->cases.stream;
     if (!junit->in_case)
         return;
-    if (junit->in_outcome)
-        xml_close(&junit->cases.xml);
-    xml_close(&junit->cases.xml);
-    junit->in_case = junit->in_outcome = false;
+    if (junit->has_lines)
+        fprintf(stream, "</%s>\n    </testcase>", junit->element);
+    else
+        fputs(junit->element ? "/>\n    </testcase>" : "/>", stream);
+    junit->in_case = junit->has_lines = false;
+    junit->element = NULL;
     junit->suite.of[junit->outcome]++;
     junit->all.of[junit->outcome]++;
 }
 
 static void end_suite(struct junit *junit)
 {
-    if (!junit->cases.xml.stream)
+    if (!junit->cases.stream)
         return;
     end_case(junit);
-    xml_open(&junit->suites.xml, "testsuite");
-    put_totals(&junit->suites.xml, junit->suite_name, &junit->suite);
-    end_text(junit, &junit->cases, &junit->suites.xml);
-    xml_close(&junit->suites.xml);
+    const char *cases = end_text(junit, &junit->cases);
+    if (cases)
+        put_suite(junit->suites.stream, "testsuite", "  ", junit->suite_name, &junit->suite, cases);
+    free(junit->cases.text);
 }
 
 void junit_init(struct junit *junit, const char *name)
 {
     *junit = (struct junit){.name = name};
-    begin_text(junit, &junit->suites, 1);
+    begin_text(junit, &junit->suites);
 }
 
 void junit_suite(struct junit *junit, const char *name)
@@ -90,23 +106,29 @@ void junit_suite(struct junit *junit, const char *name)
     end_suite(junit);
     junit->suite_name = name;
     junit->suite = (struct junit_totals){.nanoseconds = 0};
-    begin_text(junit, &junit->cases, 2);
+    begin_text(junit, &junit->cases);
 }
 
 void junit_case(struct junit *junit, const char *name, uint64_t nanoseconds)
 {
+    FILE *stream = junit->cases.stream;
     if (junit->failed)
         return;
-    struct xml *xml = &junit->cases.xml;
     end_case(junit);
-    xml_open(xml, "testcase");
-    xml_attribute(xml, "classname", junit->suite_name);
-    xml_attribute(xml, "name", name);
-    put_seconds(xml, nanoseconds);
+    fputs("\n    <testcase", stream);
+    put_attribute(stream, "classname", junit->suite_name);
+    put_attribute(stream, "name", name);
+    put_seconds(stream, nanoseconds);
     junit->in_case = true;
     junit->outcome = JUNIT_PASSED;
     junit->suite.nanoseconds += nanoseconds;
     junit->all.nanoseconds += nanoseconds;
+}
+
+static void open_element(struct junit *junit, const char *element)
+{
+    fprintf(junit->cases.stream, ">\n      <%s", element);
+    junit->element = element;
 }
 
 void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *type,
@@ -116,43 +138,37 @@ void junit_outcome(struct junit *junit, enum junit_outcome outcome, const char *
         [JUNIT_FAILURE] = "failure", [JUNIT_ERROR] = "error", [JUNIT_SKIPPED] = "skipped"};
     if (junit->failed)
         return;
-    xml_open(&junit->cases.xml, elements[outcome]);
-    xml_attribute(&junit->cases.xml, "type", type);
-    xml_attribute(&junit->cases.xml, "message", message);
-    junit->in_outcome = true;
+    open_element(junit, elements[outcome]);
+    put_attribute(junit->cases.stream, "type", type);
+    put_attribute(junit->cases.stream, "message", message);
     junit->outcome = outcome;
 }
 
 void junit_line(struct junit *junit, const char *format, ...)
 {
     char text[2048];
-    struct xml *xml = &junit->cases.xml;
     if (junit->failed)
         return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    if (!junit->in_outcome)
-        xml_open(xml, "system-out");
-    junit->in_outcome = true;
-    xml_text(xml, xml->has_text ? "\n" : "");
-    xml_text(xml, text);
+    if (!junit->element)
+        open_element(junit, "system-out");
+    putc(junit->has_lines ? '\n' : '>', junit->cases.stream);
+    text_print_escaped(junit->cases.stream, text, in_text);
+    junit->has_lines = true;
 }
 
 enum healcl_status junit_print(struct junit *junit, FILE *stream)
 {
-    struct xml xml = {.stream = stream};
     end_suite(junit);
-    if (!junit->failed) {
-        xml_start(&xml, stream);
-        xml_open(&xml, "testsuites");
-        put_totals(&xml, junit->name, &junit->all);
+    const char *suites = end_text(junit, &junit->suites);
+    if (suites) {
+        fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>", stream);
+        put_suite(stream, "testsuites", "", junit->name, &junit->all, suites);
+        putc('\n', stream);
     }
-    if (junit->suites.xml.stream)
-        end_text(junit, &junit->suites, &xml);
-    if (junit->failed)
-        return HEALCL_NO_MEMORY;
-    xml_close(&xml);
-    return HEALCL_OK;
+    free(junit->suites.text);
+    return junit->failed ? HEALCL_NO_MEMORY : HEALCL_OK;
 }

@@ -1,7 +1,7 @@
 /*
  * Test results as JUnit XML, as CI services read it: testsuites, in them testsuite, in them
  * testcase with failure, error or skipped. What lacks memory on the way is noticed at the end, as
- * with json.h.
+ * with json.h. It is well-formed whatever texts hold.
  */
 #ifndef HEALCL_REPORT_JUNIT_H
 #define HEALCL_REPORT_JUNIT_H
@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "report/report.h"
-#include "report/xml.h"
 
 enum junit_outcome {
     JUNIT_PASSED,
@@ -25,7 +24,7 @@ struct junit_totals {
 
 /* XML that waits for the totals that stand in front of it. */
 struct junit_text {
-    struct xml xml;
+    FILE *stream;
     char *text;
     size_t size;
 };
@@ -35,7 +34,8 @@ struct junit {
     struct junit_text suites, cases; /* of the whole; of that suite. cases: no stream without one */
     struct junit_totals all, suite;
     enum junit_outcome outcome; /* of the last case */
-    bool in_case, in_outcome;   /* elements that are open */
+    const char *element;        /* that is open in it; NULL: none yet */
+    bool in_case, has_lines;    /* the case is open; the element has text */
     bool failed;                /* something had no memory */
 };
 

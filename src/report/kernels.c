@@ -126,7 +126,7 @@ static void add_rows(struct table *table, const struct plan *plan,
         reasons_text(&service, text);
         table_cell(table, "%s", i == 0 ? step_traits[kind].name : "");
         table_cell(table, "%s", variant->name);
-        table_cell(table, "%s", kernel_variant_name(variant->shape));
+        table_cell(table, "%s", kernel_shape_name(variant->shape));
         table_cell(table, "%" PRIu64, service.steps);
         table_cell(table, "%s", text);
     }
@@ -178,7 +178,7 @@ void report_kernels_members(struct json *json, cJSON *object, const struct plan 
             json_string(json, about, "step", step_traits[kind].name);
             json_string(json, about, "family", family->name);
             json_string(json, about, "kernel", variant->name);
-            json_string(json, about, "shape", kernel_variant_name(variant->shape));
+            json_string(json, about, "shape", kernel_shape_name(variant->shape));
             json_number(json, about, "steps", service.steps);
             cJSON *obstacles = json_array(json, about, "why_not");
             for (size_t j = 0; j < service.obstacle_count; j++) {

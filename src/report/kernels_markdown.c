@@ -95,7 +95,7 @@ static void print_variant(FILE *stream, const struct variant *variant)
 {
     const char *before = "";
     fprintf(stream, "| `%s`, %s | %s | [%s](../%s) | ", variant->name,
-            kernel_variant_name(variant->shape), variant->when, variant->source, variant->source);
+            kernel_shape_name(variant->shape), variant->when, variant->source, variant->source);
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (variant->tunables >> i & 1) {
             fprintf(stream, "%s`%s`", before, tunable_name((enum tunable)i));

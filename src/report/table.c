@@ -10,7 +10,7 @@
 enum { GAP = 2, SHRUNK_MIN = 8 };
 
 struct table {
-    const struct table_column *columns;
+    struct table_column *columns;
     size_t column_count;
     char **cells; /* the headings are the first row */
     size_t cell_count, cell_capacity;
@@ -28,6 +28,7 @@ static void free_table(struct table *table)
         free(table->cells[i]);
     for (size_t i = 0; i < table->line_count; i++)
         free(table->lines[i].text);
+    free(table->columns);
     free(table->cells);
     free(table->lines);
     free(table);
@@ -38,7 +39,10 @@ struct table *table_create(const struct table_column *columns, size_t count)
     struct table *table = calloc(1, sizeof *table);
     if (!table)
         return NULL;
-    table->columns = columns;
+    table->columns = malloc(count * sizeof *columns);
+    table->failed = !table->columns;
+    if (table->columns)
+        memcpy(table->columns, columns, count * sizeof *columns);
     table->column_count = count;
     for (size_t i = 0; i < count; i++)
         table_cell(table, "%s", columns[i].heading);

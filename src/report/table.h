@@ -16,7 +16,7 @@ struct table_column {
     bool shrinks; /* its cells may be cut where the table is too wide */
 };
 
-/* NULL when out of memory, which the functions below then report. columns outlives the table. */
+/* NULL when out of memory, which the functions below then report. Headings outlive the table. */
 struct table *table_create(const struct table_column *columns, size_t count);
 
 /* Adds the next cell, row by row from the left. */

@@ -116,14 +116,30 @@ void text_clean(char *text, bool keep_controls)
     }
 }
 
-size_t text_character(const char *text, char character[TEXT_CHARACTER_SIZE])
+/* U+FFFE and U+FFFF, which are valid in UTF-8. */
+static bool is_no_character(const char *character)
 {
+    return strcmp(character, "\xef\xbf\xbe") == 0 || strcmp(character, "\xef\xbf\xbf") == 0;
+}
+
+size_t text_print_character(FILE *stream, const char *text, const struct text_escape *escapes)
+{
+    char character[8] = ""; /* the first byte, and those behind it that continue one */
     size_t length = 1;
     while (length < 4 && ((unsigned char)text[length] & 0xc0) == 0x80)
         length++;
-    memset(character, 0, TEXT_CHARACTER_SIZE);
+    while (escapes->text && escapes->character != *text)
+        escapes++;
     memcpy(character, text, length);
+    text_clean(character, false);
+    fputs(escapes->text ? escapes->text : is_no_character(character) ? "?" : character, stream);
     return length;
+}
+
+void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes)
+{
+    while (*text)
+        text += text_print_character(stream, text, escapes);
 }
 
 size_t text_columns(const char *text)
@@ -158,14 +174,22 @@ void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width)
 
 void text_shell(FILE *stream, const char *text)
 {
+    if (*text)
+        text_shell_part(stream, text, strlen(text));
+    else
+        fputs("''", stream);
+}
+
+void text_shell_part(FILE *stream, const char *text, size_t length)
+{
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=:,./@%";
-    if (*text && strspn(text, plain) == strlen(text)) {
-        fputs(text, stream);
+    if (strspn(text, plain) >= length) {
+        fprintf(stream, "%.*s", (int)length, text);
         return;
     }
     putc('\'', stream);
-    for (; *text; text++)
+    for (; length > 0; text++, length--)
         if (*text == '\'')
             fputs("'\\''", stream);
         else

@@ -26,16 +26,26 @@ const char *text_factor(double value, char text[UNIT_TEXT_SIZE]);
  * reach a terminal as commands, nor be shown as other names. */
 void text_clean(char *text, bool keep_controls);
 
-/* Copies the character at text, which may be none of UTF-8: its first byte and those behind it that
- * continue one. Returns how many bytes that are; text is not empty. */
-enum { TEXT_CHARACTER_SIZE = 8 };
-size_t text_character(const char *text, char character[TEXT_CHARACTER_SIZE]);
+/* What a markup writes for an ASCII character; a list of them ends with a text of NULL. */
+struct text_escape {
+    char character;
+    const char *text;
+};
+
+/* Prints the character at text, or what escapes have for it. What is not UTF-8, what is no
+ * character, and control characters become '?'. Returns its length in bytes; text is not empty. */
+size_t text_print_character(FILE *stream, const char *text, const struct text_escape *escapes);
+
+/* The same for all characters. */
+void text_print_escaped(FILE *stream, const char *text, const struct text_escape *escapes);
 
 /* Characters of valid UTF-8. */
 size_t text_columns(const char *text);
 
-/* Prints text as one word of a shell's command line: in quotes where it needs them. */
+/* Prints text, or its first bytes, as one word of a shell's command line: in quotes where it needs
+ * them. */
 void text_shell(FILE *stream, const char *text);
+void text_shell_part(FILE *stream, const char *text, size_t length);
 
 /* Prints words with line breaks before column width, each line behind indent blanks. */
 void text_wrap(FILE *stream, const char *text, unsigned indent, unsigned width);

@@ -1,8 +1,7 @@
 #include "report/tune.h"
 
+#include "report/columns.h"
 #include "report/internal.h"
-#include "report/table.h"
-#include "report/text.h"
 
 static const char *note_of(const struct tune_alternative *alternative)
 {
@@ -11,22 +10,41 @@ static const char *note_of(const struct tune_alternative *alternative)
     return alternative->outcome == TUNE_RIGHT ? "" : tune_outcome_name(alternative->outcome);
 }
 
-static void add_row(struct table *table, const struct tune_alternative *alternative, bool measured)
+/* Where a column is told. */
+enum { IN_PLAN = COLUMN_PLACES, IN_MEASURED = IN_PLAN << 1 };
+
+#define ALTERNATIVE_OF(name, member, known, expression) \
+    COLUMN_IF(name, struct tune_alternative, member, known, expression)
+
+static const char *spread_text(const struct tune_alternative *alternative,
+                               char text[COLUMN_TEXT_SIZE])
 {
-    char time[UNIT_TEXT_SIZE] = "";
-    if (alternative->outcome == TUNE_RIGHT)
-        text_time((uint64_t)alternative->nanoseconds, time);
-    table_cell(table, "%s", alternative->subject);
-    table_cell(table, "%s", alternative->choice);
-    if (!measured)
-        return;
-    table_cell(table, "%s", time);
-    if (alternative->outcome == TUNE_RIGHT)
-        table_cell(table, "%.1f %%", tune_spread(alternative));
-    else
-        table_cell(table, "%s", "");
-    table_cell(table, "%s", note_of(alternative));
+    snprintf(text, COLUMN_TEXT_SIZE, "%.1f %%", tune_spread(alternative));
+    return text;
 }
+
+ALTERNATIVE_OF(choice, text, true, it->choice)
+ALTERNATIVE_OF(outcome, text, true, tune_outcome_name(it->outcome))
+ALTERNATIVE_OF(nanoseconds, number, it->outcome == TUNE_RIGHT, (uint64_t)it->nanoseconds)
+ALTERNATIVE_OF(median, number, it->outcome == TUNE_RIGHT, (uint64_t)it->median_nanoseconds)
+ALTERNATIVE_OF(spread, text, it->outcome == TUNE_RIGHT, spread_text(it, value->room))
+ALTERNATIVE_OF(reason, text, it->reason[0], it->reason)
+ALTERNATIVE_OF(note, text, true, note_of(it))
+
+static const struct column alternative_rows[] = {
+    {"subject", "subject", COLUMN_TEXT, IN_PLAN | IN_MEASURED,
+     COLUMN_FIELD(struct tune_alternative, subject)},
+    {"choice", "choice", COLUMN_TEXT, IN_PLAN | IN_MEASURED | SHRINKS, .value = choice},
+    {"outcome", NULL, COLUMN_TEXT, 0, .value = outcome},
+    {"time_ns", "time", COLUMN_TIME, IN_MEASURED | BLANK, .value = nanoseconds},
+    {"median_ns", NULL, COLUMN_TIME, 0, .value = median},
+    {NULL, "spread", COLUMN_TEXT, IN_MEASURED | TO_THE_RIGHT | BLANK, .value = spread},
+    {"reason", NULL, COLUMN_TEXT, 0, .value = reason},
+    {"chosen", NULL, COLUMN_FLAG, 0, COLUMN_FIELD(struct tune_alternative, chosen)},
+    {NULL, "", COLUMN_TEXT, IN_MEASURED, .value = note},
+};
+
+static const struct column_table alternative_columns = COLUMN_TABLE(alternative_rows);
 
 static void print_reasons(const struct tune_report *report, const struct style *style)
 {
@@ -59,13 +77,10 @@ static void print_left(const struct tune_report *report, const struct style *sty
 
 enum healcl_status report_tune(const struct tune_facts *facts, const struct style *style)
 {
-    static const struct table_column columns[] = {
-        {"subject", TABLE_LEFT, false}, {"choice", TABLE_LEFT, true}, {"time", TABLE_RIGHT, false},
-        {"spread", TABLE_RIGHT, false}, {"", TABLE_LEFT, false},
-    };
-    struct table *table = table_create(columns, facts->measured ? 5 : 2);
+    const unsigned place = facts->measured ? IN_MEASURED : IN_PLAN;
+    struct table *table = columns_create(&alternative_columns, place);
     for (size_t i = 0; i < facts->report->count; i++)
-        add_row(table, &facts->report->alternatives[i], facts->measured);
+        columns_row(table, &alternative_columns, place, NULL, &facts->report->alternatives[i]);
     report_label(style, "device", "%s", facts->device->name);
     putc('\n', style->stream);
     TRY(table_print(table, style->stream, style->width));
@@ -96,21 +111,6 @@ void report_tune_reset(const struct device_info *device, const char *forgotten, 
 
 /* ---------------------------------------------------------------- JSON */
 
-static void add_alternative(struct json *json, cJSON *object,
-                            const struct tune_alternative *alternative)
-{
-    json_string(json, object, "subject", alternative->subject);
-    json_string(json, object, "choice", alternative->choice);
-    json_string(json, object, "outcome", tune_outcome_name(alternative->outcome));
-    if (alternative->outcome == TUNE_RIGHT) {
-        json_number(json, object, "time_ns", (uint64_t)alternative->nanoseconds);
-        json_number(json, object, "median_ns", (uint64_t)alternative->median_nanoseconds);
-    }
-    if (alternative->reason[0])
-        json_string(json, object, "reason", alternative->reason);
-    json_bool(json, object, "chosen", alternative->chosen);
-}
-
 enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream)
 {
     struct json json;
@@ -119,7 +119,8 @@ enum healcl_status report_tune_json(const struct tune_facts *facts, FILE *stream
     report_device_members(&json, json_object(&json, json.top, "device"), facts->device);
     cJSON *list = json_array(&json, json.top, "alternatives");
     for (size_t i = 0; i < facts->report->count; i++)
-        add_alternative(&json, json_object(&json, list, NULL), &facts->report->alternatives[i]);
+        columns_add_json(&json, json_object(&json, list, NULL), &alternative_columns, NULL,
+                         &facts->report->alternatives[i]);
     cJSON *left = facts->measured ? json_array(&json, json.top, "unmeasured") : NULL;
     for (size_t i = 0; left && i < facts->report->count; i++)
         if (is_left(facts->report, i))

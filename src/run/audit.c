@@ -1,6 +1,5 @@
 #include "run/audit.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,70 +9,11 @@
 #include "core/array.h"
 #include "core/clock.h"
 #include "kernels/variant.h"
-#include "reference/reference.h"
-#include "run/audit_draw.h"
-#include "run/run.h"
+#include "run/audit_parts.h"
 
 enum {
-    PICKS_MOST = 16,           /* of a segment */
     BYTES_MOST = 16 << 20,     /* of an audit */
-    BYTES_KEPT = 1 << 20,      /* of an audit's memory, for the next one */
     COMMAND_NANOSECONDS = 8000 /* that a read takes of the device and its driver, with PoCL */
-};
-
-/* An audit in hand. */
-struct pending {
-    struct audit_cut cut;
-    struct audit_slice slice;
-    uint32_t class;
-    char *memory;
-    size_t capacity;
-    char *before[STEP_OPERANDS]; /* in memory */
-    char *actual, *expected;     /* out's storage */
-    double spent, estimate;
-};
-
-/* Numbers of what is met, by its hash. */
-struct numbers {
-    uint64_t *hashes; /* by number */
-    size_t count, capacity;
-    uint32_t *slots; /* number + 1, or 0; slot_count, a power of two, of them */
-    size_t slot_count;
-};
-
-struct audit {
-    const struct plan *plan;
-    struct audit_draw draw;
-    uint64_t random;
-    struct audit_rates rates;
-    /* Classes. */
-    struct audit_class *classes;
-    uint32_t *class_kernels; /* by class */
-    uint32_t *class_pairs, *pair_moduli, *pair_kernels;
-    bool *pair_seen, *modulus_seen;
-    size_t class_capacity, class_kernel_capacity, class_pair_count, class_pair_capacity;
-    struct numbers class_numbers, kernel_numbers, modulus_numbers, pair_numbers;
-    uint32_t *step_classes; /* by step, or AUDIT_NO_CLASS */
-    uint32_t *here;         /* the classes of one segment after the other */
-    size_t *first_here;     /* by segment */
-    int64_t **known;        /* by storage: moduli that the transcript uploads */
-    /* The segment in hand. */
-    struct {
-        size_t step;
-        uint32_t class;
-    } picks[PICKS_MOST];
-    size_t pick_count, pick;
-    struct pending pending[PICKS_MOST];
-    size_t pending_count;
-    bool has_before;
-    /* The reference, on a plan of one slice. */
-    struct plan of_slice;
-    struct reference *reference;
-    struct healcl_audit_facts facts;
-    struct healcl_audit_kernel *kernels;
-    struct healcl_audit_difference difference;
-    const struct pending *failed;
-    int64_t failed_element;
 };
 
 /* ---------------------------------------------------------------- numbers */
@@ -203,8 +143,7 @@ static uint64_t modulus_hash(const struct audit *audit, const struct storage *st
     return XXH3_64bits(of_value, sizeof of_value);
 }
 
-/* The positions, in their storage, of the moduli of a step; more than a few count as one. */
-static size_t list_moduli(const struct step *step, int64_t positions[AUDIT_MODULI_MOST])
+size_t audit_list_moduli(const struct step *step, int64_t positions[AUDIT_MODULI_MOST])
 {
     const int input = step_moduli(step);
     if (input == NO_INPUT)
@@ -273,7 +212,7 @@ static uint64_t hash_step(const struct audit *audit, const struct step *step, ui
         hash = XXH64(tensor->layout.shape, tensor->layout.rank * sizeof(int64_t), hash);
         hash = XXH64(tensor->layout.stride, tensor->layout.rank * sizeof(int64_t), hash);
     }
-    const size_t count = list_moduli(step, positions);
+    const size_t count = audit_list_moduli(step, positions);
     for (size_t i = 0; i < count; i++) {
         const uint64_t of_modulus =
             modulus_hash(audit, step->in[step_moduli(step)]->storage, positions[i]);
@@ -301,7 +240,7 @@ MUST_CHECK static enum healcl_status add_class(struct audit *audit, const struct
     *class = (struct audit_class){.first_pair = audit->class_pair_count};
     audit->draw.class_count++;
     int64_t positions[AUDIT_MODULI_MOST];
-    const size_t moduli = list_moduli(step, positions);
+    const size_t moduli = audit_list_moduli(step, positions);
     for (size_t i = 0; i < moduli; i++)
         TRY(add_pair(audit, kernel,
                      modulus_hash(audit, step->in[step_moduli(step)]->storage, positions[i]), true,
@@ -312,8 +251,7 @@ MUST_CHECK static enum healcl_status add_class(struct audit *audit, const struct
     return HEALCL_OK;
 }
 
-/* What the cheapest audit of a step takes; negative: too much memory. */
-static double least_cost(const struct audit *audit, const struct step *step)
+double audit_least_cost(const struct audit *audit, const struct step *step)
 {
     struct audit_cut cut;
     struct audit_slice slice;
@@ -329,7 +267,7 @@ static bool is_auditable(struct audit *audit, const struct step *step,
     if (!family_of(step->kind) || step_is_left_out(step, device) || step_lack(step, device) ||
         !step->out || layout_elements(&step->out->layout) == 0)
         return false;
-    const bool can = step->kind != STEP_VENDOR && least_cost(audit, step) >= 0;
+    const bool can = step->kind != STEP_VENDOR && audit_least_cost(audit, step) >= 0;
     audit->facts.steps_left_out += !can;
     return can;
 }
@@ -352,7 +290,7 @@ MUST_CHECK static enum healcl_status find_classes(struct audit *audit,
         if (!is_new)
             continue;
         TRY(add_class(audit, step, kernel, error));
-        audit->classes[audit->step_classes[i]].cost = least_cost(audit, step);
+        audit->classes[audit->step_classes[i]].cost = audit_least_cost(audit, step);
     }
     return HEALCL_OK;
 }
@@ -498,12 +436,13 @@ static size_t draw_step(struct audit *audit, const struct segment *segment, uint
 void audit_begin_segment(struct audit *audit, const struct segment *segment)
 {
     const size_t number = (size_t)(segment - audit->plan->segments);
-    const size_t first = audit->first_here[number];
+    const size_t first = audit->first_here[number], here = audit->first_here[number + 1] - first;
     uint32_t classes[PICKS_MOST];
     audit->pick_count = audit->pick = 0;
-    const size_t count =
-        audit_draw_classes(&audit->draw, monotonic_nanoseconds(), audit->here + first,
-                           audit->first_here[number + 1] - first, classes, PICKS_MOST);
+    if (here == 0)
+        return; /* there is no list where that is so of all segments */
+    const size_t count = audit_draw_classes(&audit->draw, monotonic_nanoseconds(),
+                                            audit->here + first, here, classes, PICKS_MOST);
     for (size_t i = 0; i < count; i++) {
         const size_t step = draw_step(audit, segment, classes[i]);
         size_t at = audit->pick_count++;
@@ -649,186 +588,6 @@ void audit_drop(struct audit *audit, struct healcl_device *device)
         (void)!device_finish(device, NULL);
     audit->pending_count = 0;
     audit->has_before = false;
-}
-
-/* ---------------------------------------------------------------- comparing */
-
-/* Elements of the output that differ; *first: the first one, in C order. */
-static uint64_t compare(const struct pending *pending, int64_t *first, int64_t *actual,
-                        int64_t *expected)
-{
-    const struct tensor *out = pending->slice.step.out;
-    const enum dtype dtype = out->storage->dtype;
-    const struct layout *layouts[] = {&out->layout};
-    struct walk walk;
-    int64_t visited = 0;
-    uint64_t different = 0;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), visited++) {
-        const int64_t a = dtype_load(dtype, pending->actual, walk.position[0]);
-        const int64_t e = dtype_load(dtype, pending->expected, walk.position[0]);
-        if (a == e)
-            continue;
-        if (different++ > 0)
-            continue;
-        *first = visited;
-        *actual = a;
-        *expected = e;
-    }
-    return different;
-}
-
-static void note_pair(struct audit *audit, uint32_t pair)
-{
-    if (audit->pair_seen[pair])
-        return;
-    audit->pair_seen[pair] = true;
-    audit->facts.pairs_audited++;
-    audit->kernels[audit->pair_kernels[pair]].moduli_audited++;
-    const uint32_t modulus = audit->pair_moduli[pair];
-    if (modulus == UINT32_MAX || audit->modulus_seen[modulus])
-        return;
-    audit->modulus_seen[modulus] = true;
-    audit->facts.moduli_audited++;
-}
-
-/* The moduli that the slice has are those of the class in the same places. */
-static void note_pairs(struct audit *audit, const struct pending *pending)
-{
-    const struct audit_class *class = &audit->classes[pending->class];
-    const uint32_t *pairs = audit->class_pairs + class->first_pair;
-    int64_t whole[AUDIT_MODULI_MOST], part[AUDIT_MODULI_MOST];
-    const size_t count = list_moduli(pending->cut.step, whole);
-    const size_t part_count = list_moduli(&pending->slice.step, part);
-    if (count <= 1) {
-        note_pair(audit, pairs[0]);
-        return;
-    }
-    const int input = step_moduli(pending->cut.step);
-    for (size_t i = 0; i < part_count; i++)
-        for (size_t j = 0; j < count; j++)
-            if (whole[j] == part[i] + pending->slice.first[input])
-                note_pair(audit, pairs[j]);
-}
-
-static void note_audit(struct audit *audit, const struct pending *pending, uint64_t elements)
-{
-    struct healcl_audit_kernel *kernel = &audit->kernels[audit->class_kernels[pending->class]];
-    kernel->steps++;
-    kernel->elements += elements;
-    audit->facts.steps++;
-    audit->facts.elements += elements;
-    note_pairs(audit, pending);
-    audit_draw_done(&audit->draw, pending->class);
-}
-
-static void note_difference(struct audit *audit, const struct pending *pending, int64_t position,
-                            uint64_t different, uint64_t elements)
-{
-    const struct step *step = pending->cut.step;
-    const struct origin *origin = step_origin(step, NO_INPUT);
-    struct healcl_audit_difference *difference = &audit->difference;
-    difference->entry = origin->entry;
-    difference->operation = origin->name;
-    difference->step = (size_t)(step - audit->plan->steps);
-    difference->kernel = audit->kernels[audit->class_kernels[pending->class]].name;
-    difference->element = (uint64_t)audit_cut_element(&pending->cut, position);
-    layout_index_text(&step->out->layout, (int64_t)difference->element, difference->index);
-    difference->different = different;
-    difference->compared = elements;
-    audit->facts.difference = difference;
-    audit->failed = pending;
-    audit->failed_element = position;
-}
-
-MUST_CHECK static enum healcl_status run_reference(struct audit *audit,
-                                                   const struct pending *pending,
-                                                   struct healcl_error *error)
-{
-    const struct step *slice = &pending->slice.step;
-    for (int i = 0; i < STEP_OPERANDS; i++) {
-        const struct tensor *tensor = step_operand(slice, i);
-        if (tensor && !tensor->storage->scalars)
-            reference_lend(audit->reference, tensor->storage,
-                           i == STEP_OUT ? pending->expected : pending->before[i]);
-    }
-    memcpy(pending->expected, pending->before[STEP_OUT], storage_bytes(slice->out->storage));
-    return reference_step(audit->reference, slice, error);
-}
-
-/* What is learned of the time. */
-static void learn(struct audit *audit, const struct pending *pending, double judging)
-{
-    enum { MEMORY = 8 };
-    struct audit_rates *rates = &audit->rates;
-    const enum step_kind kind = pending->slice.step.kind;
-    const double visits = (double)step_visits(&pending->slice.step);
-    const double fixed =
-        pending->spent - rates->per_byte * (double)audit_slice_bytes(&pending->slice);
-    rates->fixed += (fixed - rates->fixed) / MEMORY;
-    rates->per_visit[kind] += (judging / visits - rates->per_visit[kind]) / MEMORY;
-    struct audit_class *class = &audit->classes[pending->class];
-    const double least = least_cost(audit, pending->cut.step);
-    class->cost = least > 0 ? least : class->cost;
-    if (class->cost > audit->draw.dearest)
-        audit->draw.dearest = class->cost;
-}
-
-MUST_CHECK static enum healcl_status judge(struct audit *audit, struct pending *pending,
-                                           struct healcl_error *error)
-{
-    int64_t first = 0;
-    const uint64_t elements = (uint64_t)layout_elements(&pending->slice.step.out->layout);
-    struct healcl_error refusal = {.status = HEALCL_OK};
-    struct healcl_audit_difference *difference = &audit->difference;
-    enum healcl_status status = run_reference(audit, pending, &refusal);
-    if (status == HEALCL_REFUSED) { /* which the device did not */
-        *difference = (struct healcl_audit_difference){.entry = 0};
-        note_difference(audit, pending, 0, elements, elements);
-        (void)ERROR(error, HEALCL_DIFFERENT, "audit: the host reference refuses what %s took: %s",
-                    difference->kernel, refusal.message);
-        error_prefix_step(error, pending->cut.step, NO_INPUT);
-        healcl_error_clear(&refusal);
-        return HEALCL_DIFFERENT;
-    }
-    if (status != HEALCL_OK) {
-        if (error)
-            *error = refusal;
-        return status;
-    }
-    const uint64_t different = compare(pending, &first, &difference->actual, &difference->expected);
-    note_audit(audit, pending, elements);
-    if (different == 0)
-        return HEALCL_OK;
-    note_difference(audit, pending, first, different, elements);
-    (void)ERROR(error, HEALCL_DIFFERENT,
-                "audit: step %zu (%s) gives %" PRId64 " at %s, the host reference %" PRId64
-                "; %" PRIu64 " of %" PRIu64 " elements differ",
-                difference->step, difference->kernel, difference->actual, difference->index,
-                difference->expected, different, elements);
-    error_prefix_step(error, pending->cut.step, NO_INPUT);
-    return HEALCL_DIFFERENT;
-}
-
-enum healcl_status audit_judge(struct audit *audit, struct healcl_error *error)
-{
-    enum healcl_status status = HEALCL_OK;
-    const size_t count = audit->pending_count;
-    audit->pending_count = 0;
-    for (size_t i = 0; i < count && status == HEALCL_OK; i++) {
-        struct pending *pending = &audit->pending[i];
-        const uint64_t start = monotonic_nanoseconds();
-        status = judge(audit, pending, error);
-        const double judging = (double)(monotonic_nanoseconds() - start);
-        audit->draw.spent += judging + pending->spent;
-        if (status == HEALCL_OK)
-            learn(audit, pending, judging);
-        if (status == HEALCL_OK && pending->capacity > BYTES_KEPT) {
-            free(pending->memory);
-            pending->memory = NULL;
-            pending->capacity = 0;
-        }
-    }
-    return status;
 }
 
 /* ---------------------------------------------------------------- what is told */

@@ -540,6 +540,8 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     static const struct healcl_run_options defaults;
     NEED(transcript, error);
     NEED(report, error);
+    if (healcl_transcript_split_facts(transcript).exchanges > 0)
+        FAIL(error, HEALCL_USAGE, "a part that exchanges sums is run by a session");
     struct run run = {.plan = transcript->plan,
                       .options = options ? options : &defaults,
                       .device = device,

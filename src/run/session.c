@@ -7,6 +7,7 @@
 #include "plan/transcript.h"
 #include "run/audit.h"
 #include "run/compare.h"
+#include "run/exchange.h"
 #include "run/run.h"
 
 struct session_result {
@@ -33,7 +34,8 @@ struct healcl_session {
     const struct plan *plan;
     struct healcl_device *device; /* a handle of the session's own; NULL: the host reference */
     struct executor *executor;
-    struct audit *audit;            /* or NULL */
+    struct audit *audit; /* or NULL */
+    struct healcl_session_options options;
     struct upload *uploads;         /* by storage */
     bool *is_written;               /* by storage: an operation writes to what was uploaded */
     struct segment_effect *effects; /* by segment */
@@ -43,6 +45,7 @@ struct healcl_session {
     size_t done;                    /* segments that have run, from the first on */
     bool effects_are_stale;         /* what is kept has changed */
     bool is_lost;                   /* the executor has to be reset first */
+    uint64_t exchange_nanoseconds;  /* of the run in hand */
     atomic_bool is_cancelled;
     struct healcl_session_facts facts;
 
@@ -191,6 +194,10 @@ MUST_CHECK static enum healcl_status run_segments(struct healcl_session *session
         session->next_result = session->first_results[s];
         TRY(executor->class->run_segment(executor, &session->plan->segments[s], &sink, &taken,
                                          error));
+        const uint64_t start = monotonic_nanoseconds();
+        TRY(exchange_segment(executor, session->device, session->plan, s, &session->options,
+                             error));
+        session->exchange_nanoseconds += monotonic_nanoseconds() - start;
     }
     return HEALCL_OK;
 }
@@ -234,6 +241,7 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     uint64_t start = monotonic_nanoseconds();
     uint64_t fallbacks = session->executor->fallback_steps;
     session->executor->bytes_uploaded = 0;
+    session->exchange_nanoseconds = 0;
     forget_results(session, first, HAS_NOT_RUN);
     session->done = first;
     if (session->audit)
@@ -252,6 +260,8 @@ MUST_CHECK static enum healcl_status run(struct healcl_session *session, size_t 
     session->facts.fallbacks = session->executor->fallback_steps - fallbacks;
     session->facts.dropped_digits = session->executor->dropped_digits;
     session->facts.device_bytes = session->device ? session->device->bytes_live : 0;
+    session->facts.device_bytes_peak = session->device ? session->device->bytes_peak : 0;
+    session->facts.exchange_nanoseconds = session->exchange_nanoseconds;
     return HEALCL_OK;
 }
 
@@ -549,9 +559,12 @@ MUST_CHECK static enum healcl_status make_audit(struct healcl_session *session,
 }
 
 MUST_CHECK static enum healcl_status check_options(const struct healcl_session_options *options,
+                                                   const struct healcl_transcript *transcript,
                                                    const struct healcl_device *device,
                                                    struct healcl_error *error)
 {
+    if ((!options || !options->exchange) && healcl_transcript_split_facts(transcript).exchanges > 0)
+        FAIL(error, HEALCL_USAGE, "a part of a transcript wants a function that exchanges sums");
     if (!options || options->audit_share == 0)
         return HEALCL_OK;
     if (!(options->audit_share > 0 && options->audit_share <= 1))
@@ -568,12 +581,13 @@ enum healcl_status healcl_session_open(const struct healcl_transcript *transcrip
 {
     NEED(transcript, error);
     NEED(result, error);
-    TRY(check_options(options, device, error));
+    TRY(check_options(options, transcript, device, error));
     struct healcl_session *session = calloc(1, sizeof *session);
     if (!session)
         NO_MEMORY(error);
     session->transcript = transcript_retain(transcript);
     session->plan = transcript->plan;
+    session->options = options ? *options : (struct healcl_session_options){.keep_nothing = false};
     enum healcl_status status = init_tables(session, !options || !options->keep_nothing, error);
     if (status == HEALCL_OK)
         status = make_executor(session, device, error);

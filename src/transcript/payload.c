@@ -1,6 +1,7 @@
 #include "transcript/payload.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transcript/base64.h"
@@ -56,10 +57,13 @@ static void read_bytes(struct payload_cursor *cursor, size_t count, unsigned cha
     }
 }
 
-/* Moves a new cursor to a byte of the .npy file. */
+/* Moves a cursor forward by so many bytes. */
 static void seek(struct payload_cursor *cursor, uint64_t byte)
 {
     unsigned char skipped[3072];
+    const size_t held = byte < cursor->held_count ? (size_t)byte : cursor->held_count;
+    read_bytes(cursor, held, skipped);
+    byte -= held;
     if (!cursor->payload->escaped) {
         uint64_t groups = byte / 3;
         if (groups > cursor->left / 4)
@@ -141,9 +145,41 @@ static void read_block(struct payload_cursor *cursor, size_t count, int64_t *val
     }
 }
 
+/* Elements of a part that lie together in the file's C order; 0 of a whole. */
+static int64_t run_of(const struct payload *payload)
+{
+    return payload->part.size * payload->layout.stride[payload->part.axis];
+}
+
+/* The elements between two runs. */
+static int64_t gap_of(const struct payload *payload)
+{
+    return payload->part.period * payload->layout.stride[payload->part.axis] - run_of(payload);
+}
+
+/* The place of an element in the whole. */
+static int64_t whole_position(const struct payload *payload, int64_t element)
+{
+    const struct payload_part *part = &payload->part;
+    if (part->period == 0)
+        return element;
+    return element + element / run_of(payload) * gap_of(payload) +
+           part->start * payload->layout.stride[part->axis];
+}
+
+/* A cursor before an element of a payload that is not in Fortran order. */
+static struct payload_cursor cursor_before(const struct payload *payload, int64_t element)
+{
+    const uint64_t whole = (uint64_t)whole_position(payload, element);
+    struct payload_cursor cursor =
+        cursor_at(payload, payload->data_offset + whole * dtype_size(payload->dtype));
+    cursor.position = element;
+    return cursor;
+}
+
 void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload)
 {
-    *cursor = cursor_at(payload, payload->data_offset);
+    *cursor = cursor_before(payload, 0);
 }
 
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values)
@@ -268,13 +304,14 @@ enum healcl_status payload_check_data(const struct payload *payload, struct heal
     return HEALCL_OK;
 }
 
-enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
-                                       int64_t count, void *array, struct healcl_error *error)
+/* The next count elements, which lie together in the file. */
+MUST_CHECK static enum healcl_status read_run(struct payload_cursor *cursor, enum dtype dtype,
+                                              int64_t count, void *array,
+                                              struct healcl_error *error)
 {
     const struct payload *payload = cursor->payload;
     const struct target target = {
         .payload = payload, .dtype = dtype, .array = array, .first = cursor->position};
-    TRY(payload_check_data(payload, error));
     cursor->position += count;
     if (dtype == payload->dtype && !needs_swap(payload)) {
         read_bytes(cursor, (size_t)count * dtype_size(dtype), array);
@@ -286,6 +323,23 @@ enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype
         read_block(cursor, part, values);
         TRY(store(&target, values, part, done, 1, error));
         done += (int64_t)part;
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
+                                       int64_t count, void *array, struct healcl_error *error)
+{
+    const struct payload *payload = cursor->payload;
+    const int64_t run = run_of(payload);
+    char *next = array;
+    TRY(payload_check_data(payload, error));
+    for (int64_t size; count > 0; count -= size, next += (size_t)size * dtype_size(dtype)) {
+        const int64_t left = run > 0 ? run - cursor->position % run : count;
+        size = left < count ? left : count;
+        TRY(read_run(cursor, dtype, size, next, error));
+        if (size == left && run > 0)
+            seek(cursor, (uint64_t)gap_of(payload) * dtype_size(payload->dtype));
     }
     return HEALCL_OK;
 }
@@ -344,10 +398,43 @@ enum healcl_status payload_declare(enum dtype dtype, uint32_t rank, const int64_
     return layout_init(&payload->layout, rank, shape, dtype_size(dtype), error);
 }
 
+void payload_narrow(struct payload *payload, const struct payload_part *part)
+{
+    payload->part = *part;
+    payload->layout.shape[part->axis] =
+        payload->layout.shape[part->axis] / part->period * part->size;
+    payload->layout = layout_packed(&payload->layout);
+}
+
+/* A part of a payload in Fortran order: of the whole, which is read. */
+MUST_CHECK static enum healcl_status read_fortran_part(const struct payload *payload,
+                                                       enum dtype dtype, void *array,
+                                                       struct healcl_error *error)
+{
+    const size_t size = dtype_size(dtype);
+    const int64_t run = run_of(payload), count = layout_elements(&payload->layout);
+    const struct payload_part *part = &payload->part;
+    struct payload whole = *payload;
+    whole.part = (struct payload_part){.period = 0};
+    whole.layout.shape[part->axis] = whole.layout.shape[part->axis] / part->size * part->period;
+    whole.layout = layout_packed(&whole.layout);
+    char *elements = malloc((size_t)layout_elements(&whole.layout) * size);
+    if (!elements)
+        NO_MEMORY(error);
+    enum healcl_status status = payload_read(&whole, dtype, elements, error);
+    for (int64_t i = 0; i < count && status == HEALCL_OK; i += run)
+        memcpy((char *)array + (size_t)i * size,
+               elements + (size_t)whole_position(payload, i) * size, (size_t)run * size);
+    free(elements);
+    return status;
+}
+
 enum healcl_status payload_read(const struct payload *payload, enum dtype dtype, void *array,
                                 struct healcl_error *error)
 {
     const struct target target = {.payload = payload, .dtype = dtype, .array = array};
+    if (payload->fortran_order && payload->part.period > 0)
+        return read_fortran_part(payload, dtype, array, error);
     if (payload->fortran_order)
         return read_fortran_order(&target, error);
     return payload_read_part(payload, dtype, 0, layout_elements(&payload->layout), array, error);
@@ -363,9 +450,7 @@ enum healcl_status payload_read_part(const struct payload *payload, enum dtype d
     if (first < 0 || count < 0 || first > elements || count > elements - first)
         REFUSE(error, "%" PRId64 " elements from %" PRId64 " are not all among %" PRId64, count,
                first, elements);
-    struct payload_cursor cursor =
-        cursor_at(payload, payload->data_offset + (uint64_t)first * dtype_size(payload->dtype));
-    cursor.position = first;
+    struct payload_cursor cursor = cursor_before(payload, first);
     return payload_cursor_read(&cursor, dtype, count, array, error);
 }
 

@@ -13,6 +13,12 @@
 #include "core/status.h"
 #include "transcript/source.h"
 
+/* What a part has of the whole: of each `period` elements of an axis, `size` from `start` on. */
+struct payload_part {
+    uint32_t axis;
+    int64_t start, size, period; /* period: 0 where the payload is the whole */
+};
+
 struct payload {
     const char *base64;   /* in the mapped file, which must outlive the payload; NULL where only
                              dtype and shape are known, and a caller brings the data */
@@ -24,6 +30,7 @@ struct payload {
     bool fortran_order;   /* the first axis runs fastest in the file; false where at most one axis
                              is longer than 1, or there are no elements: the orders are the same */
     struct layout layout; /* the shape, with C-order strides whatever the file's order is */
+    struct payload_part part; /* the shape is that of a part */
     int64_t copies; /* of what is compared with it: so many tensors of this shape along a first
                        axis, each of which is to be like it; 0: one tensor of this shape */
 };
@@ -60,6 +67,10 @@ MUST_CHECK enum healcl_status payload_read_part(const struct payload *payload, e
                                                 int64_t first, int64_t count, void *array,
                                                 struct healcl_error *error);
 
+/* Makes a payload that is the whole a part of itself. The axis has a multiple of the period, which
+ * `start + size` is at most. */
+void payload_narrow(struct payload *payload, const struct payload_part *part);
+
 /* Lets the system drop a payload's pages from memory until it is read again. */
 void payload_forget(const struct payload *payload, const struct source *source);
 
@@ -75,12 +86,12 @@ struct payload_cursor {
 
 void payload_cursor_init(struct payload_cursor *cursor, const struct payload *payload);
 
-/* The next count elements in file order (C or Fortran, see payload->fortran_order), widened to
- * int64. The caller asks for no more elements than there are. */
+/* The next count elements in file order (C or Fortran, see payload->fortran_order) of a payload
+ * that is no part, widened to int64. The caller asks for no more elements than there are. */
 void payload_cursor_next(struct payload_cursor *cursor, int64_t count, int64_t *values);
 
 /* The next count elements of a payload that is not in Fortran order as an array of dtype, as
- * payload_read has them. */
+ * payload_read has them, a part's too. */
 MUST_CHECK enum healcl_status payload_cursor_read(struct payload_cursor *cursor, enum dtype dtype,
                                                   int64_t count, void *array,
                                                   struct healcl_error *error);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""healcl run --input, --requests and --keep: live inputs and requests through one session."""
+"""healcl run --input, --requests, --batch and --keep: live inputs and requests through one session."""
 import base64
 import json
 import struct
@@ -126,6 +126,39 @@ def check_requests(program, where):
     assert "24 B by each" in text and "latency" in text
 
 
+def check_batches(program, place, where):
+    """Seven requests in batches of three; the last one runs alone. Less memory, fewer together."""
+    def run(*arguments, code=0):
+        return json.loads(program.run(*where, "--requests", "7", "--json", "-", *arguments,
+                                      code=code).stdout)
+    report = run("--batch", "3", "-i", "x=x.npy", "model.json")
+    assert report["requests"] == 7 and report["bytes_uploaded"] == 24
+    batches = report["batches"]
+    assert batches["asked"] == batches["size"] == 3 and batches["runs"] == 2
+    assert batches["requests_together"] == 6 and batches["requests_alone"] == 1
+    latency = report["latency_ns"]
+    assert 0 < latency["median"] <= latency["p95"] <= latency["p99"] <= latency["longest"]
+    text = program.run(*where, "--requests", "6", "--batch", "3", "-i", "x=x.npy", "model.json").stdout
+    assert "2 of up to 3 requests" in text, text
+    # Tensors of a request beside w: x and out, of 24 bytes each.
+    done = program.run(*where, "--requests", "4", "--batch", "8", "-i", "x=x.npy", "--memory-limit",
+                       str(24 + 5 * 48), "model.json")
+    assert "8 requests together do not fit into memory: batches are of 5" in done.stderr, done.stderr
+    for expected, code in ([10, 12, 16], 0), ([10, 12, 15], 1):
+        entries = transcript(expected)
+        entries[4] = operation("host_to_device",
+                               [host(data=base64.b64encode(npy([5, 4, 4])).decode())], tensor("x"))
+        (place / "whole.json").write_text(json.dumps(entries))
+        report = run("--batch", "4", "--keep", "weights", "whole.json", code=code)
+        assert report["results_compared"] == 4 + 7, report
+        assert report["results_different"] == (0 if code == 0 else 4 + 7)
+    fails = program.fails
+    fails("--batch: no input comes with requests: --input or --keep says which do", *where,
+          "--requests", "2", "--batch", "2", "whole.json", code=2)
+    fails("--batch runs requests together: --requests is missing", *where, "--batch", "2",
+          "whole.json", code=2)
+
+
 def check_verdict(program, place, where):
     """Requests without inputs of their own are compared."""
     for expected, code in ([10, 12, 16], 0), ([10, 12, 15], 1):
@@ -152,6 +185,7 @@ def main():
             check_refusals(program, place, where)
             check_requests(program, where)
             check_verdict(program, place, where)
+            check_batches(program, place, where)
     return 0
 
 

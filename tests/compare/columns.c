@@ -2,28 +2,23 @@
  * whether every run has it. schema.py reads them. */
 #include "compare/columns.h"
 
-static const char *type_of(enum column_kind kind)
+static const char *type_of(const struct column *column)
 {
-    switch (kind) {
-    case COLUMN_TEXT: return "string";
-    case COLUMN_COUNT:
-    case COLUMN_TIME:
-    case COLUMN_BYTES: return "integer";
-    case COLUMN_FACTOR:
-    case COLUMN_RATE:
-    case COLUMN_SPREAD:
-    case COLUMN_SHARE: return "number";
-    }
-    return "null";
+    return column->kind == COLUMN_TEXT         ? "string"
+           : column->kind == COLUMN_FLAG       ? "boolean"
+           : column_is_decimal(column)         ? "number"
+           : column->kind == COLUMN_HUNDREDTHS ? "number"
+                                               : "integer";
 }
 
 int main(void)
 {
-    for (const struct compare_column *column = compare_columns;
-         column < compare_columns + compare_column_count; column++) {
+    const struct column_table *table = &compare_run_columns;
+    for (const struct column *column = table->columns; column < table->columns + table->count;
+         column++) {
         bool measured = !column->value && !(column->places & NONE_IF_0);
         if (column->path)
-            printf("%s %s %s\n", column->path, type_of(column->kind),
+            printf("%s %s %s\n", column->path, type_of(column),
                    measured || column->kind == COLUMN_TEXT ? "always" : "where-known");
     }
     return 0;

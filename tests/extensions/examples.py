@@ -19,7 +19,8 @@ from share import COMPILE_FAST, IS_ALL  # noqa: E402
 
 os.environ.update(COMPILE_FAST)
 
-EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "vendor")
+EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples",
+                        "extensions")
 
 
 def run(*command, code=0):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples",
-                             "vendor"))
+                             "extensions"))
 from key_switch import call, host  # noqa: E402
 
 MANIFEST = {

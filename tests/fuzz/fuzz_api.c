@@ -1,12 +1,17 @@
 /*
  * Fuzzes the library's interface: the same calls on a device and on the host reference, side by
  * side. Whatever one side answers the other one has to: status, message, and all that can be
- * read. The first bytes of an input choose a transcript (program.h), the others the calls: of
- * sessions on that transcript, with live inputs, in the background, with callbacks; of runs with an
- * observer; and of queues, with tensors and views.
+ * read. The first byte of an input chooses sessions or queues, and the device: as it is, or in a
+ * context of the caller's, with callbacks for memory and the log. The next ones choose a transcript
+ * (program.h), the others the calls: of sessions on that transcript, with live inputs, in the
+ * background, with callbacks, with audits; of runs with an observer; and of queues, with tensors
+ * and views, of operations of a manifest too.
  *
- * Only what comes of cancelling depends on who is faster; then both sides start anew.
+ * Only what comes of cancelling depends on who is faster, and memory may be refused to the device
+ * alone; then both sides start anew.
  */
+#include <math.h>
+
 #include "device.h"
 #include "ops/ops.h"
 #include "program.h"
@@ -20,7 +25,99 @@ static int side;
 static struct healcl_error errors[SIDES], *error;
 static enum healcl_status answers[SIDES];
 
-/* Both sides have answered the same. Returns the status. */
+/* ---------------------------------------------------------------- a device with callbacks */
+
+/* What a caller brings along. */
+static struct caller {
+    cl_context context;
+    const struct opencl *cl;
+    long buffers;         /* that live */
+    uint32_t allocations; /* since refuse_memory */
+    uint32_t refused_at;  /* from 1 on; 0: never */
+    bool refuses_on;      /* and all behind it: else a device that tries again gets some */
+    bool has_refused;
+} caller;
+
+static void *allocate(void *context, size_t bytes)
+{
+    struct caller *own = context;
+    cl_int code = CL_SUCCESS;
+    EXPECT(own == &caller && bytes > 0);
+    const uint32_t number = ++own->allocations;
+    if (own->refused_at > 0 &&
+        (own->refuses_on ? number >= own->refused_at : number == own->refused_at)) {
+        own->has_refused = true;
+        return NULL;
+    }
+    cl_mem memory = own->cl->clCreateBuffer(own->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    own->buffers += memory != NULL;
+    return memory;
+}
+
+static void release_memory(void *context, void *memory)
+{
+    struct caller *own = context;
+    EXPECT(own == &caller && memory && own->buffers-- > 0);
+    EXPECT(own->cl->clReleaseMemObject(memory) == CL_SUCCESS);
+}
+
+static void hear(void *context, const char *line)
+{
+    EXPECT(context == &caller && *line && !strchr(line, '\n'));
+}
+
+static struct healcl_device *device_with_callbacks(void)
+{
+    static struct healcl_device *device;
+    struct healcl_error failure = {.detail = NULL};
+    cl_int code = CL_SUCCESS;
+    if (device)
+        return device;
+    const struct healcl_device *other = fuzz_device(0);
+    cl_device_id id = other->info.device_id;
+    caller.cl = other->cl;
+    caller.context = caller.cl->clCreateContext(NULL, 1, &id, NULL, NULL, &code);
+    EXPECT(caller.context);
+    const struct healcl_device_options options = {.context = caller.context,
+                                                  .device = id,
+                                                  .log = hear,
+                                                  .log_context = &caller,
+                                                  .allocate = allocate,
+                                                  .release = release_memory,
+                                                  .memory_context = &caller};
+    EXPECT(healcl_device_open_with(&options, &device, &failure) == HEALCL_OK);
+    return device;
+}
+
+static bool has_callbacks; /* whether the device in hand is that one */
+
+/* Has one of the next allocations refused, now and then, or all from it on until memory_is_back. */
+static void refuse_memory(struct bytes *bytes)
+{
+    if (!has_callbacks || take_below(bytes, 4) != 1)
+        return;
+    caller.allocations = 0;
+    caller.refused_at = 1 + take_below(bytes, 8);
+    caller.refuses_on = take_below(bytes, 2);
+}
+
+/* ---------------------------------------------------------------- both sides */
+
+/* Whether the device has failed for want of memory: what it has is not what the reference has. */
+static bool memory_is_back(void)
+{
+    bool has_failed = caller.has_refused && answers[DEVICE] != answers[REFERENCE];
+    caller.refused_at = 0;
+    caller.has_refused = false;
+    return has_failed;
+}
+
+static void expect_line(const struct healcl_error *told)
+{
+    EXPECT(*told->message && !strchr(told->message, '\n'));
+}
+
+/* Both sides have answered the same, but where memory was refused. Returns the device's status. */
 static enum healcl_status agree(const char *what)
 {
     const enum healcl_status status = answers[REFERENCE];
@@ -29,15 +126,19 @@ static enum healcl_status agree(const char *what)
     const bool same = strcmp(messages[REFERENCE], messages[DEVICE]) == 0 && a->cause == b->cause &&
                       a->entry == b->entry && a->operation == b->operation &&
                       a->argument == b->argument;
-    if (answers[DEVICE] != status || (status != HEALCL_OK && !same)) {
+    const bool may_fail = caller.has_refused &&
+                          (answers[DEVICE] == HEALCL_DEVICE || answers[DEVICE] == HEALCL_REFUSED);
+    if (!may_fail && (answers[DEVICE] != status || (status != HEALCL_OK && !same))) {
         fprintf(stderr, "%s: reference %s '%s', device %s '%s'\n", what, healcl_status_name(status),
                 messages[REFERENCE], healcl_status_name(answers[DEVICE]), messages[DEVICE]);
         abort();
     }
-    EXPECT(status == HEALCL_OK || (*messages[0] && !strchr(messages[0], '\n')));
-    healcl_error_clear(&errors[REFERENCE]);
-    healcl_error_clear(&errors[DEVICE]);
-    return status;
+    for (int i = 0; i < SIDES; i++) {
+        if (answers[i] != HEALCL_OK)
+            expect_line(&errors[i]);
+        healcl_error_clear(&errors[i]);
+    }
+    return answers[DEVICE];
 }
 
 /* A call of either side, with `side` and `error` in it. */
@@ -47,7 +148,7 @@ static enum healcl_status agree(const char *what)
 
 static struct healcl_device *on(void)
 {
-    return side == DEVICE ? fuzz_device(0) : NULL;
+    return side == REFERENCE ? NULL : has_callbacks ? device_with_callbacks() : fuzz_device(0);
 }
 
 /* ---------------------------------------------------------------- sessions */
@@ -59,6 +160,8 @@ struct state {
     const struct healcl_tensor_info *inputs, *results;
     size_t input_count, result_count;
     struct healcl_session *sessions[SIDES];
+    double audit_share;             /* of the device's */
+    uint64_t audited;               /* steps so far */
     char *buffers[2];               /* that inputs are bound to, of both sides */
     char *received[SIDES][RESULTS]; /* memory for results */
 };
@@ -73,11 +176,44 @@ static void close_sessions(struct state *state)
 
 static void open_sessions(struct state *state)
 {
+    static const double shares[] = {0, 1, 0.25, 0.02}, wrong[] = {-0.5, 1.5, NAN, INFINITY};
     struct bytes *bytes = &state->bytes;
-    const struct healcl_session_options options = {.keep_nothing = take_below(bytes, 3) == 1};
+    struct healcl_session_options options[SIDES];
     close_sessions(state);
-    EXPECT(BOTH("open", healcl_session_open(state->transcript, on(), &options,
+    state->audited = 0;
+    state->audit_share = shares[take_below(bytes, 4)];
+    options[REFERENCE] = (struct healcl_session_options){.keep_nothing = take_below(bytes, 3) == 1};
+    options[DEVICE] = options[REFERENCE];
+    options[DEVICE].audit_share = wrong[take_below(bytes, 4)];
+    EXPECT(BOTH("wrong share", healcl_session_open(state->transcript, on(), &options[DEVICE],
+                                                   &state->sessions[side], error)) == HEALCL_USAGE);
+    options[DEVICE].audit_share = state->audit_share;
+    options[DEVICE].audit_seed = take(bytes);
+    EXPECT(BOTH("open", healcl_session_open(state->transcript, on(), &options[side],
                                             &state->sessions[side], error)) == HEALCL_OK);
+}
+
+/* A right device differs nowhere; what is told of audits adds up. */
+static void expect_audit(struct state *state)
+{
+    const struct healcl_audit_facts facts = healcl_session_audit(state->sessions[DEVICE]);
+    uint64_t steps = 0, elements = 0, moduli = 0, moduli_audited = 0;
+    for (size_t i = 0; i < facts.kernel_count; i++) {
+        const struct healcl_audit_kernel *kernel = &facts.kernels[i];
+        EXPECT(*kernel->name && kernel->moduli > 0 && kernel->moduli_audited <= kernel->moduli);
+        EXPECT((kernel->steps > 0) == (kernel->moduli_audited > 0));
+        steps += kernel->steps;
+        elements += kernel->elements;
+        moduli += kernel->moduli;
+        moduli_audited += kernel->moduli_audited;
+    }
+    EXPECT(!facts.difference && facts.nanoseconds <= facts.run_nanoseconds);
+    EXPECT(facts.steps == steps && facts.elements == elements && facts.elements >= facts.steps);
+    EXPECT(facts.pairs == moduli && facts.pairs_audited == moduli_audited);
+    EXPECT(facts.moduli_audited <= facts.moduli && facts.moduli <= facts.pairs);
+    EXPECT(facts.steps >= state->audited && (state->audit_share > 0 || facts.steps == 0));
+    EXPECT(healcl_session_audit(state->sessions[REFERENCE]).run_nanoseconds == 0);
+    state->audited = facts.steps;
 }
 
 /* A number that is mostly one of count. */
@@ -119,14 +255,30 @@ static void read_all(struct state *state)
     EXPECT(facts[REFERENCE].dropped_digits == facts[DEVICE].dropped_digits);
     for (size_t i = 0; i < state->result_count; i++)
         read_one(state, i);
+    expect_audit(state);
 }
 
-/* What a run in the background calls at its end: it may read results. */
+/* Runs all segments, or count of them, and reads all that is there then. */
+static void run_and_read(struct state *state, bool all, size_t first, size_t count)
+{
+    refuse_memory(&state->bytes);
+    (void)BOTH("run",
+               all ? healcl_session_run(state->sessions[side], error)
+                   : healcl_session_run_segments(state->sessions[side], first, count, error));
+    if (memory_is_back())
+        open_sessions(state);
+    else
+        read_all(state);
+}
+
+/* What a run in the background calls at its end: it may read results, and any thread cancels. */
 struct ended {
     struct healcl_session *session;
     size_t result, bytes;
     char memory[BUFFER];
-    enum healcl_status status, read;
+    enum healcl_status status, read, compared;
+    uint64_t different;
+    bool cancels;
     int calls;
 };
 
@@ -138,6 +290,15 @@ static void note_end(void *context, enum healcl_status status)
     ended->status = status;
     ended->read =
         healcl_session_read(ended->session, ended->result, ended->memory, ended->bytes, &own);
+    if (ended->read == HEALCL_OK) {
+        const void *data = NULL;
+        EXPECT(healcl_session_map(ended->session, ended->result, &data, &own) == HEALCL_OK);
+        EXPECT(ended->bytes == 0 || memcmp(data, ended->memory, ended->bytes) == 0);
+    }
+    ended->compared =
+        healcl_session_compare(ended->session, ended->result, &ended->different, &own);
+    if (ended->cancels)
+        healcl_session_cancel(ended->session);
     healcl_error_clear(&own);
 }
 
@@ -147,9 +308,11 @@ static void run_in_background(struct state *state)
     const size_t segments = healcl_transcript_segment_count(state->transcript);
     const size_t first = number(state, segments) / 2, count = number(state, segments);
     const size_t result = number(state, state->result_count);
-    const bool cancels = take_below(&state->bytes, 4) == 1;
+    const uint32_t how = take_below(&state->bytes, 8);
+    const bool cancels = how % 4 == 1;
     for (side = 0; side < SIDES; side++) {
-        ended[side] = (struct ended){.session = state->sessions[side], .result = result};
+        ended[side] =
+            (struct ended){.session = state->sessions[side], .result = result, .cancels = how >= 4};
         if (result < state->result_count && state->results[result].bytes <= BUFFER)
             ended[side].bytes = state->results[result].bytes;
     }
@@ -164,6 +327,8 @@ static void run_in_background(struct state *state)
                                                     error)) == HEALCL_USAGE);
     for (side = 0; side < SIDES; side++) {
         (void)healcl_session_poll(state->sessions[side]);
+        (void)healcl_session_facts(state->sessions[side]);
+        (void)healcl_session_audit(state->sessions[side]);
         answers[side] = healcl_session_wait(state->sessions[side], &errors[side]);
         EXPECT(ended[side].calls == 1 && ended[side].status == answers[side]);
         EXPECT(healcl_session_poll(state->sessions[side]));
@@ -176,8 +341,11 @@ static void run_in_background(struct state *state)
     }
     (void)agree("wait");
     EXPECT(ended[REFERENCE].read == ended[DEVICE].read);
+    EXPECT(ended[REFERENCE].compared == ended[DEVICE].compared);
+    EXPECT(ended[REFERENCE].different == ended[DEVICE].different);
     if (ended[DEVICE].read == HEALCL_OK)
         EXPECT(memcmp(ended[REFERENCE].memory, ended[DEVICE].memory, ended[DEVICE].bytes) == 0);
+    expect_audit(state);
 }
 
 static void bind(struct state *state)
@@ -210,7 +378,15 @@ static void receive(struct state *state)
 
 struct observed {
     size_t repetitions, differences, warnings, segments;
+    uint32_t asked, cancelled_at; /* from 1 on; 0: never */
 };
+
+static bool on_question(void *context)
+{
+    struct observed *observed = context;
+    EXPECT(observed->cancelled_at == 0 || observed->asked < observed->cancelled_at);
+    return ++observed->asked == observed->cancelled_at;
+}
 
 static void on_repetition(void *context, enum healcl_phase phase, uint32_t n, uint32_t count)
 {
@@ -238,6 +414,19 @@ static void on_progress(void *context, size_t segment, size_t segments, const ch
     ((struct observed *)context)->segments++;
 }
 
+/* Of a run that an observer may cancel: both sides do not ask as often. */
+static void expect_cancelled(struct observed observed[SIDES], struct healcl_report *reports[SIDES])
+{
+    for (int i = 0; i < SIDES; i++) {
+        const bool cancelled = observed[i].asked == observed[i].cancelled_at;
+        EXPECT(cancelled == (answers[i] == HEALCL_CANCELLED));
+        EXPECT((answers[i] == HEALCL_OK) == (reports[i] != NULL));
+        if (answers[i] != HEALCL_OK)
+            expect_line(&errors[i]);
+        healcl_error_clear(&errors[i]);
+    }
+}
+
 static void run_whole(struct state *state)
 {
     struct observed observed[SIDES] = {{0}};
@@ -252,10 +441,18 @@ static void run_whole(struct state *state)
     options.observer = (struct healcl_observer){.repetition = on_repetition,
                                                 .difference = on_difference,
                                                 .warning = on_warning,
-                                                .progress = on_progress};
-    if (BOTH("run", (options.observer.context = &observed[side],
-                     healcl_run(state->transcript, on(), &options, &reports[side], error))) ==
-        HEALCL_OK) {
+                                                .progress = on_progress,
+                                                .cancelled = on_question};
+    const uint32_t cancelled_at = take_below(&state->bytes, 8);
+    for (side = 0; side < SIDES; side++) {
+        observed[side].cancelled_at = cancelled_at < 4 ? 0 : cancelled_at - 3;
+        options.observer.context = &observed[side];
+        answers[side] =
+            healcl_run(state->transcript, on(), &options, &reports[side], &errors[side]);
+    }
+    if (observed[DEVICE].cancelled_at > 0) {
+        expect_cancelled(observed, reports);
+    } else if (agree("run") == HEALCL_OK) {
         const struct healcl_report *a = reports[REFERENCE], *b = reports[DEVICE];
         EXPECT(a->verdict == b->verdict && a->results == b->results);
         EXPECT(a->results_compared == b->results_compared);
@@ -280,16 +477,11 @@ static void act_on_sessions(struct state *state)
         (void)BOTH("keep",
                    healcl_session_keep(state->sessions[side], input, state->bytes.left % 2, error));
         break;
-    case 3:
-        (void)BOTH("run", healcl_session_run(state->sessions[side], error));
-        read_all(state);
-        break;
+    case 3: run_and_read(state, true, 0, 0); break;
     case 4:
         first = number(state, segments);
         count = number(state, segments);
-        (void)BOTH("segments",
-                   healcl_session_run_segments(state->sessions[side], first, count, error));
-        read_all(state);
+        run_and_read(state, false, first, count);
         break;
     case 5: run_in_background(state); break;
     case 6: receive(state); break;
@@ -365,9 +557,13 @@ static void create(struct bytes *bytes)
         const size_t value = i * step + seed, small = i % 8 == 0 ? seed % 7 + 1u : 0;
         data[i] = (char)(fills == 1 ? small : value);
     }
+    refuse_memory(bytes);
     (void)BOTH("create", healcl_tensor_create(queues[side], dtype, rank, shape, fills ? data : NULL,
                                               &both.of[side], error));
-    add_tensor(&both);
+    if (memory_is_back())
+        healcl_tensor_release(both.of[REFERENCE]);
+    else
+        add_tensor(&both);
 }
 
 /* One of the tensors, mostly of the shape and dtype of another. */
@@ -435,25 +631,33 @@ static struct healcl_argument any_argument(struct bytes *bytes, struct call_argu
     }
 }
 
-/* A form by number, so that its parameters are known. Those that are functions of their own, and
- * "empty", whose contents are undefined, are no calls. */
-static const struct form *any_form(struct bytes *bytes)
+/* A form of an operation, built in or of the manifest, as the library tells of them. Those that are
+ * functions of their own, and "empty", whose contents are undefined, are no calls. */
+static const struct healcl_form_info *any_form(struct bytes *bytes, size_t *number)
 {
-    const struct form *form = &forms[take_below(bytes, (uint32_t)form_count)];
-    return form_id(form) == OPERATION_EMPTY || form_id(form) == OPERATION_HOST_TO_DEVICE ||
-                   form_id(form) == OPERATION_DEVICE_TO_HOST ||
-                   form_id(form) == OPERATION_FREE_DEVICE_TENSOR
+    enum { OPERATIONS_MOST = 64 };
+    static struct healcl_operation_info infos[OPERATIONS_MOST];
+    static uint32_t count;
+    while (healcl_operation_describe(program_operations(), count, &infos[count]))
+        EXPECT(++count < OPERATIONS_MOST);
+    *number = take_below(bytes, count);
+    const struct healcl_operation_info *info = &infos[*number];
+    return *number == OPERATION_EMPTY || *number == OPERATION_HOST_TO_DEVICE ||
+                   *number == OPERATION_DEVICE_TO_HOST || *number == OPERATION_FREE_DEVICE_TENSOR
                ? NULL
-               : form;
+               : &info->forms[take_below(bytes, info->form_count)];
 }
 
 /* The reference tells at once what data reveal, the device when it is waited for. */
-static enum healcl_status call_and_tell(const struct form *form,
+static enum healcl_status call_and_tell(const struct healcl_form_info *form, size_t number,
                                         const struct call_arguments *arguments,
                                         struct healcl_tensor **result)
 {
-    enum healcl_status status = healcl_call(queues[side], form->name, form->parameter_count,
-                                            arguments->list[side], result, error);
+    enum healcl_status status =
+        number % 2 ? healcl_call_number(queues[side], number, form->parameter_count,
+                                        arguments->list[side], result, error)
+                   : healcl_call(queues[side], form->name, form->parameter_count,
+                                 arguments->list[side], result, error);
     if (side == DEVICE && status == HEALCL_OK && answers[REFERENCE] != HEALCL_OK)
         status = healcl_queue_wait(queues[side], error);
     return status;
@@ -463,7 +667,8 @@ static void call(struct bytes *bytes)
 {
     struct call_arguments arguments = {.first = NULL};
     struct both result = {{NULL, NULL}};
-    const struct form *form = any_form(bytes);
+    size_t number;
+    const struct healcl_form_info *form = any_form(bytes, &number);
     if (!form || tensor_count == 0)
         return;
     for (uint32_t i = 0; i < form->parameter_count; i++) {
@@ -480,7 +685,10 @@ static void call(struct bytes *bytes)
                 any_argument(bytes, &arguments, i, kind);
         }
     }
-    if (BOTH(form->name, call_and_tell(form, &arguments, &result.of[side])) == HEALCL_OK) {
+    refuse_memory(bytes);
+    const enum healcl_status status =
+        BOTH(form->name, call_and_tell(form, number, &arguments, &result.of[side]));
+    if (!memory_is_back() && status == HEALCL_OK) {
         add_tensor(&result);
     } else if (BOTH("wait", healcl_queue_wait(queues[side], error)) == HEALCL_OK) {
         healcl_tensor_release(result.of[REFERENCE]);
@@ -535,9 +743,10 @@ static void change_tensor(struct bytes *bytes)
 
 static void act_on_queues(struct bytes *bytes)
 {
+    const struct healcl_limits limits = {.operations = program_operations()};
     for (side = 0; side < SIDES; side++)
         EXPECT(queues[side] ||
-               healcl_queue_open(on(), NULL, &queues[side], &errors[side]) == HEALCL_OK);
+               healcl_queue_open(on(), &limits, &queues[side], &errors[side]) == HEALCL_OK);
     const uint8_t what = take(bytes);
     if (what < 64 || tensor_count == 0)
         create(bytes);
@@ -559,8 +768,9 @@ static void act_on_queues(struct bytes *bytes)
 
 static void act(struct state *state)
 {
+    const struct healcl_limits limits = {.operations = program_operations()};
     EXPECT(healcl_transcript_open_memory(state->program->writer.bytes,
-                                         state->program->writer.length, NULL, &state->transcript,
+                                         state->program->writer.length, &limits, &state->transcript,
                                          &errors[REFERENCE]) == HEALCL_OK);
     state->inputs = healcl_transcript_inputs(state->transcript, &state->input_count);
     state->results = healcl_transcript_results(state->transcript, &state->result_count);
@@ -583,6 +793,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct state state = {
         .bytes = {data + 1, size - 1}, .program = &program, .buffers = {buffers[0], buffers[1]}};
+    if (has_callbacks != (data[0] / 2 % 4 == 1))
+        close_queues(false); /* they are of the other device */
+    has_callbacks = data[0] / 2 % 4 == 1;
     if (data[0] % 2) {
         memset(buffers, 1, sizeof buffers);
         const size_t half = (size - 1) / 2;

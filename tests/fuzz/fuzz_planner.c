@@ -18,8 +18,8 @@
 /* Each step has a kernel, whatever device it is for. */
 static void ask_for_kernels(const struct plan *plan)
 {
-    static struct healcl_device devices[VARIANT_COUNT];
-    for (int shape = 0; shape < VARIANT_COUNT; shape++) {
+    static struct healcl_device devices[SHAPE_COUNT];
+    for (int shape = 0; shape < SHAPE_COUNT; shape++) {
         struct healcl_device *device = &devices[shape];
         struct healcl_error error = {.detail = NULL};
         device->info = (struct device_info){.type = CL_DEVICE_TYPE_GPU,
@@ -35,8 +35,8 @@ static void ask_for_kernels(const struct plan *plan)
                                             .long_supported = true};
         device->chunk_bytes = shape % 2 ? 4096 : 1 << 30;
         device->tuning = tuning_default(&device->info);
-        EXPECT(tuning_parse(&device->tuning, kernel_variant_name((enum kernel_variant)shape),
-                            "a shape", &device->info, &error) == HEALCL_OK);
+        EXPECT(tuning_parse(&device->tuning, kernel_shape_name((enum kernel_shape)shape), "a shape",
+                            &device->info, &error) == HEALCL_OK);
         for (size_t i = 0; i < plan->step_count; i++)
             if (family_of(plan->steps[i].kind))
                 EXPECT(variant_for(&plan->steps[i], device));
@@ -81,7 +81,8 @@ static void plan_text(const struct source *source, const struct program *program
 {
     struct healcl_error error = {.detail = NULL};
     struct plan *without = NULL, *plan = NULL;
-    enum healcl_status status = plan_create(source, NULL, limits, &without, &error);
+    enum healcl_status status =
+        plan_create(source, operations_of_limits(limits), limits, &without, &error);
     expect_told(status, &error);
     if (status != HEALCL_OK) {
         if (program)
@@ -90,7 +91,7 @@ static void plan_text(const struct source *source, const struct program *program
         return;
     }
     const uint32_t one = (uint32_t)(source->length % (2 * PASS_COUNT));
-    EXPECT(plan_create(source, NULL, limits, &plan, &error) == HEALCL_OK);
+    EXPECT(plan_create(source, operations_of_limits(limits), limits, &plan, &error) == HEALCL_OK);
     EXPECT(plan_optimise(plan, one < PASS_COUNT ? 1u << one : PASSES_ALL, &error) == HEALCL_OK);
     compare(plan, without);
     ask_for_memory(plan);
@@ -101,7 +102,8 @@ static void plan_text(const struct source *source, const struct program *program
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct healcl_limits limits = {.memory_bytes = 1 << 24, .work = 1 << 24};
+    const struct healcl_limits limits = {.memory_bytes = 1 << 24, .work = 1 << 24},
+                               of_program = {.operations = program_operations()};
     struct program program;
     struct source source = {.text = (const char *)data, .length = size};
     if (size == 0)
@@ -113,7 +115,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     program_make(&program, data, size, true);
     source = (struct source){.text = program.writer.bytes, .length = program.writer.length};
     if (program.entries > 0)
-        plan_text(&source, &program, NULL);
+        plan_text(&source, &program, &of_program);
     program_release(&program);
     return 0;
 }

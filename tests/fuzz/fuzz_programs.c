@@ -36,7 +36,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct program program;
     if (size < 2)
         return 0;
-    const struct healcl_limits limits = {.passes = data[0] & 0x10 ? "none" : NULL};
+    const struct healcl_limits limits = {.passes = data[0] & 0x10 ? "none" : NULL,
+                                         .operations = program_operations()};
     program_make(&program, data + 1, size - 1, false);
     if (program.entries > 0) {
         EXPECT(healcl_transcript_open_memory(program.writer.bytes, program.writer.length, &limits,

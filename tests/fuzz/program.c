@@ -376,6 +376,42 @@ static void add_call(struct program *program)
         named->is_raw = false;
 }
 
+/* ---------------------------------------------------------------- operations of a manifest */
+
+const struct healcl_operations *program_operations(void)
+{
+    static struct healcl_operations *loaded;
+    struct healcl_error error = {.detail = NULL};
+    EXPECT(loaded || healcl_operations_load(EXTENSIONS, &loaded, &error) == HEALCL_OK);
+    return loaded;
+}
+
+/* Of the shapes that it wants, and of any layouts. */
+static void add_manifest_call(struct program *program)
+{
+    static const char *const names[] = {"fuzz_scale", "fuzz_add", "_fuzz_row"};
+    struct random random = {take_below(&program->bytes, 1 << 16)};
+    struct arguments arguments = {.count = 0};
+    struct named *result = NULL;
+    const uint32_t which = take_below(&program->bytes, 3);
+    const uint32_t rank = which == 0 ? take_below(&program->bytes, 4) : 2;
+    int64_t shape[4];
+    char word[12];
+    for (uint32_t i = 0; i < rank; i++)
+        shape[i] = (1 + take_below(&program->bytes, 7)) % 7;
+    const struct problem_tensor tensor = {
+        .present = true,
+        .dtype = which == 0 && take_below(&program->bytes, 2) ? DTYPE_INT32 : DTYPE_INT64,
+        .shape = layout_of_shape(rank, shape)};
+    snprintf(word, sizeof word, "%d", (int)take_below(&program->bytes, 9) - 2);
+    add_tensor(&arguments, operand(program, &tensor, &random));
+    if (which != 1)
+        add_text(&arguments, word, false);
+    if (which != 2)
+        add_tensor(&arguments, operand(program, &tensor, &random));
+    (void)call(program, names[which], &arguments, which == 2 ? &result : NULL);
+}
+
 /* ---------------------------------------------------------------- what passes look for */
 
 /* What a tensor is, for others that are like it. */
@@ -569,16 +605,19 @@ static void add_entry(struct program *program)
         add_download(program, named);
     else if (what < 240 && named)
         drop(program, named);
-    else
+    else if (what < 248)
         add_border(program);
+    else
+        add_manifest_call(program);
 }
 
 void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan)
 {
     static struct healcl_queue *queue; /* the same for all: opening one is slow */
+    const struct healcl_limits limits = {.operations = program_operations()};
     struct healcl_error error = {.detail = NULL};
     *program = (struct program){.bytes = {data, size}, .is_for_plan = is_for_plan};
-    EXPECT(queue || healcl_queue_open(NULL, NULL, &queue, &error) == HEALCL_OK);
+    EXPECT(queue || healcl_queue_open(NULL, &limits, &queue, &error) == HEALCL_OK);
     program->queue = queue;
     const size_t most = is_for_plan ? PLANNED_ENTRIES : ENTRIES;
     while (program->bytes.left > 0 && program->entries < most && !program->ended)

@@ -1,6 +1,7 @@
 /*
  * Programs that the bytes of a fuzzer choose: calls of all operations on views of few storages,
- * which they share, overlap and write to in place.
+ * which they share, overlap and write to in place. Operations of a manifest, extensions/fuzz.json,
+ * are among them.
  *
  * Each call is made by a queue on the host reference first. What is accepted there becomes an entry
  * of a transcript, with what is read from the queue as its expected results: so anybody who runs it
@@ -54,6 +55,10 @@ struct program {
     bool is_for_plan;
     char refusal[640]; /* of its last entry, without the beginning that counts calls; or "" */
 };
+
+/* Operations of extensions/fuzz.json: what runs a program has them among its limits. Read once, and
+ * never freed. */
+const struct healcl_operations *program_operations(void);
 
 /* Makes a program, whose text is writer's then. */
 void program_make(struct program *program, const uint8_t *data, size_t size, bool is_for_plan);

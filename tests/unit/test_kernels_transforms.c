@@ -48,7 +48,7 @@ static int close_device(void **state)
 
 /* What the device is said to be like. */
 struct setting {
-    enum kernel_variant variant;
+    enum kernel_shape variant;
     uint32_t local_size;   /* work-items that share a transform */
     uint64_t local_memory; /* bytes at most */
     uint64_t chunk_bytes;  /* too */
@@ -217,7 +217,7 @@ static void check_setting(void **state)
         device->tuning.transform_products = setting->products;
     if (device->info.local_memory_bytes > setting->local_memory)
         device->info.local_memory_bytes = setting->local_memory;
-    share_compile_fast(setting->variant != VARIANT_VECTORS ||
+    share_compile_fast(setting->variant != SHAPE_VECTORS ||
                        !share_is_optimised(OPTIMISED_TRANSFORMS));
     device_pool_empty(device); /* it holds chunks */
     device->chunk_bytes = chunk_bytes < setting->chunk_bytes ? chunk_bytes : setting->chunk_bytes;
@@ -228,26 +228,26 @@ int main(void)
 {
     /* One work-item alone; as on most GPUs; a row in two parts, of few columns or many; lengths
      * that local memory does not hold even so. */
-    static struct setting alone = {VARIANT_LOCAL, 1, NO_LIMIT, NO_LIMIT, 0, 6, 0, false, 0};
-    static struct setting group = {VARIANT_LOCAL, 64, NO_LIMIT, NO_LIMIT, 0, 17, 0, false, 0};
-    static struct setting parts = {VARIANT_LOCAL, 32, 4096, NO_LIMIT, 8, 15, 0, false, 0};
-    static struct setting columns = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 16, 17, 0, false, 0};
+    static struct setting alone = {SHAPE_LOCAL, 1, NO_LIMIT, NO_LIMIT, 0, 6, 0, false, 0};
+    static struct setting group = {SHAPE_LOCAL, 64, NO_LIMIT, NO_LIMIT, 0, 17, 0, false, 0};
+    static struct setting parts = {SHAPE_LOCAL, 32, 4096, NO_LIMIT, 8, 15, 0, false, 0};
+    static struct setting columns = {SHAPE_LOCAL, 256, 32768, NO_LIMIT, 16, 17, 0, false, 0};
     /* Rows that fit together, and that do not; radix 16 too, and 48 KiB, not all of it used. */
-    static struct setting interleaved = {VARIANT_LOCAL, 64, 4096, NO_LIMIT, 0, 12, 8, true, 0};
-    static struct setting radix_16 = {VARIANT_LOCAL, 32, 8192, NO_LIMIT, 4, 12, 16, true, 0};
-    static struct setting odd_memory = {VARIANT_LOCAL, 128, 49152, NO_LIMIT, 9, 13, 8, true, 0};
-    static struct setting longest = {VARIANT_LOCAL, 256, 32768, NO_LIMIT, 17, 17, 8, true, 0};
+    static struct setting interleaved = {SHAPE_LOCAL, 64, 4096, NO_LIMIT, 0, 12, 8, true, 0};
+    static struct setting radix_16 = {SHAPE_LOCAL, 32, 8192, NO_LIMIT, 4, 12, 16, true, 0};
+    static struct setting odd_memory = {SHAPE_LOCAL, 128, 49152, NO_LIMIT, 9, 13, 8, true, 0};
+    static struct setting longest = {SHAPE_LOCAL, 256, 32768, NO_LIMIT, 17, 17, 8, true, 0};
     /* Twiddles that are products, of each radix, in one pass and in two. */
-    static struct setting products = {VARIANT_LOCAL, 32, 8192, NO_LIMIT, 8, 12, 8, false, 256};
-    static struct setting products_16 = {VARIANT_LOCAL, 64, 16384, NO_LIMIT, 8, 12, 16, true, 256};
-    static struct setting vectors = {VARIANT_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17, 0, false, 0};
-    static struct setting single = {VARIANT_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17, 0, false, 0};
-    static struct setting too_long = {VARIANT_SINGLE, 1, 1024, NO_LIMIT, 7, 8, 0, false, 0};
+    static struct setting products = {SHAPE_LOCAL, 32, 8192, NO_LIMIT, 8, 12, 8, false, 256};
+    static struct setting products_16 = {SHAPE_LOCAL, 64, 16384, NO_LIMIT, 8, 12, 16, true, 256};
+    static struct setting vectors = {SHAPE_VECTORS, 1, NO_LIMIT, NO_LIMIT, 7, 17, 0, false, 0};
+    static struct setting single = {SHAPE_SINGLE, 1, NO_LIMIT, NO_LIMIT, 1, 17, 0, false, 0};
+    static struct setting too_long = {SHAPE_SINGLE, 1, 1024, NO_LIMIT, 7, 8, 0, false, 0};
     /* Chunks that hold eight rows of 256, fewer than there are. Programs know the size of chunks: a
      * device has but one. */
-    static struct setting chunks = {VARIANT_GENERAL, 1, NO_LIMIT, 16384, 7, 8, 0, false, 0};
-    static struct setting single_chunks = {VARIANT_SINGLE, 1, 1024, 16384, 7, 8, 0, false, 0};
-    static struct setting local_chunks = {VARIANT_LOCAL, 8, 1024, 16384, 8, 8, 0, false, 0};
+    static struct setting chunks = {SHAPE_GENERAL, 1, NO_LIMIT, 16384, 7, 8, 0, false, 0};
+    static struct setting single_chunks = {SHAPE_SINGLE, 1, 1024, 16384, 7, 8, 0, false, 0};
+    static struct setting local_chunks = {SHAPE_LOCAL, 8, 1024, 16384, 8, 8, 0, false, 0};
     const struct CMUnitTest tests[] = {
         {"local, one work-item", check_setting, NULL, NULL, &alone},
         {"local, 64 work-items", check_setting, NULL, NULL, &group},

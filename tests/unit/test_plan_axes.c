@@ -1,7 +1,9 @@
 /* The signatures of steps.def against the reference: a step that is cut anywhere along any of its
  * axes, part by part, makes what the whole step makes. So batches, audits, slices for limited
- * memory and failing cases may cut it so. */
+ * memory and failing cases may cut it so. And a step that is widened makes what it makes request by
+ * request. */
 #include "plan/axes.h"
+#include "plan/widen.h"
 #include "test_reference_fixture.h"
 
 enum { INPUT_MOST = 4096, MODULI = 2, N = 8 };
@@ -86,7 +88,7 @@ static void expect_cut(struct fixture *f, const struct step *step, char letter, 
 }
 
 /* Cuts a step along each of its letters. Returns how many there are. */
-static int expect_cuts(struct fixture *f, const struct step *step)
+static int cut_along_all(struct fixture *f, const struct step *step)
 {
     int64_t before[INPUT_MOST], whole[INPUT_MOST];
     struct step_axes axes;
@@ -108,12 +110,101 @@ static int expect_cuts(struct fixture *f, const struct step *step)
     return letters;
 }
 
+/* ---------------------------------------------------------------- widening */
+
+enum { BATCH = 3 };
+
+/* As an operand, BATCH times: its values, turned by one place from each request to the next. */
+static struct tensor *repeated(struct fixture *f, const struct tensor *tensor)
+{
+    int64_t values[INPUT_MOST], turned[INPUT_MOST];
+    const int64_t elements = tensor->storage->elements;
+    const struct layout flat = layout_of_shape(1, &elements);
+    struct tensor *all = zeros(f, DTYPE_INT64, SHAPE(BATCH * elements));
+    get(f, view(f, tensor, flat), values);
+    for (int64_t i = 0; i < BATCH * elements; i++)
+        turned[i] = values[(i + i / elements) % elements];
+    put(f, all, turned);
+    return view(f, all, tensor->layout);
+}
+
+static struct step with_views(struct fixture *f, const struct step *step,
+                              const struct layout *views)
+{
+    struct step changed = *step;
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        if (step_operand(step, i))
+            *(i == STEP_OUT ? &changed.out : &changed.in[i]) =
+                view(f, step_operand(step, i), views[i]);
+    return changed;
+}
+
+static void run_requests(struct fixture *f, const struct step *step, const int64_t *distance)
+{
+    for (int64_t request = 0; request < BATCH; request++) {
+        struct layout views[STEP_OPERANDS];
+        for (int i = 0; i < STEP_OPERANDS; i++)
+            if (step_operand(step, i)) {
+                views[i] = step_operand(step, i)->layout;
+                views[i].offset += request * distance[i];
+            }
+        const struct step one = with_views(f, step, views);
+        run_step(f, &one);
+    }
+}
+
+/* Bit i of mask: operand i differs from request to request; out does. Returns whether one step can
+ * do all of them. */
+static bool expect_widened(struct fixture *f, const struct step *step, uint32_t mask)
+{
+    int64_t distance[STEP_OPERANDS] = {0}, before[INPUT_MOST], expected[INPUT_MOST];
+    struct layout views[STEP_OPERANDS];
+    struct step base = *step;
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        if (!tensor || (i != STEP_OUT && !(mask >> i & 1)))
+            continue;
+        distance[i] = tensor->storage->elements;
+        *(i == STEP_OUT ? &base.out : &base.in[i]) = repeated(f, tensor);
+    }
+    const struct layout flat = layout_of_shape(1, &base.out->storage->elements);
+    const struct tensor *all = view(f, base.out, flat);
+    get(f, all, before);
+    run_requests(f, &base, distance);
+    get(f, all, expected);
+    struct step widened = base;
+    if (!step_widen(&base, BATCH, distance, views, widened.value))
+        return false;
+    widened = with_views(f, &widened, views);
+    put(f, all, before);
+    run_step(f, &widened);
+    expect(f, all, expected);
+    put(f, all, before);
+    cut_along_all(f, &widened);
+    return true;
+}
+
+/* Cuts a step, and widens it over some inputs at a time. Returns how many letters there are. */
+static int expect_cuts(struct fixture *f, const struct step *step)
+{
+    int64_t before[INPUT_MOST];
+    get(f, step->out, before);
+    const int letters = cut_along_all(f, step);
+    put(f, step->out, before);
+    for (int i = 0; i < 4; i++)
+        expect_widened(f, step, (uint32_t)below(1 << STEP_INPUTS));
+    /* What comes with requests mostly: the values, not the moduli, nor what belongs to those. */
+    assert_true(expect_widened(f, step, 1));
+    put(f, step->out, before);
+    return letters;
+}
+
+/* ---------------------------------------------------------------- kinds */
+
 static struct step step_of(enum step_kind kind, const struct tensor *out)
 {
     return new_step(kind, NULL, out);
 }
-
-/* ---------------------------------------------------------------- kinds */
 
 static void elementwise(void **state)
 {
@@ -179,6 +270,25 @@ static void sums_of_products(void **state)
     }
 }
 
+/* Of several requests: each its own factors, or a shared by all of them. */
+static void sums_of_products_of_batches(void **state)
+{
+    struct fixture *f = *state;
+    const struct tensor *a = any(f, SHAPE(2, 3, 5, MODULI, N)), *perm = permutation(f);
+    const struct tensor *out = any(f, SHAPE(2, 3, MODULI, N)), *b = any(f, SHAPE(5, MODULI, N));
+    const struct tensor *own = any(f, SHAPE(2, 3, 5, MODULI, N)), *q = moduli(f);
+    struct layout shared = a->layout;
+    shared.stride[0] = shared.stride[1] = 0;
+    for (int i = 0; i < 4; i++) {
+        struct step step = step_of(STEP_MODMUL_AXIS_SUM, out);
+        step.in[0] = a;
+        step.in[1] = i & 1 ? own : view(f, b, shared);
+        step.in[2] = q;
+        step.in[3] = i & 2 ? perm : NULL;
+        assert_int_equal(cut_along_all(f, &step), i & 2 ? 4 : 5);
+    }
+}
+
 static void transforms(void **state)
 {
     struct fixture *f = *state;
@@ -227,8 +337,14 @@ int main(void)
 {
 #define AXES_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
     const struct CMUnitTest tests[] = {
-        AXES_TEST(elementwise), AXES_TEST(chains), AXES_TEST(sums),    AXES_TEST(sums_of_products),
-        AXES_TEST(transforms),  AXES_TEST(digits), AXES_TEST(gathers),
+        AXES_TEST(elementwise),
+        AXES_TEST(chains),
+        AXES_TEST(sums),
+        AXES_TEST(sums_of_products),
+        AXES_TEST(sums_of_products_of_batches),
+        AXES_TEST(transforms),
+        AXES_TEST(digits),
+        AXES_TEST(gathers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,32 @@ static void operations_of_vendors(void **state)
     healcl_operations_free(NULL);
 }
 
+static void batchers(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_transcript(&script);
+    const struct healcl_batcher_options options = {.batch = 2};
+    const struct healcl_batcher_options bad[] = {
+        {.batch = 0}, {.batch = SIZE_MAX}, {.batch = 1, .input_count = 1}};
+    struct healcl_batcher *batcher = NULL;
+    USAGE(healcl_batcher_open(NULL, NULL, &options, &batcher, e));
+    USAGE(healcl_batcher_open(transcript, NULL, NULL, &batcher, e));
+    USAGE(healcl_batcher_open(transcript, NULL, &options, NULL, e));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        USAGE(healcl_batcher_open(transcript, NULL, &bad[i], &batcher, e));
+    assert_null(batcher);
+    USAGE(healcl_batcher_run(NULL, NULL, 0, e));
+    assert_int_equal(healcl_batcher_facts(NULL).batch, 0);
+    healcl_batcher_close(NULL);
+    OK(healcl_batcher_open(transcript, NULL, &options, &batcher, &error));
+    USAGE(healcl_batcher_run(batcher, NULL, 1, e));
+    OK(healcl_batcher_run(batcher, NULL, 0, &error));
+    healcl_batcher_close(batcher);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
 static void transcripts(void **state)
 {
     (void)state;
@@ -97,6 +123,17 @@ static void transcripts(void **state)
     transcript = open_transcript(&script);
     assert_non_null(healcl_transcript_inputs(transcript, NULL));
     assert_null(healcl_transcript_segment_name(transcript, SIZE_MAX));
+    struct healcl_transcript *wide = NULL;
+    const size_t none = SIZE_MAX;
+    USAGE(healcl_transcript_widen(NULL, NULL, 0, 1, &wide, e));
+    USAGE(healcl_transcript_widen(transcript, NULL, 0, 1, NULL, e));
+    USAGE(healcl_transcript_widen(transcript, NULL, 1, 1, &wide, e));
+    USAGE(healcl_transcript_widen(transcript, &none, 1, 1, &wide, e));
+    USAGE(healcl_transcript_widen(transcript, NULL, 0, -1, &wide, e));
+    REFUSED(healcl_transcript_widen(transcript, (size_t[]){0}, 1, INT64_MAX, &wide, e));
+    assert_null(wide);
+    OK(healcl_transcript_widen(transcript, NULL, 0, 1, &wide, &error));
+    healcl_transcript_close(wide);
     USAGE(healcl_run(transcript, NULL, NULL, NULL, e));
     REFUSED(healcl_run(transcript, NULL, NULL, &report, e)); /* an input has no data */
     assert_null(report);
@@ -290,8 +327,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_names), cmocka_unit_test(operations_of_vendors),
-        cmocka_unit_test(transcripts),      cmocka_unit_test(devices),
-        cmocka_unit_test(sessions),         cmocka_unit_test(queues),
+        cmocka_unit_test(transcripts),      cmocka_unit_test(batchers),
+        cmocka_unit_test(devices),          cmocka_unit_test(sessions),
+        cmocka_unit_test(queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@
 
 __extension__ typedef __int128 wide;
 
-enum { FIXTURE_STORAGES = 16, FIXTURE_TENSORS = 32 };
+enum { FIXTURE_STORAGES = 1024, FIXTURE_TENSORS = 4096 };
 
 struct fixture {
     struct plan plan;

@@ -246,12 +246,33 @@ static void refuses_what_is_none(void **state)
     script_release(&script);
 }
 
+/* Sanitizers see what that does to lists that are empty. */
+static void has_nothing_to_audit(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    put_inputs(&script);
+    script_download(&script, "a");
+    struct healcl_transcript *transcript = open_script(&script);
+    struct healcl_session *session = NULL;
+    const struct healcl_session_options options = {.audit_share = 1};
+    lies = false;
+    OK(healcl_session_open(transcript, device, &options, &session, &error));
+    OK(healcl_session_run(session, &error));
+    const struct healcl_audit_facts facts = healcl_session_audit(session);
+    assert_true(facts.steps == 0 && facts.kernel_count == 0 && facts.run_nanoseconds > 0);
+    healcl_session_close(session);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(audits_plain_steps),     cmocka_unit_test(audits_in_place),
         cmocka_unit_test(audits_views),           cmocka_unit_test(audits_what_is_added_to),
         cmocka_unit_test(audits_steps_of_passes), cmocka_unit_test(refuses_what_is_none),
+        cmocka_unit_test(has_nothing_to_audit),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

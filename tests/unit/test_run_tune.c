@@ -120,8 +120,8 @@ static void chooses_only_what_is_right(void **state)
     assert_true(report.alternatives[2].nanoseconds > 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(report.alternatives[i].chosen, i == 2);
-    assert_int_equal(report.tuning.variants[FAMILY_transform], VARIANT_GENERAL);
-    assert_int_equal(device->tuning.variants[FAMILY_transform], VARIANT_GENERAL);
+    assert_int_equal(report.tuning.variants[FAMILY_transform], SHAPE_GENERAL);
+    assert_int_equal(device->tuning.variants[FAMILY_transform], SHAPE_GENERAL);
     healcl_device_close(device);
 }
 
@@ -253,8 +253,8 @@ static void takes_a_steady_try(void **state)
     assert_int_equal((int)report.alternatives[1].nanoseconds, 900000);
     assert_true(report.alternatives[1].chosen); /* a tenth faster than the default */
     assert_true(report.alternatives[3].chosen);
-    assert_int_equal(chosen.variants[FAMILY_digits], VARIANT_GENERAL);
-    assert_int_equal(chosen.variants[FAMILY_gather], VARIANT_GENERAL);
+    assert_int_equal(chosen.variants[FAMILY_digits], SHAPE_GENERAL);
+    assert_int_equal(chosen.variants[FAMILY_gather], SHAPE_GENERAL);
 }
 
 static void chooses_on_a_busy_machine_if_forced(void **state)
@@ -301,8 +301,8 @@ static void ends_within_its_budget(void **state)
         assert_false(tune_is_decided(&report, "gather"));
         assert_int_equal(report.alternatives[3].outcome, TUNE_NOT_MEASURED);
         assert_int_equal(chosen.variants[FAMILY_digits],
-                         expected[i].digits ? VARIANT_GENERAL : VARIANT_VECTORS);
-        assert_int_equal(chosen.variants[FAMILY_gather], VARIANT_GENERAL);
+                         expected[i].digits ? SHAPE_GENERAL : SHAPE_VECTORS);
+        assert_int_equal(chosen.variants[FAMILY_gather], SHAPE_GENERAL);
         assert_int_equal(chosen.local_size, 4);
     }
     /* With cold caches the first one may take as long as the caller says. */

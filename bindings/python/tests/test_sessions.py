@@ -48,6 +48,30 @@ class Sessions(unittest.TestCase):
             self.assertEqual([s.compare(i) for i in range(len(t.results))], [0] * len(t.results))
 
     @both
+    def test_requests_together(self, device):
+        t = healcl.load(transcript("modular.json"))
+        requests = [first_input(t) + i for i in range(3)]
+        alone = []
+        with t.session(device) as s:
+            for request in requests:
+                s[0] = request
+                s.run()
+                alone.append([s[i] for i in range(len(t.results))])
+        wide = t.widen(3, [0])
+        t.close()
+        self.assertEqual(wide.inputs[0].shape, (3, *t.inputs[0].shape))
+        with wide.session(device) as s:
+            s[0] = np.stack(requests)
+            s.run()
+            for i, (one, all_) in enumerate(zip(t.results, wide.results)):
+                if all_.shape == one.shape:
+                    continue  # it does not depend on the input
+                for request in range(3):
+                    np.testing.assert_array_equal(s[i][request], alone[request][i])
+        with self.assertRaises(healcl.Error):
+            wide.widen(0, [0])
+
+    @both
     def test_a_bound_array_lives_as_long_as_it_is_read(self, device):
         t = healcl.load(transcript("modular.json"))
         with t.session(device) as s:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
@@ -219,6 +219,23 @@ class Transcript:
         """
         return Session(self, device, keep_inputs=keep_inputs, audit_share=audit_share,
                        audit_seed=audit_seed)
+
+    def widen(self, batch: int, inputs: Iterable[Name]) -> Transcript:
+        """A transcript that does at once, for `batch` requests, what this one does for one.
+
+        batch   requests together
+        inputs  those that come with each request, by name or number
+
+        These inputs, and results that depend on them, have a new first axis of `batch` requests.
+        """
+        numbers = [find(self.inputs, name, "input") for name in inputs]
+        pointer = ffi.new("struct healcl_transcript **")
+        handle = self._open()
+        with handle.lock:
+            call(lib.healcl_transcript_widen, handle.get(), ffi.new("size_t[]", numbers),
+                 len(numbers), batch, pointer, operations=self._operations)
+        return Transcript(Handle("transcript", pointer[0], lib.healcl_transcript_close,
+                                 keep=handle), self._operations)
 
     def close(self) -> None:
         """Closes the file, once nothing runs it; sessions of the transcript live on."""

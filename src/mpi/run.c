@@ -1,0 +1,299 @@
+/* healcl-mpi run */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/report_file.h"
+#include "cli/requests.h"
+#include "core/numbers.h"
+#include "mpi/commands.h"
+#include "mpi/opening.h"
+#include "mpi/reduce.h"
+#include "mpi/run_report.h"
+#include "plan/transcript.h"
+
+enum { REPEAT_MAX = 1000000 };
+
+/* One `healcl-mpi run`. */
+struct session {
+    struct opening opening;
+    struct report_file json;
+    bool quiet;
+    uint32_t repeat;
+    const char *axis_text; /* "ENTRY:AXIS", or NULL */
+
+    struct ranks ranks;
+    struct healcl_split split;
+    struct healcl_transcript *part;
+    struct healcl_session *run;
+    struct reduce reduce;
+    struct ran ran;
+    size_t compared, different; /* results, of all ranks */
+};
+
+/* ---------------------------------------------------------------- the split */
+
+/* Reads ENTRY:AXIS. */
+MUST_CHECK static enum healcl_status find_axis(struct session *session, struct healcl_error *error)
+{
+    const char *text = session->axis_text, *colon = strrchr(text, ':');
+    size_t count;
+    uint32_t axis = 0;
+    (void)healcl_transcript_inputs(session->opening.transcript, &count);
+    session->split.input = find_input(session->opening.transcript, text, (size_t)(colon - text));
+    if (session->split.input == count)
+        FAIL(error, HEALCL_USAGE,
+             "--split: no host_to_device is entry %.*s, or makes a tensor of that name",
+             colon - text < 100 ? (int)(colon - text) : 100, text);
+    if (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &axis))
+        FAIL(error, HEALCL_USAGE, "--split: '%.100s' is no axis", colon + 1);
+    session->split.axis = axis;
+    return HEALCL_OK;
+}
+
+/* Rank 0 chooses. */
+MUST_CHECK static enum healcl_status choose(struct session *session, struct healcl_error *error)
+{
+    struct healcl_split *split = &session->split;
+    split->ranks = (uint32_t)session->ranks.count;
+    if (session->axis_text)
+        TRY(find_axis(session, error));
+    else if (session->ranks.rank == 0 && split->ranks > 1)
+        TRY(healcl_transcript_choose_split(session->opening.transcript, split, error));
+    MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, session->ranks.comm);
+    split->rank = (uint32_t)session->ranks.rank;
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status open_part(struct session *session, struct healcl_error *error)
+{
+    session->reduce.ranks = &session->ranks;
+    const struct healcl_session_options options = {.exchange = reduce_exchange,
+                                                   .exchange_context = &session->reduce};
+    TRY(choose(session, error));
+    TRY(healcl_transcript_split(session->opening.transcript, &session->split, &session->part,
+                                error));
+    return healcl_session_open(session->part, session->opening.device, &options, &session->run,
+                               error);
+}
+
+/* ---------------------------------------------------------------- running */
+
+/* What this rank sends by one run, as the plan tells. */
+static uint64_t bytes_foreseen(const struct session *session)
+{
+    const struct plan *plan = session->part->plan;
+    uint64_t bytes = 0;
+    for (size_t s = 0; s < plan->segment_count; s++)
+        for (size_t i = 0; i < plan->segments[s].exchange_count; i++) {
+            const struct tensor *sum = plan->segments[s].exchanges[i].sum;
+            bytes += reduce_bytes(session->ranks.rank, session->ranks.count,
+                                  (uint64_t)layout_elements(&sum->layout),
+                                  dtype_size(sum->storage->dtype));
+        }
+    return bytes;
+}
+
+static void note_rank(struct session *session, uint64_t *times, uint64_t *exchanges,
+                      uint64_t uploaded)
+{
+    const struct healcl_session_facts facts = healcl_session_facts(session->run);
+    const char *device = session->opening.reference ? "reference" : session->opening.info.name;
+    session->ran = (struct ran){
+        .nanoseconds = sort_to_median(times, session->repeat),
+        .exchange_nanoseconds = sort_to_median(exchanges, session->repeat),
+        .bytes_uploaded = uploaded,
+        .bytes_sent = session->reduce.bytes_sent / facts.runs,
+        .bytes_foreseen = bytes_foreseen(session),
+        .tensor_bytes = healcl_transcript_split_facts(session->part).tensor_bytes,
+        .device_bytes = facts.device_bytes_peak,
+    };
+    snprintf(session->ran.host, sizeof session->ran.host, "%s", session->ranks.host);
+    snprintf(session->ran.device, sizeof session->ran.device, "%s", device);
+}
+
+/* The first run, which builds kernels and uploads what stays, does not count where others follow.
+ */
+MUST_CHECK static enum healcl_status run_all(struct session *session, struct healcl_error *error)
+{
+    const uint32_t warm_up = session->repeat > 1;
+    uint64_t uploaded = 0, *times = calloc(session->repeat, 2 * sizeof *times);
+    enum healcl_status status = HEALCL_OK;
+    if (!times)
+        NO_MEMORY(error);
+    for (uint32_t i = 0; i < session->repeat + warm_up && status == HEALCL_OK; i++) {
+        ranks_meet(&session->ranks);
+        status = healcl_session_run(session->run, error);
+        const struct healcl_session_facts facts = healcl_session_facts(session->run);
+        if (i == 0)
+            uploaded = facts.bytes_uploaded;
+        if (i < warm_up)
+            continue;
+        times[i - warm_up] = facts.nanoseconds;
+        times[session->repeat + i - warm_up] = facts.exchange_nanoseconds;
+    }
+    if (status == HEALCL_OK)
+        note_rank(session, times, times + session->repeat, uploaded);
+    free(times);
+    return status;
+}
+
+/* Compares this rank's part of each result. A result that differs anywhere counts once. */
+MUST_CHECK static enum healcl_status compare(struct session *session, struct healcl_error *error)
+{
+    size_t count;
+    const struct healcl_tensor_info *results = healcl_transcript_results(session->part, &count);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t different = 0, of_all = 0;
+        if (!results[i].has_data)
+            continue;
+        TRY(healcl_session_compare(session->run, i, &different, error));
+        if (different > 0)
+            ranks_notice(&session->ranks,
+                         "entry %zu (device_to_host): tensor %s: %" PRIu64
+                         " values of this rank's differ",
+                         results[i].entry, results[i].name, different);
+        MPI_Allreduce(&different, &of_all, 1, MPI_UINT64_T, MPI_SUM, session->ranks.comm);
+        session->compared++;
+        session->different += of_all > 0;
+    }
+    return HEALCL_OK;
+}
+
+static void run_part(struct session *session)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    enum healcl_status status = open_part(session, &error);
+    const bool is_usage = status == HEALCL_USAGE;
+    if (status == HEALCL_OK)
+        status = run_all(session, &error);
+    if (status == HEALCL_OK)
+        status = compare(session, &error);
+    if (status != HEALCL_OK)
+        ranks_fail(&session->ranks, is_usage ? NULL : session->opening.file, &error);
+}
+
+/* ---------------------------------------------------------------- the report */
+
+static int print_reports(struct session *session, const struct run_ranks_facts *facts)
+{
+    struct style style = style_of(stdout);
+    int code = EXIT_VERIFIED;
+    if (!session->quiet && !session->json.on_stdout)
+        code = printed(report_run_ranks(facts, &style));
+    FILE *stream = report_file_stream(&session->json);
+    if (stream) {
+        const int written =
+            report_file_end(&session->json, report_run_ranks_json(facts, stream), false);
+        code = code == EXIT_VERIFIED ? written : code;
+    }
+    code = finish_output(code);
+    return code == EXIT_VERIFIED && facts->different > 0 ? EXIT_DIFFERENT : code;
+}
+
+/* All ranks call this. */
+static int report(struct session *session)
+{
+    struct ran *all = ranks_gather(&session->ranks, &session->ran, sizeof session->ran, NULL);
+    const struct run_ranks_facts facts = {.file = session->opening.file,
+                                          .part = session->part,
+                                          .split = &session->split,
+                                          .is_chosen = !session->axis_text,
+                                          .ranks = all,
+                                          .repeat = session->repeat,
+                                          .compared = session->compared,
+                                          .different = session->different};
+    int code = session->ranks.rank == 0 ? print_reports(session, &facts) : EXIT_VERIFIED;
+    free(all);
+    return ranks_first(&session->ranks, code);
+}
+
+/* ---------------------------------------------------------------- options */
+
+static int check_options(const struct command *command, const struct session *session)
+{
+    const char *text = session->axis_text, *colon = text ? strrchr(text, ':') : NULL;
+    if (text && (!colon || colon == text || !colon[1]))
+        return usage_error(command, "--split takes ENTRY:AXIS, not '%.200s'", text);
+    return session->opening.reference && session->opening.devices
+               ? usage_error(command, "--reference is no device")
+               : GOES_ON;
+}
+
+static int take(struct session *session, const struct command *command, int argc, char **argv)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    int code = take_arguments(command, argc, argv, session);
+    if (code == GOES_ON)
+        code = check_options(command, session);
+    if (code == GOES_ON)
+        session->opening.file = argv[optind];
+    if (code == GOES_ON && session->ranks.rank == 0 &&
+        report_file_open(&session->json, &error) != HEALCL_OK)
+        code = print_error(NULL, &error, false);
+    healcl_error_clear(&error);
+    return code;
+}
+
+static const struct command_option options[] = {
+    {"split", 's', OPTION_WORD, KEPT_IN(struct session, axis_text)},
+    {"repeat", 0, OPTION_COUNT, KEPT_IN(struct session, repeat), .most = REPEAT_MAX},
+    {"json", 0, OPTION_REPORT, KEPT_IN(struct session, json)},
+    {"quiet", 'q', OPTION_FLAG, KEPT_IN(struct session, quiet)},
+    OPENING_OPTIONS(opening),
+    END_OF_OPTIONS,
+};
+
+/* A mistake in the command line, which all ranks have, is told by rank 0 alone. */
+static int run(const struct command *command, int argc, char **argv)
+{
+    static struct session session = {.repeat = 1};
+    ranks_begin(&session.ranks, &argc, &argv);
+    int code = session.ranks.rank == 0 ? take(&session, command, argc, argv) : GOES_ON;
+    code = ranks_first(&session.ranks, code);
+    if (code == GOES_ON && session.ranks.rank > 0)
+        code = take(&session, command, argc, argv);
+    if (code == GOES_ON) {
+        opening_open(&session.opening, &session.ranks);
+        run_part(&session);
+        code = report(&session);
+        healcl_session_close(session.run);
+        healcl_transcript_close(session.part);
+        opening_release(&session.opening);
+    }
+    report_file_discard(&session.json);
+    ranks_end(&session.ranks);
+    return code;
+}
+
+const struct command command_run_ranks = {
+    .name = "run",
+    .summary = "run one transcript on all ranks, each with a part of it",
+    .help =
+        "Splits a transcript along an axis of an input, runs each part on a rank's device, and\n"
+        "verifies the results. Where the axis is summed, ranks exchange their sums.\n"
+        "\n"
+        "Usage: mpirun -n RANKS healcl-mpi run [OPTIONS] FILE\n"
+        "\n"
+        "  -s, --split ENTRY:AXIS   an upload by its entry, or its tensor's name, and the axis to\n"
+        "                           split, from 0; else the one that leaves a rank the least\n"
+        "                           memory and exchange\n"
+        "      --repeat N           run N times after a first one that does not count, and\n"
+        "                           report medians\n"
+        "      --json FILE|-        write the report as JSON too, or with - alone on standard\n"
+        "                           output (docs/JSON.md)\n"
+        "  -q, --quiet              print only errors\n" OPENING_HELP
+        "  -h, --help               this text\n"
+        "\n",
+    .more_help =
+        "Each rank decodes and uploads only its part, and compares its part of the results. An\n"
+        "axis that an operation mixes is refused, with the entry. healcl inspect --ranks tells\n"
+        "beforehand what a split takes (docs/SCALE.md).\n"
+        "\n"
+        "Exit codes: 0 verified, or nothing to verify; 1 a result differs; 2 wrong usage; 3 the\n"
+        "transcript is refused, cannot be split so, or ranks are not alike; 4 a device or OpenCL\n"
+        "failed, or memory ran out.\n",
+    .options = options,
+    .operands = OPERANDS_FILE,
+    .run = run,
+};

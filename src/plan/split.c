@@ -1,0 +1,493 @@
+#include "plan/split.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/array.h"
+#include "plan/split_axes.h"
+
+/* A sum that ranks have summands of by now, as the whole plan has it and as the part does. */
+struct pending {
+    struct tensor sum, moduli;
+    struct exchange part;
+};
+
+struct splitter {
+    struct rewrite *rewrite;
+    const struct healcl_split *split;
+    struct split_axes axes;
+    int64_t start, size;        /* the rank's indices of the axis */
+    const struct segment *from; /* the whole plan's, in hand */
+    bool is_behind;             /* an exchange has ended one of the part's for it */
+    size_t last_entry;          /* of an operation that has been counted behind it */
+    struct pending *pending;
+    size_t pending_count, pending_capacity;
+    size_t inputs, results; /* so far */
+};
+
+/* ---------------------------------------------------------------- views */
+
+/* The rank's share of so many indices, or of what there is for each of them. */
+static int64_t share(const struct splitter *splitter, int64_t whole)
+{
+    return whole / splitter->axes.count * splitter->size;
+}
+
+/* The rank's part of a view of a storage that is split. */
+static struct layout part_of_split(const struct splitter *splitter, const struct tensor *tensor)
+{
+    const int64_t period = splitter->axes.units[tensor->storage->id] * splitter->axes.count;
+    const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
+    struct layout part = tensor->layout;
+    part.offset = share(splitter, part.offset / period * period) + part.offset % period;
+    part.shape[cut.axis] = share(splitter, part.shape[cut.axis]);
+    for (uint32_t axis = 0; axis < part.rank; axis++)
+        if (part.stride[axis] >= period)
+            part.stride[axis] = share(splitter, part.stride[axis]);
+    return part;
+}
+
+/* The rank's part of a view of one that is whole. */
+static struct layout part_of_whole(const struct splitter *splitter, const struct layout *view,
+                                   uint32_t axis, int64_t each)
+{
+    struct layout part = *view;
+    if (view->stride[axis] == 0)
+        part.shape[axis] = share(splitter, part.shape[axis]);
+    else
+        part = layout_narrow(view, axis, splitter->start * each, splitter->size * each);
+    return part;
+}
+
+static bool is_split(const struct splitter *splitter, const struct storage *storage)
+{
+    return splitter->axes.units[storage->id] > 0;
+}
+
+/* Writes an operand: a view of the part's storage. */
+MUST_CHECK static enum healcl_status write_view(const struct splitter *splitter,
+                                                const struct storage *storage,
+                                                const struct layout *layout,
+                                                const struct tensor **tensor,
+                                                struct healcl_error *error)
+{
+    struct storage *made;
+    const int64_t elements =
+        is_split(splitter, storage) ? share(splitter, storage->elements) : storage->elements;
+    TRY(rewrite_storage(splitter->rewrite, storage, elements, &made, error));
+    return rewrite_view(splitter->rewrite, made, layout, tensor, error);
+}
+
+MUST_CHECK static enum healcl_status write_operands(const struct splitter *splitter,
+                                                    const struct step *whole,
+                                                    const struct step_cut *cut, struct step *part,
+                                                    struct healcl_error *error)
+{
+    struct step_axes names;
+    step_axes(whole, &names);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(whole, i);
+        const int axis = tensor && cut->letter ? step_axis(&names, i, cut->letter) : NO_AXIS;
+        if (!tensor)
+            continue;
+        struct layout layout = tensor->layout;
+        if (axis != NO_AXIS)
+            layout = is_split(splitter, tensor->storage)
+                         ? part_of_split(splitter, tensor)
+                         : part_of_whole(splitter, &layout, (uint32_t)axis, cut->each);
+        TRY(write_view(splitter, tensor->storage, &layout,
+                       i == STEP_OUT ? &part->out : &part->in[i], error));
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- transfers */
+
+/* What the rank has of an upload's output, or of a download. */
+static struct payload_part part_of(const struct splitter *splitter, const struct tensor *tensor)
+{
+    if (!is_split(splitter, tensor->storage))
+        return (struct payload_part){.period = 0};
+    const struct view_cut cut = split_axes_view(&splitter->axes, tensor);
+    return (struct payload_part){cut.axis, splitter->start * cut.each, splitter->size * cut.each,
+                                 splitter->axes.count * cut.each};
+}
+
+/* Notes the part of a transfer, and takes it of what the file has. */
+MUST_CHECK static enum healcl_status write_transfer(struct splitter *splitter,
+                                                    const struct step *whole, struct step *part,
+                                                    struct healcl_error *error)
+{
+    struct plan *plan = splitter->rewrite->planner.plan;
+    const struct tensor *tensor = whole->out ? whole->out : whole->in[0];
+    const struct payload_part of = part_of(splitter, tensor);
+    if (whole->kind == STEP_UPLOAD)
+        plan->input_parts[splitter->inputs++] = of;
+    else
+        plan->result_parts[splitter->results++] = of;
+    if (of.period > 0 && whole->payload && whole->payload->copies > 0)
+        FAIL(error, HEALCL_USAGE, "a widened transcript that expects results cannot be split");
+    /* Where another shape is expected no part of it is. */
+    if (of.period == 0 || !whole->payload ||
+        !layout_same_shape(&whole->payload->layout, &tensor->layout))
+        return HEALCL_OK;
+    struct payload *payload = arena_alloc(plan->arena, sizeof *payload);
+    if (!payload)
+        NO_MEMORY(error);
+    *payload = *whole->payload;
+    payload_narrow(payload, &of);
+    part->payload = payload;
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- exchanges */
+
+static struct segment *segment_in_hand(const struct splitter *splitter)
+{
+    return splitter->rewrite->planner.segment;
+}
+
+/* Ends the segment in hand with what is pending. */
+MUST_CHECK static enum healcl_status exchange(struct splitter *splitter, struct healcl_error *error)
+{
+    struct segment *segment = segment_in_hand(splitter);
+    struct exchange *exchanges = arena_alloc(splitter->rewrite->planner.plan->arena,
+                                             (splitter->pending_count + 1) * sizeof *exchanges);
+    if (!exchanges)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < splitter->pending_count; i++)
+        exchanges[i] = splitter->pending[i].part;
+    segment->exchanges = exchanges;
+    segment->exchange_count = splitter->pending_count;
+    splitter->pending_count = 0;
+    return HEALCL_OK;
+}
+
+static bool same_view(const struct tensor *a, const struct tensor *b)
+{
+    return a->storage == b->storage && layout_same_elements(&a->layout, &b->layout);
+}
+
+static bool overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a && a->storage == b->storage && layouts_may_overlap(&a->layout, &b->layout);
+}
+
+/* Whether a step wants a sum that is pending, or ends or changes its moduli. but: an operand that
+ * is left out. */
+static bool wants(const struct step *step, const struct pending *pending, int but)
+{
+    if (step->kind == STEP_RELEASE)
+        return step->in[0]->storage == pending->sum.storage ||
+               step->in[0]->storage == pending->moduli.storage;
+    bool found = overlap(step->out, &pending->moduli);
+    for (int i = 0; i < STEP_OPERANDS; i++)
+        found |= i != but && overlap(step_operand(step, i), &pending->sum);
+    return found;
+}
+
+/* Whether a step waits for an exchange. moduli: of the sum that it makes a summand of, or NULL.
+ * *adds: such a sum is pending, and it only adds to it. */
+static bool waits(const struct splitter *splitter, const struct step *step,
+                  const struct tensor *moduli, bool *adds)
+{
+    bool found = false;
+    *adds = false;
+    for (size_t i = 0; i < splitter->pending_count; i++) {
+        const struct pending *pending = &splitter->pending[i];
+        const bool is_more = moduli && step_adds(step) && same_view(step->out, &pending->sum) &&
+                             same_view(moduli, &pending->moduli);
+        *adds |= is_more;
+        found |= wants(step, pending, is_more ? STEP_OUT : NO_INPUT);
+    }
+    return found;
+}
+
+/* The first summands of a sum. What it adds to is counted by one rank alone. */
+MUST_CHECK static enum healcl_status open_sum(struct splitter *splitter, const struct step *whole,
+                                              const struct tensor *moduli, const struct step *part,
+                                              struct healcl_error *error)
+{
+    struct pending *pending = array_with_room(splitter->pending, splitter->pending_count,
+                                              &splitter->pending_capacity, sizeof *pending);
+    if (!pending)
+        NO_MEMORY(error);
+    splitter->pending = pending;
+    pending += splitter->pending_count++;
+    *pending = (struct pending){*whole->out, *moduli, {.sum = part->out}};
+    TRY(write_view(splitter, moduli->storage, &moduli->layout, &pending->part.moduli, error));
+    if (!step_adds(whole) || splitter->split->rank == 0)
+        return HEALCL_OK;
+    const struct step fill = {.kind = STEP_FILL,
+                              .side = part->side,
+                              .vendor = part->vendor,
+                              .origins = part->origins,
+                              .out = part->out};
+    return rewrite_step(splitter->rewrite, &fill, error);
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* Behind an exchange operations are counted with their steps; views stay in front. */
+static void count_operation(struct splitter *splitter, const struct step *step)
+{
+    struct plan *plan = splitter->rewrite->planner.plan;
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    struct segment *behind = &plan->segments[plan->segment_count - 1], *before = behind - 1;
+    if (!splitter->is_behind || !origin->form || origin->entry == splitter->last_entry)
+        return;
+    splitter->last_entry = origin->entry;
+    const size_t number = origin_operation(origin)->number;
+    if (before->counts[number] == 0)
+        return;
+    before->counts[number]--;
+    before->operations--;
+    behind->counts[number]++;
+    behind->operations++;
+}
+
+/* The segment goes on behind an exchange. */
+MUST_CHECK static enum healcl_status go_on(struct splitter *splitter, struct healcl_error *error)
+{
+    TRY(exchange(splitter, error));
+    splitter->is_behind = true;
+    splitter->last_entry = SIZE_MAX;
+    return planner_open_segment(&splitter->rewrite->planner, splitter->from->name, true, error);
+}
+
+MUST_CHECK static enum healcl_status split_step(struct splitter *splitter, const struct step *step,
+                                                struct healcl_error *error)
+{
+    const struct step_cut cut = split_axes_step(&splitter->axes, step);
+    struct step part = *step;
+    struct step_axes names;
+    struct tensor moduli;
+    bool adds;
+    step_axes(step, &names);
+    if (cut.sums && !step_moduli_of(step, &names, STEP_OUT, &moduli))
+        REFUSE(error, "a sum without moduli");
+    if (waits(splitter, step, cut.sums ? &moduli : NULL, &adds)) {
+        TRY(go_on(splitter, error));
+        adds = false;
+    }
+    TRY(write_operands(splitter, step, &cut, &part, error));
+    if (cut.sums && !adds)
+        TRY(open_sum(splitter, step, &moduli, &part, error));
+    if (step->kind == STEP_UPLOAD || step->kind == STEP_DOWNLOAD)
+        TRY(write_transfer(splitter, step, &part, error));
+    count_operation(splitter, step);
+    return rewrite_step(splitter->rewrite, &part, error);
+}
+
+MUST_CHECK static enum healcl_status split_segments(struct splitter *splitter,
+                                                    struct healcl_error *error)
+{
+    const struct plan *from = splitter->rewrite->from;
+    for (size_t s = 0; s < from->segment_count; s++) {
+        splitter->from = &from->segments[s];
+        splitter->is_behind = false;
+        TRY(rewrite_segment(splitter->rewrite, splitter->from, error));
+        for (size_t i = 0; i < splitter->from->step_count; i++)
+            TRY(split_step(splitter, &from->steps[splitter->from->first_step + i], error));
+        TRY(exchange(splitter, error));
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- all */
+
+/* The upload of an input. */
+MUST_CHECK static enum healcl_status find_upload(const struct plan *plan,
+                                                 const struct healcl_split *split,
+                                                 const struct step **upload,
+                                                 struct healcl_error *error)
+{
+    if (split->input >= plan->uploads)
+        FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", split->input,
+             plan->uploads);
+    const struct step *step = plan->steps;
+    for (size_t left = split->input;; step++)
+        if (step->kind == STEP_UPLOAD && left-- == 0)
+            break;
+    *upload = step;
+    const struct origin *origin = step_origin(step, NO_INPUT);
+    if (split->axis >= step->out->layout.rank)
+        FAIL(error, HEALCL_USAGE,
+             "entry %zu (%s): there is no axis %" PRIu32 ", but %" PRIu32 " of them", origin->entry,
+             origin->name, split->axis, step->out->layout.rank);
+    if (split->rank >= split->ranks)
+        FAIL(error, HEALCL_USAGE, "there is no rank %" PRIu32 " of %" PRIu32, split->rank,
+             split->ranks);
+    return HEALCL_OK;
+}
+
+/* Parts of as many indices, the first ones of one more. */
+static void find_indices(struct splitter *splitter)
+{
+    const struct healcl_split *split = splitter->split;
+    const int64_t least = splitter->axes.count / split->ranks;
+    const int64_t more = splitter->axes.count % split->ranks;
+    splitter->start = least * split->rank + (split->rank < more ? split->rank : more);
+    splitter->size = least + (split->rank < more);
+}
+
+MUST_CHECK static enum healcl_status make_parts(struct rewrite *rewrite, struct healcl_error *error)
+{
+    struct plan *plan = rewrite->planner.plan;
+    plan->input_parts =
+        arena_alloc(plan->arena, (rewrite->from->uploads + 1) * sizeof *plan->input_parts);
+    plan->result_parts =
+        arena_alloc(plan->arena, (rewrite->from->results + 1) * sizeof *plan->result_parts);
+    if (!plan->input_parts || !plan->result_parts)
+        NO_MEMORY(error);
+    return HEALCL_OK;
+}
+
+enum healcl_status plan_split(struct rewrite *rewrite, const void *how, struct healcl_error *error)
+{
+    struct splitter splitter = {.rewrite = rewrite, .split = how};
+    const struct step *upload = NULL;
+    TRY(find_upload(rewrite->from, splitter.split, &upload, error));
+    TRY(make_parts(rewrite, error));
+    TRY(split_axes_find(rewrite->from, upload, splitter.split, &splitter.axes, error));
+    find_indices(&splitter);
+    enum healcl_status status = split_segments(&splitter, error);
+    split_axes_release(&splitter.axes);
+    free(splitter.pending);
+    return status;
+}
+
+/* ---------------------------------------------------------------- choosing */
+
+/* Inputs that are looked at, the largest ones. */
+enum { INPUTS_MOST = 32 };
+
+/* The bytes of the largest part of a storage. */
+static uint64_t part_bytes(const struct split_axes *axes, const struct storage *storage,
+                           uint32_t ranks)
+{
+    if (axes->units[storage->id] == 0)
+        return storage_bytes(storage);
+    const int64_t most = (axes->count + ranks - 1) / ranks;
+    return storage_bytes(storage) / (uint64_t)axes->count * (uint64_t)most;
+}
+
+/* What follows the lives of tensors. */
+struct prices {
+    const struct split_axes *axes;
+    uint32_t ranks;
+    bool *is_live;                  /* by storage */
+    uint64_t live, peak, exchanged; /* bytes */
+    double work;                    /* elements that steps visit */
+    const struct step *last_sum;
+};
+
+static void price_step(struct prices *prices, const struct step *step)
+{
+    const struct step_cut cut = split_axes_step(prices->axes, step);
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        const bool stays = step->kind != STEP_RELEASE;
+        if (!tensor || tensor->storage->scalars || prices->is_live[tensor->storage->id] == stays)
+            continue;
+        const uint64_t bytes = part_bytes(prices->axes, tensor->storage, prices->ranks);
+        prices->is_live[tensor->storage->id] = stays;
+        prices->live += stays ? bytes : -bytes;
+    }
+    prices->peak = prices->live > prices->peak ? prices->live : prices->peak;
+    if (step->kind != STEP_RELEASE)
+        prices->work += (double)step_visits(step) / (cut.letter ? prices->ranks : 1);
+    if (!cut.sums || prices->ranks == 1)
+        return;
+    if (!prices->last_sum || !same_view(prices->last_sum->out, step->out))
+        prices->exchanged +=
+            (uint64_t)layout_elements(&step->out->layout) * dtype_size(step->out->storage->dtype);
+    prices->last_sum = step;
+}
+
+/* The input is NULL where nothing is split. Returns whether it can be. */
+static bool price_plan(const struct plan *plan, const struct step *upload,
+                       const struct healcl_split *split, bool *is_live, struct prices *prices)
+{
+    struct split_axes axes;
+    *prices = (struct prices){.axes = &axes, .ranks = split->ranks, .is_live = is_live};
+    if (split_axes_find(plan, upload, split, &axes, NULL) != HEALCL_OK)
+        return false;
+    memset(is_live, 0, plan->storage_count * sizeof *is_live);
+    for (size_t i = 0; i < plan->step_count; i++)
+        price_step(prices, &plan->steps[i]);
+    split_axes_release(&axes);
+    return true;
+}
+
+/* What of the whole's a rank has left, as a sum of shares. */
+static double share_of(const struct prices *part, const struct prices *whole)
+{
+    return ((double)part->peak + 2 * (double)part->exchanged) / ((double)whole->peak + 1) +
+           part->work / (whole->work + 1);
+}
+
+struct candidate {
+    const struct step *upload;
+    size_t input;
+};
+
+/* The largest inputs, in falling order. Returns how many there are. */
+static size_t find_largest(const struct plan *plan, struct candidate largest[INPUTS_MOST])
+{
+    size_t count = 0, input = 0;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind != STEP_UPLOAD)
+            continue;
+        const struct candidate candidate = {step, input++};
+        size_t place = count < INPUTS_MOST ? count++ : count - 1;
+        if (place + 1 == INPUTS_MOST && largest[place].upload &&
+            storage_bytes(largest[place].upload->out->storage) >= storage_bytes(step->out->storage))
+            continue;
+        for (; place > 0 && storage_bytes(largest[place - 1].upload->out->storage) <
+                                storage_bytes(step->out->storage);
+             place--)
+            largest[place] = largest[place - 1];
+        largest[place] = candidate;
+    }
+    return count;
+}
+
+/* Tries all axes of an input. */
+static void try_input(const struct plan *plan, const struct candidate *candidate, bool *is_live,
+                      const struct prices *whole, double *least, struct healcl_split *split)
+{
+    for (uint32_t axis = 0; axis < candidate->upload->out->layout.rank; axis++) {
+        const struct healcl_split one = {candidate->input, axis, 0, split->ranks};
+        struct prices part;
+        if (!price_plan(plan, candidate->upload, &one, is_live, &part) ||
+            share_of(&part, whole) >= *least)
+            continue;
+        *least = share_of(&part, whole);
+        split->input = one.input;
+        split->axis = one.axis;
+    }
+}
+
+enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
+                                     struct healcl_error *error)
+{
+    const struct healcl_split alone = {.ranks = 1};
+    struct candidate largest[INPUTS_MOST] = {{NULL, 0}};
+    struct prices whole;
+    const size_t count = find_largest(plan, largest);
+    bool *is_live = calloc(plan->storage_count + 1, sizeof *is_live);
+    double least = INFINITY;
+    if (!is_live)
+        NO_MEMORY(error);
+    if (price_plan(plan, NULL, &alone, is_live, &whole))
+        for (size_t i = 0; i < count; i++)
+            try_input(plan, &largest[i], is_live, &whole, &least, split);
+    free(is_live);
+    if (isinf(least))
+        REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
+    return HEALCL_OK;
+}

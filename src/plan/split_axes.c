@@ -1,0 +1,420 @@
+#include "plan/split_axes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Ways there and back that the axis is followed through a plan. More take none that people write,
+ * and time that grows with the square of the plan. */
+enum { ROUNDS_MOST = 64 };
+
+enum { STAYS_WHOLE = -1 }; /* as the unit of a storage that could be cut */
+
+static bool is_cut(const struct split_axes *axes, const struct tensor *tensor)
+{
+    return tensor && axes->units[tensor->storage->id] > 0;
+}
+
+/* ---------------------------------------------------------------- views */
+
+enum view_state {
+    VIEW_CUT,
+    VIEW_PART,   /* it has not all indices, or not in their order */
+    VIEW_COARSE, /* it has an axis along which `each` indices go together */
+    VIEW_SLICE   /* it has whole runs of `each` indices */
+};
+
+/* The axis with the longest stride that stays within one period; NO_AXIS where there is none. */
+static int longest_axis(const struct layout *view, int64_t period)
+{
+    int longest = NO_AXIS;
+    for (uint32_t axis = 0; axis < view->rank; axis++)
+        if (view->shape[axis] > 1 && view->stride[axis] % period != 0 &&
+            (longest == NO_AXIS || view->stride[axis] > view->stride[longest]))
+            longest = (int)axis;
+    return longest;
+}
+
+/* How far the elements reach that an axis has for one index of its own. */
+static int64_t reach_below(const struct layout *view, uint32_t longest, int64_t period)
+{
+    int64_t reach = view->offset % period % view->stride[longest];
+    for (uint32_t axis = 0; axis < view->rank; axis++)
+        if (axis != longest && view->shape[axis] > 1 && view->stride[axis] % period != 0)
+            reach += (view->shape[axis] - 1) * view->stride[axis];
+    return reach;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static enum view_state find_view_cut(const struct layout *view, int64_t unit, int64_t count,
+                                     struct view_cut *cut)
+{
+    const int64_t period = unit * count;
+    const int longest = longest_axis(view, period);
+    if (longest == NO_AXIS)
+        return VIEW_PART;
+    const int64_t stride = view->stride[longest], span = stride * view->shape[longest];
+    const int64_t start = view->offset % period - view->offset % period % stride;
+    const bool is_whole = start == 0 && span % period == 0;
+    cut->axis = (uint32_t)longest;
+    if (reach_below(view, (uint32_t)longest, period) >= stride)
+        return VIEW_PART;
+    if (stride > unit) {
+        cut->each = stride / unit;
+        return is_whole && stride % unit == 0 && count % cut->each == 0 ? VIEW_COARSE : VIEW_PART;
+    }
+    if (unit % stride != 0 || start % unit != 0 || span % unit != 0)
+        return VIEW_PART;
+    cut->each =
+        is_whole ? unit / stride : common_divisor(count, common_divisor(start / unit, span / unit));
+    return is_whole ? VIEW_CUT : VIEW_SLICE;
+}
+
+struct view_cut split_axes_view(const struct split_axes *axes, const struct tensor *tensor)
+{
+    struct view_cut cut = {0};
+    (void)find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &cut);
+    return cut;
+}
+
+/* ---------------------------------------------------------------- steps */
+
+/* What is wrong with a step, and of which operand; or how the axis is to be dealt out instead. */
+struct fault {
+    const char *text; /* NULL: nothing is */
+    int operand;
+    int64_t coarser; /* so many indices are to be one; 0: they are not */
+    int64_t count;   /* there are to be so many, again and again; 0: they are not */
+};
+
+static bool is_fault(const struct fault *fault)
+{
+    return fault->text || fault->coarser > 0 || fault->count > 0;
+}
+
+static struct fault fault_of(const char *text, int operand)
+{
+    return (struct fault){.text = text, .operand = operand};
+}
+
+static bool join_cut(struct step_cut *cut, char letter, int64_t each)
+{
+    if (cut->letter == 0)
+        *cut = (struct step_cut){.letter = letter, .each = each};
+    return cut->letter == letter && cut->each == each;
+}
+
+/* Finds the letter of the operands that are cut. */
+static struct fault find_letter(const struct split_axes *axes, const struct step *step,
+                                const struct step_axes *names, struct step_cut *cut)
+{
+    for (int i = 0; i < STEP_OPERANDS; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        struct view_cut view = {0};
+        if (!is_cut(axes, tensor))
+            continue;
+        const enum view_state state =
+            find_view_cut(&tensor->layout, axes->units[tensor->storage->id], axes->count, &view);
+        if (state == VIEW_COARSE)
+            return (struct fault){.coarser = view.each};
+        if (state == VIEW_SLICE && view.each > 1)
+            return (struct fault){.count = view.each};
+        if (state != VIEW_CUT)
+            return fault_of("takes a part of the axis that is split", i);
+        if (step->kind == STEP_VENDOR || names->names[i][view.axis] == '*')
+            return fault_of("mixes the axis that is split", i);
+        if (!join_cut(cut, names->names[i][view.axis], view.each))
+            return fault_of("meets the axis that is split on two of its axes", i);
+    }
+    return (struct fault){.text = NULL};
+}
+
+/* Whether a whole operand can be read in part along an axis. */
+static bool can_narrow(const struct split_axes *axes, const struct step_cut *cut,
+                       const struct layout *layout, int axis)
+{
+    return axis == NO_AXIS || layout->stride[axis] == 0 ||
+           layout->shape[axis] == cut->each * axes->count;
+}
+
+static struct fault find_step_cut(const struct split_axes *axes, const struct step *step,
+                                  struct step_cut *cut)
+{
+    struct step_axes names;
+    *cut = (struct step_cut){0};
+    bool any = false;
+    for (int i = 0; i < STEP_OPERANDS && !any; i++)
+        any = is_cut(axes, step_operand(step, i));
+    if (!any || step->kind == STEP_RELEASE)
+        return (struct fault){.text = NULL};
+    step_axes(step, &names);
+    struct fault fault = find_letter(axes, step, &names, cut);
+    if (is_fault(&fault))
+        return fault;
+    if (step->out && step_axis(&names, STEP_OUT, cut->letter) == NO_AXIS) {
+        const int moduli = step_moduli(step);
+        if (moduli == NO_INPUT || step_axis(&names, moduli, cut->letter) != NO_AXIS)
+            return fault_of("mixes the axis that is split", 0);
+        cut->sums = true;
+    }
+    return fault;
+}
+
+struct step_cut split_axes_step(const struct split_axes *axes, const struct step *step)
+{
+    struct step_cut cut;
+    (void)find_step_cut(axes, step, &cut);
+    return cut;
+}
+
+MUST_CHECK static enum healcl_status refuse(const struct step *step, const struct fault *fault,
+                                            struct healcl_error *error)
+{
+    const bool is_input = fault->operand != STEP_OUT && step->kind != STEP_VENDOR;
+    (void)ERROR(error, HEALCL_REFUSED, "%s%s%s%s", is_input ? "argument '" : "",
+                is_input ? step_input_name(step, fault->operand) : "", is_input ? "': " : "",
+                fault->text);
+    error_prefix_step(error, step, is_input ? fault->operand : NO_INPUT);
+    return HEALCL_REFUSED;
+}
+
+/* ---------------------------------------------------------------- forward */
+
+/* The unit that makes a view cut along an axis, or STAYS_WHOLE. */
+static int64_t unit_for(const struct split_axes *axes, const struct tensor *tensor, int axis,
+                        int64_t each)
+{
+    struct view_cut cut = {0};
+    const struct layout *layout = &tensor->layout;
+    int64_t unit, period;
+    if (axis == NO_AXIS || tensor->storage->scalars ||
+        __builtin_mul_overflow(layout->stride[axis], each, &unit) || unit == 0 ||
+        __builtin_mul_overflow(unit, axes->count, &period) ||
+        tensor->storage->elements % period != 0 ||
+        find_view_cut(layout, unit, axes->count, &cut) != VIEW_CUT || (int)cut.axis != axis)
+        return STAYS_WHOLE;
+    return unit;
+}
+
+/* Cuts an operand along the axis that has the step's letter. */
+static struct fault cut_operand(struct split_axes *axes, const struct step *step, int i, int axis,
+                                const struct step_cut *cut)
+{
+    const struct tensor *tensor = step_operand(step, i);
+    const int64_t unit = unit_for(axes, tensor, axis, cut->each);
+    if (unit == STAYS_WHOLE)
+        return fault_of("takes a part of the axis that is split", i);
+    axes->units[tensor->storage->id] = unit;
+    return fault_of(NULL, i);
+}
+
+/* What a step that meets the axis writes is cut as well, and what it reads where no view has the
+ * part of it. */
+static struct fault cut_operands(struct split_axes *axes, const struct step *step,
+                                 const struct step_cut *cut, bool *changed)
+{
+    struct step_axes names;
+    struct fault fault = {.text = NULL};
+    if (cut->letter == 0)
+        return fault;
+    step_axes(step, &names);
+    for (int i = 0; i < STEP_OPERANDS && !fault.text; i++) {
+        const struct tensor *tensor = step_operand(step, i);
+        const int axis = tensor ? step_axis(&names, i, cut->letter) : NO_AXIS;
+        if (axis == NO_AXIS || is_cut(axes, tensor) ||
+            (i != STEP_OUT && can_narrow(axes, cut, &tensor->layout, axis)))
+            continue;
+        fault = cut_operand(axes, step, i, axis, cut);
+        *changed = true;
+    }
+    return fault;
+}
+
+/* Follows the axis through all steps, until no storage more is cut; or until it is to be dealt out
+ * in another way, as *other then tells. */
+MUST_CHECK static enum healcl_status follow(struct split_axes *axes, struct fault *other,
+                                            struct healcl_error *error)
+{
+    const struct plan *plan = axes->plan;
+    bool changed = true;
+    *other = fault_of(NULL, 0);
+    for (int round = 0; changed; round++) {
+        if (round == ROUNDS_MOST)
+            REFUSE_FOR(error, LIMIT, "the axis runs through too much of the transcript");
+        changed = false;
+        for (size_t i = 0; i < plan->step_count; i++) {
+            const struct step *step = &plan->steps[i];
+            struct step_cut cut;
+            *other = find_step_cut(axes, step, &cut);
+            if (!is_fault(other))
+                *other = cut_operands(axes, step, &cut, &changed);
+            if (other->text)
+                return refuse(step, other, error);
+            if (is_fault(other))
+                return HEALCL_OK;
+        }
+    }
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- back */
+
+/* A storage that is whole could have this unit, if all agree. */
+static void want(int64_t *wanted, const struct split_axes *axes, const struct tensor *tensor,
+                 int64_t unit)
+{
+    int64_t *of = &wanted[tensor->storage->id];
+    if (!is_cut(axes, tensor))
+        *of = *of == 0 || *of == unit ? unit : STAYS_WHOLE;
+}
+
+/* What a step reads in parts could be cut; the rest stays whole. */
+static void want_inputs(int64_t *wanted, const struct split_axes *axes, const struct step *step,
+                        const struct step_cut *cut)
+{
+    struct step_axes names;
+    step_axes(step, &names);
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i])
+            want(wanted, axes, step->in[i],
+                 cut->letter
+                     ? unit_for(axes, step->in[i], step_axis(&names, i, cut->letter), cut->each)
+                     : STAYS_WHOLE);
+    if (cut->sums)
+        want(wanted, axes, step->out, STAYS_WHOLE);
+}
+
+/* Whether a step could write its output, which is whole, along the axis alone. */
+static bool can_cut_output(const struct split_axes *axes, const struct step *step, int64_t unit)
+{
+    struct step_axes names;
+    struct view_cut view;
+    if (step->kind == STEP_VENDOR ||
+        find_view_cut(&step->out->layout, unit, axes->count, &view) != VIEW_CUT)
+        return false;
+    step_axes(step, &names);
+    const struct step_cut cut = {names.names[STEP_OUT][view.axis], view.each, false};
+    bool can = cut.letter != '*';
+    for (int i = 0; i < STEP_INPUTS && can; i++)
+        can = !step->in[i] ||
+              can_narrow(axes, &cut, &step->in[i]->layout, step_axis(&names, i, cut.letter));
+    return can;
+}
+
+/* Cuts storages that are read in parts alone. Returns whether there are any. */
+static bool cut_back(struct split_axes *axes, int64_t *wanted)
+{
+    const struct plan *plan = axes->plan;
+    bool changed = false;
+    for (size_t i = 0; i < plan->storage_count; i++)
+        wanted[i] = 0;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step_cut cut = split_axes_step(axes, &plan->steps[i]);
+        if (plan->steps[i].kind != STEP_RELEASE)
+            want_inputs(wanted, axes, &plan->steps[i], &cut);
+    }
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        int64_t *unit = step->out ? &wanted[step->out->storage->id] : NULL;
+        if (unit && *unit > 0 && !can_cut_output(axes, step, *unit))
+            *unit = STAYS_WHOLE;
+    }
+    for (size_t i = 0; i < plan->storage_count; i++)
+        if (wanted[i] > 0) {
+            axes->units[i] = wanted[i];
+            changed = true;
+        }
+    return changed;
+}
+
+/* ---------------------------------------------------------------- all */
+
+/* Indices of an axis for each rank. */
+MUST_CHECK static enum healcl_status check_count(const struct split_axes *axes,
+                                                 const struct step *upload,
+                                                 const struct healcl_split *split,
+                                                 struct healcl_error *error)
+{
+    const struct origin *origin = step_origin(upload, NO_INPUT);
+    const int64_t size = upload->out->layout.shape[split->axis];
+    if (size < (int64_t)split->ranks)
+        FAIL(error, HEALCL_USAGE,
+             "entry %zu (%s): axis %" PRIu32 " has size %" PRId64 ", too little for %" PRIu32
+             " ranks",
+             origin->entry, origin->name, split->axis, size, split->ranks);
+    if (axes->count < (int64_t)split->ranks)
+        REFUSE(error,
+               "entry %zu (%s): axis %" PRIu32 " can be split into %" PRId64
+               " parts, too few for %" PRIu32 " ranks",
+               origin->entry, origin->name, split->axis, axes->count, split->ranks);
+    return HEALCL_OK;
+}
+
+/* With `each` elements of the axis for one of axes->count indices. */
+MUST_CHECK static enum healcl_status find_with(struct split_axes *axes, int64_t *wanted,
+                                               const struct step *upload,
+                                               const struct healcl_split *split, int64_t each,
+                                               struct fault *other, struct healcl_error *error)
+{
+    const struct tensor *input = upload->out;
+    for (size_t i = 0; i < axes->plan->storage_count; i++)
+        axes->units[i] = 0;
+    axes->units[input->storage->id] = input->layout.stride[split->axis] * each;
+    TRY(check_count(axes, upload, split, error));
+    TRY(follow(axes, other, error));
+    for (int round = 0; !is_fault(other) && round < ROUNDS_MOST && cut_back(axes, wanted); round++)
+        TRY(follow(axes, other, error));
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status find(struct split_axes *axes, int64_t *wanted,
+                                          const struct step *upload,
+                                          const struct healcl_split *split,
+                                          struct healcl_error *error)
+{
+    struct fault other;
+    int64_t each = 1;
+    axes->count = upload->out->layout.shape[split->axis];
+    do {
+        TRY(find_with(axes, wanted, upload, split, each, &other, error));
+        if (other.coarser > 0) {
+            each *= other.coarser;
+            axes->count /= other.coarser;
+        } else if (other.count > 0) {
+            axes->count = other.count;
+        }
+    } while (is_fault(&other)); /* there are fewer indices each time */
+    return HEALCL_OK;
+}
+
+enum healcl_status split_axes_find(const struct plan *plan, const struct step *upload,
+                                   const struct healcl_split *split, struct split_axes *axes,
+                                   struct healcl_error *error)
+{
+    int64_t *wanted = calloc(plan->storage_count + 1, sizeof *wanted);
+    *axes = (struct split_axes){.plan = plan, .count = 1};
+    axes->units = calloc(plan->storage_count + 1, sizeof *axes->units);
+    enum healcl_status status = HEALCL_OK;
+    if (!wanted || !axes->units)
+        status = ERROR(error, HEALCL_NO_MEMORY, "out of memory");
+    if (status == HEALCL_OK && split->ranks > 1)
+        status = find(axes, wanted, upload, split, error);
+    free(wanted);
+    if (status != HEALCL_OK)
+        split_axes_release(axes);
+    return status;
+}
+
+void split_axes_release(struct split_axes *axes)
+{
+    free(axes->units);
+    axes->units = NULL;
+}

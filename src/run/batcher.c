@@ -1,0 +1,288 @@
+/* Requests together: sessions on a widened transcript, and on the one for single requests. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "device/device.h"
+#include "plan/transcript.h"
+
+struct healcl_batcher {
+    struct healcl_transcript *transcript; /* retained */
+    struct healcl_device *device;         /* a handle of its own; NULL: the host reference */
+    size_t input_count;
+    size_t *inputs;  /* that come with requests */
+    char **gathered; /* by those: the data of a batch, one behind the other */
+    struct healcl_transcript *wide;
+    struct healcl_session *together, *alone; /* alone: NULL until one is run so */
+    struct healcl_batcher_facts facts;
+};
+
+/* ---------------------------------------------------------------- opening */
+
+/* Most that tensors may take on a device by what is known of it: a host's memory is its own limit,
+ * which the transcript's limits say. */
+static uint64_t memory_most(const struct healcl_batcher *batcher,
+                            const struct healcl_batcher_options *options)
+{
+    if (options->memory_bytes > 0)
+        return options->memory_bytes;
+    return batcher->device && !batcher->device->info.unified_memory
+               ? batcher->device->info.global_memory_bytes
+               : UINT64_MAX;
+}
+
+static void close_together(struct healcl_batcher *batcher)
+{
+    healcl_session_close(batcher->together);
+    healcl_transcript_close(batcher->wide);
+    batcher->together = NULL;
+    batcher->wide = NULL;
+}
+
+/* Opens the session for batches of so many, or refuses them with the cause HEALCL_CAUSE_LIMIT. */
+MUST_CHECK static enum healcl_status open_together(struct healcl_batcher *batcher,
+                                                   const struct healcl_batcher_options *options,
+                                                   size_t batch, struct healcl_error *error)
+{
+    close_together(batcher);
+    TRY(healcl_transcript_widen(batcher->transcript, options->inputs, options->input_count,
+                                (int64_t)batch, &batcher->wide, error));
+    const uint64_t bytes = batcher->wide->plan->bytes_peak, most = memory_most(batcher, options);
+    if (bytes > most)
+        REFUSE_FOR(error, LIMIT,
+                   "%zu requests together take %" PRIu64 " bytes, above the limit of %" PRIu64,
+                   batch, bytes, most);
+    batcher->facts.batch = batch;
+    batcher->facts.memory_bytes = bytes;
+    return healcl_session_open(batcher->wide, batcher->device, NULL, &batcher->together, error);
+}
+
+/* The largest batch that fits: what a batch takes grows with its size. */
+MUST_CHECK static enum healcl_status open_largest(struct healcl_batcher *batcher,
+                                                  const struct healcl_batcher_options *options,
+                                                  struct healcl_error *error)
+{
+    struct healcl_error own = {.status = HEALCL_OK};
+    size_t fits = 0, too_many = options->batch + 1, tried = options->batch;
+    while (fits + 1 < too_many) {
+        healcl_error_clear(&own);
+        enum healcl_status status = open_together(batcher, options, tried, &own);
+        if (status != HEALCL_OK && (own.cause != HEALCL_CAUSE_LIMIT || tried == 1)) {
+            if (error)
+                *error = own;
+            return status;
+        }
+        *(status == HEALCL_OK ? &fits : &too_many) = tried;
+        tried = fits + (too_many - fits) / 2;
+    }
+    healcl_error_clear(&own);
+    return batcher->together && batcher->facts.batch == fits
+               ? HEALCL_OK
+               : open_together(batcher, options, fits, error);
+}
+
+MUST_CHECK static enum healcl_status init(struct healcl_batcher *batcher,
+                                          const struct healcl_batcher_options *options,
+                                          struct healcl_device *device, struct healcl_error *error)
+{
+    const size_t count = options->input_count;
+    batcher->inputs = calloc(count + 1, sizeof *batcher->inputs);
+    batcher->gathered = calloc(count + 1, sizeof(char *));
+    if (!batcher->inputs || !batcher->gathered)
+        NO_MEMORY(error);
+    batcher->input_count = count;
+    if (count > 0)
+        memcpy(batcher->inputs, options->inputs, count * sizeof *batcher->inputs);
+    if (device)
+        TRY(device_open_beside(device, &batcher->device, error));
+    TRY(open_largest(batcher, options, error));
+    for (size_t i = 0; i < count; i++) {
+        const size_t input = batcher->inputs[i];
+        batcher->gathered[i] = malloc(batcher->wide->inputs[input].bytes);
+        if (!batcher->gathered[i])
+            NO_MEMORY(error);
+        TRY(healcl_session_bind(batcher->together, input, batcher->gathered[i], error));
+    }
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_batcher_open(const struct healcl_transcript *transcript,
+                                       struct healcl_device *device,
+                                       const struct healcl_batcher_options *options,
+                                       struct healcl_batcher **result, struct healcl_error *error)
+{
+    NEED(transcript, error);
+    NEED(options, error);
+    NEED(result, error);
+    if (options->input_count > 0)
+        NEED(options->inputs, error);
+    if (options->batch < 1 || options->batch >= SIZE_MAX / 2)
+        FAIL(error, HEALCL_USAGE, "a batch of %zu requests is none", options->batch);
+    struct healcl_batcher *batcher = calloc(1, sizeof *batcher);
+    if (!batcher)
+        NO_MEMORY(error);
+    batcher->transcript = transcript_retain(transcript);
+    enum healcl_status status = init(batcher, options, device, error);
+    if (status != HEALCL_OK) {
+        healcl_batcher_close(batcher);
+        return status;
+    }
+    *result = batcher;
+    return HEALCL_OK;
+}
+
+void healcl_batcher_close(struct healcl_batcher *batcher)
+{
+    if (!batcher)
+        return;
+    healcl_session_close(batcher->alone);
+    close_together(batcher);
+    for (size_t i = 0; batcher->gathered && i < batcher->input_count; i++)
+        free(batcher->gathered[i]);
+    free(batcher->gathered);
+    free(batcher->inputs);
+    healcl_device_close(batcher->device);
+    healcl_transcript_close(batcher->transcript);
+    free(batcher);
+}
+
+/* ---------------------------------------------------------------- running */
+
+/* What a session tells after a run. */
+static void note_run(struct healcl_batcher *batcher, const struct healcl_session *session,
+                     size_t count)
+{
+    struct healcl_batcher_facts *facts = &batcher->facts;
+    const struct healcl_session_facts of = healcl_session_facts(session);
+    facts->runs++;
+    if (count > 1)
+        facts->requests_together += count;
+    else
+        facts->requests_alone++;
+    facts->bytes_uploaded = of.bytes_uploaded;
+    facts->fallbacks = of.fallbacks;
+    facts->device_bytes = healcl_session_facts(batcher->together).device_bytes +
+                          healcl_session_facts(batcher->alone).device_bytes;
+}
+
+/* Copies results, of request number `slice` of the session's. */
+MUST_CHECK static enum healcl_status hand_out(struct healcl_batcher *batcher,
+                                              struct healcl_session *session,
+                                              const struct healcl_request *request, size_t slice,
+                                              struct healcl_error *error)
+{
+    const struct healcl_transcript *one = batcher->transcript;
+    const struct healcl_tensor_info *of_session =
+        session == batcher->alone ? one->results : batcher->wide->results;
+    for (size_t i = 0; request->results && i < one->plan->results; i++) {
+        const size_t bytes = one->results[i].bytes;
+        const void *data;
+        if (!request->results[i] || bytes == 0)
+            continue;
+        TRY(healcl_session_map(session, i, &data, error));
+        const bool is_wide = of_session[i].rank > one->results[i].rank; /* it depends on requests */
+        memcpy(request->results[i], (const char *)data + (is_wide ? slice * bytes : 0), bytes);
+    }
+    return HEALCL_OK;
+}
+
+/* Runs one request. That its data make it refuse is its own error alone. */
+MUST_CHECK static enum healcl_status run_alone(struct healcl_batcher *batcher,
+                                               struct healcl_request *request,
+                                               struct healcl_error *error)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    if (!batcher->alone)
+        TRY(healcl_session_open(batcher->transcript, batcher->device, NULL, &batcher->alone,
+                                error));
+    for (size_t i = 0; i < batcher->input_count; i++)
+        TRY(healcl_session_bind(batcher->alone, batcher->inputs[i], request->inputs[i], error));
+    request->status = healcl_session_run(batcher->alone, &request->error);
+    if (request->status == HEALCL_OK)
+        TRY(hand_out(batcher, batcher->alone, request, 0, error));
+    request->nanoseconds = monotonic_nanoseconds() - start;
+    note_run(batcher, batcher->alone, 1);
+    if (request->status == HEALCL_OK || request->status == HEALCL_REFUSED)
+        return HEALCL_OK;
+    if (error) {
+        *error = request->error;
+        request->error = (struct healcl_error){.detail = NULL};
+    }
+    return request->status;
+}
+
+MUST_CHECK static enum healcl_status run_each_alone(struct healcl_batcher *batcher,
+                                                    struct healcl_request *requests, size_t count,
+                                                    struct healcl_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        TRY(run_alone(batcher, &requests[i], error));
+    return HEALCL_OK;
+}
+
+/* Places that no request has get the last one's data: what they make is left. */
+static void gather(struct healcl_batcher *batcher, const struct healcl_request *requests,
+                   size_t count)
+{
+    for (size_t i = 0; i < batcher->input_count; i++) {
+        const size_t bytes = batcher->transcript->inputs[batcher->inputs[i]].bytes;
+        for (size_t place = 0; place < batcher->facts.batch; place++) {
+            const struct healcl_request *request = &requests[place < count ? place : count - 1];
+            memcpy(batcher->gathered[i] + place * bytes, request->inputs[i], bytes);
+        }
+    }
+}
+
+/* Runs up to a batch of requests as one; one after the other, where their data make that refuse. */
+MUST_CHECK static enum healcl_status run_together(struct healcl_batcher *batcher,
+                                                  struct healcl_request *requests, size_t count,
+                                                  struct healcl_error *error)
+{
+    const uint64_t start = monotonic_nanoseconds();
+    gather(batcher, requests, count);
+    struct healcl_error own = {.status = HEALCL_OK};
+    const enum healcl_status status = healcl_session_run(batcher->together, &own);
+    if (status == HEALCL_REFUSED) {
+        healcl_error_clear(&own);
+        return run_each_alone(batcher, requests, count, error);
+    }
+    if (status != HEALCL_OK) {
+        if (error)
+            *error = own;
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        requests[i].status = HEALCL_OK;
+        TRY(hand_out(batcher, batcher->together, &requests[i], i, error));
+    }
+    const uint64_t spent = monotonic_nanoseconds() - start;
+    for (size_t i = 0; i < count; i++)
+        requests[i].nanoseconds = spent;
+    note_run(batcher, batcher->together, count);
+    return HEALCL_OK;
+}
+
+enum healcl_status healcl_batcher_run(struct healcl_batcher *batcher,
+                                      struct healcl_request *requests, size_t count,
+                                      struct healcl_error *error)
+{
+    NEED(batcher, error);
+    if (count > 0)
+        NEED(requests, error);
+    const size_t batch = batcher->facts.batch;
+    for (size_t done = 0; done < count;) {
+        const size_t next = count - done < batch ? count - done : batch;
+        if (next < 2 || 2 * next < batch)
+            TRY(run_each_alone(batcher, requests + done, next, error));
+        else
+            TRY(run_together(batcher, requests + done, next, error));
+        done += next;
+    }
+    return HEALCL_OK;
+}
+
+struct healcl_batcher_facts healcl_batcher_facts(const struct healcl_batcher *batcher)
+{
+    return batcher ? batcher->facts : (struct healcl_batcher_facts){.batch = 0};
+}

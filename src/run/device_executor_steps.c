@@ -1,0 +1,440 @@
+/* One step: its upload, its kernel or what takes the place of one, its result. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/derive.h"
+#include "kernels/variant.h"
+#include "run/audit.h"
+#include "run/device_executor_parts.h"
+#include "run/host_step.h"
+#include "transcript/payload.h"
+
+/* ---------------------------------------------------------------- uploads */
+
+/* What a payload's pieces are decoded with. */
+struct decoding {
+    struct device_executor *self;
+    const struct payload *payload;
+    struct payload_cursor cursor;
+    enum dtype dtype;
+    char *copy; /* of all bytes, or NULL */
+};
+
+static enum healcl_status decode_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                                       struct healcl_error *error)
+{
+    struct decoding *decoding = context;
+    size_t span = trace_begin(decoding->self->base.trace, "decode", "decode");
+    enum healcl_status status =
+        decoding->payload->fortran_order /* comes whole */
+            ? payload_read(decoding->payload, decoding->dtype, memory, error)
+            : payload_cursor_read(&decoding->cursor, decoding->dtype,
+                                  (int64_t)(bytes / dtype_size(decoding->dtype)), memory, error);
+    trace_end(decoding->self->base.trace, span);
+    if (decoding->copy)
+        memcpy(decoding->copy + offset, memory, bytes);
+    return status;
+}
+
+/* In Fortran order neighbours in the file lie anywhere in the tensor: more than a piece is decoded
+ * as a whole. */
+MUST_CHECK static enum healcl_status upload_whole(struct decoding *decoding,
+                                                  const struct buffer_place *place, uint64_t bytes,
+                                                  struct buffer *buffer, struct healcl_error *error)
+{
+    void *whole = malloc(bytes);
+    if (!whole)
+        NO_MEMORY(error);
+    enum healcl_status status = decode_piece(decoding, 0, bytes, whole, error);
+    if (status == HEALCL_OK)
+        status = device_upload_memory_at(decoding->self->launcher.device, place, bytes, whole,
+                                         buffer, error);
+    free(whole);
+    return status;
+}
+
+/* copy: where a copy of the elements goes, or NULL. */
+MUST_CHECK static enum healcl_status upload(struct device_executor *self,
+                                            const struct storage *storage,
+                                            const struct payload *payload, char *copy,
+                                            struct healcl_error *error)
+{
+    struct healcl_device *device = self->launcher.device;
+    struct buffer *buffer = launcher_memory(&self->launcher, storage);
+    struct buffer_place memory;
+    const struct buffer_place *place = launcher_place(&self->launcher, storage, &memory);
+    struct decoding decoding = {.self = self, .payload = payload, .dtype = storage->dtype};
+    decoding.copy = copy;
+    TRY(payload_check_data(payload, error));
+    payload_cursor_init(&decoding.cursor, payload);
+    if (payload->fortran_order && storage_bytes(storage) > device_piece_bytes(device))
+        return upload_whole(&decoding, place, storage_bytes(storage), buffer, error);
+    return device_upload_at(device, place, storage_bytes(storage),
+                            &(struct device_filler){decode_piece, &decoding}, buffer, error);
+}
+
+/* ---------------------------------------------------------------- steps on the host */
+
+/* Counts a step, on the host or by other kernels than a manifest's, for each of its operations
+ * once. */
+MUST_CHECK static enum healcl_status device_executor_note_fallback(struct device_executor *self,
+                                                                   const struct step *step,
+                                                                   const char *reason,
+                                                                   struct healcl_error *error)
+{
+    const struct origins *origins = step->origins;
+    if (!self->base.fallbacks)
+        self->base.fallbacks =
+            calloc(operation_count(self->launcher.plan->table) + 1, sizeof *self->base.fallbacks);
+    if (!self->base.fallbacks)
+        NO_MEMORY(error);
+    self->base.fallback_steps++;
+    for (size_t i = 0; i < origins->count; i++) {
+        const struct operation *operation = origin_operation(&origins->of[i]);
+        struct fallback *fallback = &self->base.fallbacks[operation->number];
+        size_t earlier = 0;
+        while (origin_operation(&origins->of[earlier]) != operation)
+            earlier++;
+        if (earlier < i)
+            continue;
+        fallback->steps++;
+        if (fallback->reason)
+            continue;
+        fallback->reason = strdup(reason);
+        if (!fallback->reason)
+            NO_MEMORY(error);
+        device_log(self->launcher.device, "%s falls back: %s", operation->name, reason);
+    }
+    return HEALCL_OK;
+}
+
+void device_executor_note_fallback_time(struct device_executor *self, const struct step *step,
+                                        uint64_t nanoseconds)
+{
+    const struct origins *origins = step->origins;
+    size_t count = operation_count(self->launcher.plan->table);
+    uint64_t *shares = calloc(count, sizeof *shares);
+    if (shares) /* else the time is told with the device's */
+        origins_share(origins, nanoseconds, shares);
+    for (size_t i = 0; shares && i < count; i++)
+        self->base.fallbacks[i].nanoseconds += shares[i];
+    free(shares);
+    device_note_host_work(self->launcher.device);
+    if (self->result->operation_nanoseconds)
+        origins_share(origins, nanoseconds, self->result->operation_nanoseconds);
+}
+
+enum healcl_status device_executor_prepare_host(struct device_executor *self,
+                                                const struct step *step, const char *reason,
+                                                struct healcl_error *error)
+{
+    if (!self->base.falls_back)
+        FAIL(error, HEALCL_DEVICE, "the device lacks kernels for it: %s", reason);
+    if (!self->reference)
+        TRY(reference_create(self->launcher.plan, &self->reference, error));
+    TRY(device_executor_read_status(self, error));
+    self->base.host_steps++;
+    return device_executor_note_fallback(self, step, reason, error);
+}
+
+/* Runs a step on the host reference. */
+MUST_CHECK static enum healcl_status device_executor_run_on_host(struct device_executor *self,
+                                                                 const struct step *step,
+                                                                 const char *reason,
+                                                                 struct healcl_error *error)
+{
+    TRY(device_executor_prepare_host(self, step, reason, error));
+    uint64_t start = monotonic_nanoseconds(), dropped = self->reference->dropped_digits;
+    size_t span = trace_begin(self->base.trace, "fallback", step_traits[step->kind].name);
+    enum healcl_status status = host_step_run(&self->launcher, self->reference, step, error);
+    trace_end(self->base.trace, span);
+    self->base.dropped_digits += self->reference->dropped_digits - dropped;
+    device_executor_note_fallback_time(self, step, monotonic_nanoseconds() - start);
+    self->has_refused |= status == HEALCL_REFUSED;
+    return status;
+}
+
+/* ---------------------------------------------------------------- segments */
+
+enum healcl_status device_executor_upload(struct executor *executor, const struct step *step,
+                                          struct healcl_error *error)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    const struct storage *storage = step->out->storage;
+    if (executor_keeps(&self->base, storage))
+        return HEALCL_OK;
+    device_executor_release_storage(self, storage); /* a session has kept it until now */
+    const void *bound = executor_bound(&self->base, storage);
+    const uint64_t bytes = storage_bytes(storage);
+    struct buffer_place place;
+    char *copy = launcher_keeps_contents(&self->launcher, storage) ? malloc(bytes) : NULL;
+    enum healcl_status status =
+        bound ? device_upload_memory_at(self->launcher.device,
+                                        launcher_place(&self->launcher, storage, &place), bytes,
+                                        bound, launcher_memory(&self->launcher, storage), error)
+              : upload(self, storage, step->payload, copy, error);
+    if (status != HEALCL_OK) {
+        free(copy);
+        return status;
+    }
+    if (bound && copy)
+        memcpy(copy, bound, bytes);
+    executor_note_upload(&self->base, storage);
+    launcher_storage_uploaded(&self->launcher, storage, copy);
+    payload_forget(step->payload, self->launcher.plan->source);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_upload(struct device_executor *self,
+                                                const struct step *step, struct healcl_error *error)
+{
+    return device_executor_upload(&self->base, step, error);
+}
+
+void device_executor_release(struct executor *executor, const struct storage *storage)
+{
+    device_executor_release_storage((struct device_executor *)executor, storage);
+}
+
+MUST_CHECK static enum healcl_status run_release(struct device_executor *self,
+                                                 const struct step *step,
+                                                 struct healcl_error *error)
+{
+    (void)error;
+    if (!executor_keeps(&self->base, step->in[0]->storage))
+        device_executor_release_storage(self, step->in[0]->storage);
+    return HEALCL_OK;
+}
+
+MUST_CHECK static enum healcl_status run_download(struct device_executor *self,
+                                                  const struct step *step,
+                                                  struct healcl_error *error)
+{
+    return device_executor_download(self, step, error);
+}
+
+static enum healcl_status clear_piece(void *context, uint64_t offset, uint64_t bytes, void *memory,
+                                      struct healcl_error *error)
+{
+    (void)context, (void)offset, (void)error;
+    memset(memory, 0, (size_t)bytes);
+    return HEALCL_OK;
+}
+
+/* Whether a step fills the whole of what is new and small with zeros, as most accumulators begin.
+ */
+static bool clears_small(const struct device_executor *self, const struct step *step)
+{
+    const struct storage *storage = step->out->storage;
+    return step->kind == STEP_FILL && step->value[0] == 0 &&
+           layout_elements(&step->out->layout) == storage->elements &&
+           device_copies_upload(self->launcher.device, storage_bytes(storage));
+}
+
+static bool clears_new(const struct device_executor *self, const struct step *step)
+{
+    return clears_small(self, step) &&
+           self->launcher.storages[step->out->storage->id].buffer.chunk_count == 0;
+}
+
+/* That is an upload, which takes no command. */
+MUST_CHECK static enum healcl_status clear_new(struct device_executor *self,
+                                               const struct storage *storage,
+                                               struct healcl_error *error)
+{
+    TRY(device_upload(self->launcher.device, storage_bytes(storage),
+                      &(struct device_filler){clear_piece, NULL},
+                      launcher_memory(&self->launcher, storage), error));
+    launcher_storage_written(&self->launcher, storage);
+    return HEALCL_OK;
+}
+
+/* Whether the host can still do a step, after a launch of it has failed for something that the
+ * device lacks: what it reads is as it was. */
+static bool can_fall_back(const struct device_executor *self, const struct step *step)
+{
+    bool reads_out = step_traits[step->kind].adds;
+    for (int i = 0; i < STEP_INPUTS; i++)
+        reads_out |= step->in[i] && step->in[i]->storage == step->out->storage;
+    return self->launcher.device->lack_met && !(self->launcher.has_written && reads_out);
+}
+
+/* instead: why a built-in kernel runs a step that is a manifest's, or NULL. It counts as a
+ * fallback, once: not where the host then runs it. */
+MUST_CHECK static enum healcl_status launch_or_fall_back(struct device_executor *self,
+                                                         const struct step *step,
+                                                         const char *instead,
+                                                         struct healcl_error *error);
+
+/* Whether there are others where a kernel of a manifest cannot be built: built-in ones, or those of
+ * a body. */
+static bool has_substitute(const struct device_executor *self, const struct step *step)
+{
+    const struct launcher *launcher = &self->launcher;
+    return step->kind == STEP_VENDOR
+               ? step->side == STEP_OF_KERNEL
+               : vendor_kernel_for(launcher->plan, step, launcher->device).name != NULL;
+}
+
+/* Of an operation of a manifest the steps of its body follow, unless another kernel is for it. */
+MUST_CHECK static enum healcl_status take_substitute(struct device_executor *self,
+                                                     const struct step *step, const char *reason,
+                                                     struct healcl_error *error)
+{
+    struct healcl_device *device = self->launcher.device;
+    TRY(vendor_note_failed(self->launcher.plan, step, device, error));
+    if (step->kind != STEP_VENDOR)
+        return launch_or_fall_back(self, step, reason, error);
+    TRY(device_executor_note_fallback(self, step, reason, error));
+    return vendor_has_kernel(step, device) ? launch_or_fall_back(self, step, NULL, error)
+                                           : HEALCL_OK;
+}
+
+/* What was derived from its inputs may not have come to its end. */
+static void forget_derived(struct device_executor *self, const struct step *step)
+{
+    for (int i = 0; i < STEP_INPUTS; i++)
+        if (step->in[i] && !step->in[i]->storage->scalars)
+            derived_forget(&self->launcher, device_executor_storage_of(self, step->in[i]));
+    derived_forget_scalars(&self->launcher);
+}
+
+static enum healcl_status launch_or_fall_back(struct device_executor *self, const struct step *step,
+                                              const char *instead, struct healcl_error *error)
+{
+    struct healcl_error own = {0};
+    self->launcher.has_written = self->launcher.device->lack_met = false;
+    enum healcl_status status = launch_step(&self->launcher, step, &own);
+    if (status == HEALCL_OK)
+        return instead ? device_executor_note_fallback(self, step, instead, error) : HEALCL_OK;
+    if (can_fall_back(self, step)) {
+        self->launcher.refused_input = NO_INPUT;
+        forget_derived(self, step);
+        status = has_substitute(self, step)
+                     ? take_substitute(self, step, own.message, error)
+                     : device_executor_run_on_host(self, step, own.message, error);
+    } else if (error) {
+        *error = own;
+        return status;
+    }
+    healcl_error_clear(&own);
+    return status;
+}
+
+#define NOT_BUILT "the manifest's kernel could not be built"
+
+/* Whether a built-in kernel runs a step only since a manifest's could not be built. */
+static bool is_substitute(const struct device_executor *self, const struct step *step)
+{
+    const struct launcher *launcher = &self->launcher;
+    return vendor_has_failed(launcher->plan, step, launcher->device) &&
+           !vendor_kernel_for(launcher->plan, step, launcher->device).name;
+}
+
+MUST_CHECK static enum healcl_status launch(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error)
+{
+    if (!self->base.falls_back)
+        return launch_step(&self->launcher, step, error);
+    return launch_or_fall_back(self, step, is_substitute(self, step) ? NOT_BUILT : NULL, error);
+}
+
+MUST_CHECK static enum healcl_status launch_audited(struct device_executor *self,
+                                                    const struct step *step,
+                                                    struct healcl_error *error)
+{
+    const uint64_t host_steps = self->base.host_steps;
+    TRY(audit_before_step(self->base.audit, &self->launcher, error));
+    TRY(launch(self, step, error));
+    return audit_after_step(self->base.audit, &self->launcher, self->base.host_steps == host_steps,
+                            error);
+}
+
+MUST_CHECK static enum healcl_status run_kernel(struct device_executor *self,
+                                                const struct step *step, struct healcl_error *error)
+{
+    const char *lack = step_lack(step, self->launcher.device);
+    if (!lack && clears_new(self, step))
+        return clear_new(self, step->out->storage, error);
+    TRY(device_executor_move_results(self, step->out->storage, error));
+    (void)trace_for_step(self->base.trace, step);
+    if (lack)
+        return device_executor_run_on_host(self, step, lack, error);
+    self->status_is_clear = false;
+    if (self->base.audit && audit_takes(self->base.audit, step))
+        return launch_audited(self, step, error);
+    return launch(self, step, error);
+}
+
+static enum healcl_status (*const step_functions[STEP_KINDS])(struct device_executor *,
+                                                              const struct step *,
+                                                              struct healcl_error *) = {
+#define STEP(kind, id, name, axes, visits, work, result, refuses, reference, device, ...) \
+    [STEP_##kind] = run_##device,
+#include "plan/steps.def"
+#undef STEP
+};
+
+enum healcl_status device_executor_run_step(struct device_executor *self, const struct step *step,
+                                            struct healcl_error *error)
+{
+    return step_functions[step->kind](self, step, error);
+}
+
+enum healcl_status device_executor_leave_out(struct device_executor *self, const struct step *step,
+                                             struct healcl_error *error)
+{
+    const struct healcl_device *device = self->launcher.device;
+    if (step->kind == STEP_RELEASE && step->side == STEP_OF_KERNEL)
+        device_executor_release_storage(self, step->in[0]->storage);
+    if (step->kind == STEP_VENDOR && vendor_has_failed(self->launcher.plan, step, device))
+        return device_executor_note_fallback(self, step, NOT_BUILT, error);
+    return HEALCL_OK;
+}
+
+/* ---------------------------------------------------------------- compiling ahead */
+
+/* The host works tables out from what it keeps of uploads: these take no kernel. */
+static void upload_kept(struct device_executor *self)
+{
+    const struct plan *plan = self->launcher.plan;
+    struct healcl_error error = {.status = HEALCL_OK};
+    for (size_t i = 0; i < plan->step_count; i++) {
+        const struct step *step = &plan->steps[i];
+        if (step->kind == STEP_UPLOAD &&
+            launcher_keeps_contents(&self->launcher, step->out->storage))
+            (void)!device_executor_upload(&self->base, step, &error);
+        healcl_error_clear(&error);
+    }
+}
+
+/* Whether that was a step with a kernel. */
+static bool compile_step(struct device_executor *self, const struct step *step)
+{
+    struct healcl_error error = {.status = HEALCL_OK};
+    if (step_functions[step->kind] != run_kernel || clears_small(self, step) ||
+        step_is_left_out(step, self->launcher.device) || step_lack(step, self->launcher.device))
+        return false;
+    (void)!launch_step(&self->launcher, step, &error);
+    healcl_error_clear(&error);
+    return true;
+}
+
+void device_executor_compile_ahead(struct executor *executor)
+{
+    struct device_executor *self = (struct device_executor *)executor;
+    struct healcl_device *device = self->launcher.device;
+    const struct plan *plan = self->launcher.plan;
+    device->keeps_failures = true;
+    upload_kept(self);
+    device_compile_ahead(device, COMPILE_NOTE);
+    for (size_t i = 0; i < plan->step_count && !compile_step(self, &plan->steps[i]); i++)
+        continue;
+    /* The other process builds the first step's program right now: this one begins with another. */
+    device_compile_ahead(device, COMPILE_ANOTHER);
+    for (size_t i = plan->step_count; i-- > 0 && device->ahead.what == COMPILE_ANOTHER;)
+        (void)compile_step(self, &plan->steps[i]);
+    device_compile_ahead(device, COMPILE_ALL);
+    for (size_t i = plan->step_count; i-- > 0;)
+        (void)compile_step(self, &plan->steps[i]);
+}

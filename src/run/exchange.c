@@ -1,0 +1,212 @@
+#include "run/exchange.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+/* ---------------------------------------------------------------- sums of residues */
+
+void healcl_exchange_add(const struct healcl_exchange *exchange, size_t first, size_t count,
+                         void *sum, const void *others)
+{
+    int32_t *sum_32 = (int32_t *)sum + first;
+    int64_t *sum_64 = (int64_t *)sum + first;
+    size_t modulus = first / exchange->each % exchange->modulus_count;
+    size_t left = exchange->each - first % exchange->each;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t q = (uint64_t)exchange->moduli[modulus];
+        const bool is_64 = exchange->dtype == HEALCL_INT64;
+        const uint64_t a = is_64 ? (uint64_t)sum_64[i] : (uint64_t)sum_32[i];
+        const uint64_t b =
+            is_64 ? (uint64_t)((const int64_t *)others)[i] : (uint64_t)((const int32_t *)others)[i];
+        const uint64_t both = a + b; /* below 2^64, as both are below q < 2^63 */
+        const uint64_t residue = both >= q ? both - q : both;
+        if (is_64)
+            sum_64[i] = (int64_t)residue;
+        else
+            sum_32[i] = (int32_t)residue;
+        if (--left == 0) {
+            left = exchange->each;
+            modulus = modulus + 1 == exchange->modulus_count ? 0 : modulus + 1;
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- memory */
+
+struct exchanger {
+    struct executor *executor;
+    struct healcl_device *device;
+    const struct healcl_session_options *options;
+};
+
+static void turn_begin(const struct exchanger *exchanger)
+{
+    if (exchanger->device)
+        device_turn_begin(exchanger->device);
+}
+
+static void turn_end(const struct exchanger *exchanger)
+{
+    if (exchanger->device)
+        device_turn_end(exchanger->device);
+}
+
+/* All elements from a view's first to its last. */
+static struct tensor span_of(const struct tensor *tensor)
+{
+    const int64_t first = tensor->layout.offset, last = layout_last(&tensor->layout);
+    const int64_t size = last - first + 1;
+    struct tensor span = {tensor->storage, layout_of_shape(1, &size)};
+    span.layout.offset = first;
+    return span;
+}
+
+MUST_CHECK static enum healcl_status map(const struct exchanger *exchanger,
+                                         const struct tensor *tensor, void **data,
+                                         struct healcl_error *error)
+{
+    struct executor *executor = exchanger->executor;
+    const struct tensor span = span_of(tensor);
+    turn_begin(exchanger);
+    enum healcl_status status = executor->class->map(executor, &span, data, error);
+    turn_end(exchanger);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status unmap(const struct exchanger *exchanger,
+                                           const struct tensor *tensor, void *data,
+                                           struct healcl_error *error)
+{
+    struct executor *executor = exchanger->executor;
+    const struct tensor span = span_of(tensor);
+    turn_begin(exchanger);
+    enum healcl_status status = executor->class->unmap(executor, &span, data, error);
+    turn_end(exchanger);
+    return status;
+}
+
+/* ---------------------------------------------------------------- one exchange */
+
+/* Both views with their axes by falling strides of the first, so that its elements lie in order. */
+static void sort_axes(struct layout *sum, struct layout *moduli)
+{
+    struct layout by_sum = {.offset = sum->offset}, by_moduli = {.offset = moduli->offset};
+    bool done[LAYOUT_RANK] = {false};
+    for (uint32_t i = 0; i < sum->rank; i++) {
+        int longest = -1;
+        for (uint32_t axis = 0; axis < sum->rank; axis++)
+            if (!done[axis] && (longest < 0 || sum->stride[axis] > sum->stride[longest]))
+                longest = (int)axis;
+        done[longest] = true;
+        if (sum->shape[longest] > 1) {
+            by_sum.shape[by_sum.rank] = by_moduli.shape[by_sum.rank] = sum->shape[longest];
+            by_sum.stride[by_sum.rank] = sum->stride[longest];
+            by_moduli.stride[by_sum.rank++] = moduli->stride[longest];
+        }
+    }
+    by_moduli.rank = by_sum.rank;
+    *sum = by_sum;
+    *moduli = by_moduli;
+}
+
+/* Reads the moduli, which one axis of the sum has; *values is the caller's to free. */
+MUST_CHECK static enum healcl_status read_moduli(const struct exchanger *exchanger,
+                                                 const struct tensor *moduli,
+                                                 struct healcl_exchange *exchange, int64_t **values,
+                                                 struct healcl_error *error)
+{
+    const struct layout *layout = &moduli->layout;
+    int64_t stride = 0;
+    exchange->modulus_count = exchange->each = 1;
+    for (uint32_t axis = 0; axis < layout->rank; axis++)
+        if (layout->stride[axis] != 0) {
+            stride = layout->stride[axis];
+            exchange->modulus_count = (size_t)layout->shape[axis];
+            exchange->each = 1;
+        } else {
+            exchange->each *= (size_t)layout->shape[axis];
+        }
+    *values = malloc(exchange->modulus_count * sizeof **values);
+    if (!*values)
+        NO_MEMORY(error);
+    exchange->moduli = *values;
+    void *data = NULL;
+    TRY(map(exchanger, moduli, &data, error));
+    for (size_t i = 0; i < exchange->modulus_count; i++)
+        (*values)[i] = dtype_load(moduli->storage->dtype, data, (int64_t)i * stride);
+    return unmap(exchanger, moduli, data, error);
+}
+
+static void copy_packed(const struct tensor *sum, char *data, char *packed, bool back)
+{
+    struct layout layout = sum->layout;
+    const size_t size = dtype_size(sum->storage->dtype);
+    const struct layout *layouts[] = {&layout};
+    struct walk walk;
+    layout.offset = 0;
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), packed += size) {
+        char *element = data + (size_t)walk.position[0] * size;
+        memcpy(back ? element : packed, back ? packed : element, size);
+    }
+}
+
+/* The function gets the elements where they are, or packed. */
+MUST_CHECK static enum healcl_status exchange_data(const struct exchanger *exchanger,
+                                                   const struct tensor *sum,
+                                                   const struct healcl_exchange *exchange,
+                                                   void *data, struct healcl_error *error)
+{
+    const struct healcl_session_options *options = exchanger->options;
+    if (layout_is_contiguous(&sum->layout))
+        return options->exchange(options->exchange_context, exchange, data, error);
+    char *packed = malloc(exchange->elements * dtype_size(sum->storage->dtype));
+    if (!packed)
+        NO_MEMORY(error);
+    copy_packed(sum, data, packed, false);
+    enum healcl_status status =
+        options->exchange(options->exchange_context, exchange, packed, error);
+    if (status == HEALCL_OK)
+        copy_packed(sum, data, packed, true);
+    free(packed);
+    return status;
+}
+
+MUST_CHECK static enum healcl_status exchange_sum(const struct exchanger *exchanger,
+                                                  const struct exchange *of,
+                                                  struct healcl_exchange *exchange,
+                                                  struct healcl_error *error)
+{
+    struct tensor sum = *of->sum, moduli = *of->moduli;
+    int64_t *values = NULL;
+    void *data = NULL;
+    sort_axes(&sum.layout, &moduli.layout);
+    exchange->dtype = (enum healcl_dtype)sum.storage->dtype;
+    exchange->elements = (size_t)layout_elements(&sum.layout);
+    enum healcl_status status = read_moduli(exchanger, &moduli, exchange, &values, error);
+    if (status == HEALCL_OK)
+        status = map(exchanger, &sum, &data, error);
+    if (status == HEALCL_OK) {
+        status = exchange_data(exchanger, &sum, exchange, data, error);
+        const enum healcl_status end = unmap(exchanger, &sum, data, status ? NULL : error);
+        status = status == HEALCL_OK ? end : status;
+        exchanger->executor->class->written(exchanger->executor, sum.storage);
+    }
+    free(values);
+    return status;
+}
+
+enum healcl_status exchange_segment(struct executor *executor, struct healcl_device *device,
+                                    const struct plan *plan, size_t segment,
+                                    const struct healcl_session_options *options,
+                                    struct healcl_error *error)
+{
+    const struct exchanger exchanger = {executor, device, options};
+    const struct segment *of = &plan->segments[segment];
+    for (size_t i = 0; i < of->exchange_count; i++) {
+        struct healcl_exchange exchange = {.segment = segment, .number = i};
+        TRY(exchange_sum(&exchanger, &of->exchanges[i], &exchange, error));
+    }
+    return HEALCL_OK;
+}

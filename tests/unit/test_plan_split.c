@@ -1,0 +1,430 @@
+/*
+ * Transcripts that are split for ranks: all parts together, in one process, each in a thread of its
+ * own on the host reference, give what the whole gives; or the axis is refused, with the entry.
+ * Over the bundled transcripts, each input and axis, and over scripts that show how results join.
+ */
+#include <dirent.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "core/layout.h"
+#include "helper_script.h"
+#include "helper_share.h"
+#include "plan/transcript.h"
+
+enum { RANKS_MOST = 4, FILE_MOST = 200 << 10 };
+
+static const char *transcripts = TRANSCRIPTS;
+
+static struct healcl_error error;
+
+#define OK(expression)                                      \
+    do {                                                    \
+        if ((expression) != HEALCL_OK)                      \
+            fail_msg("%s: %s", #expression, error.message); \
+    } while (0)
+
+static size_t splits, refusals, exchanges; /* so far */
+
+/* ---------------------------------------------------------------- ranks as threads */
+
+struct ranks {
+    pthread_mutex_t mutex;
+    pthread_cond_t turn;
+    uint32_t count, waiting, generation;
+    bool failed; /* one of them: nobody waits for it */
+    void *data[RANKS_MOST];
+    uint64_t bytes;
+};
+
+struct rank {
+    struct ranks *ranks;
+    uint32_t number;
+    struct healcl_transcript *part;
+    struct healcl_session *session;
+    enum healcl_status status;
+    struct healcl_error error;
+};
+
+static bool meet(struct ranks *ranks)
+{
+    pthread_mutex_lock(&ranks->mutex);
+    const uint32_t generation = ranks->generation;
+    if (++ranks->waiting == ranks->count) {
+        ranks->waiting = 0;
+        ranks->generation++;
+        pthread_cond_broadcast(&ranks->turn);
+    }
+    while (generation == ranks->generation && !ranks->failed)
+        pthread_cond_wait(&ranks->turn, &ranks->mutex);
+    const bool failed = ranks->failed;
+    pthread_mutex_unlock(&ranks->mutex);
+    return !failed;
+}
+
+static void give_up(struct ranks *ranks)
+{
+    pthread_mutex_lock(&ranks->mutex);
+    ranks->failed = true;
+    pthread_cond_broadcast(&ranks->turn);
+    pthread_mutex_unlock(&ranks->mutex);
+}
+
+static enum healcl_status exchange(void *context, const struct healcl_exchange *of, void *data,
+                                   struct healcl_error *failure)
+{
+    struct rank *rank = context;
+    struct ranks *ranks = rank->ranks;
+    const size_t bytes = of->elements * (of->dtype == HEALCL_INT64 ? 8 : 4);
+    (void)failure;
+    ranks->data[rank->number] = data;
+    if (!meet(ranks))
+        return HEALCL_CANCELLED;
+    if (rank->number == 0) {
+        const size_t half = of->elements / 2; /* pieces begin anywhere */
+        for (uint32_t i = 1; i < ranks->count; i++) {
+            char *others = ranks->data[i];
+            healcl_exchange_add(of, 0, half, data, others);
+            healcl_exchange_add(of, half, of->elements - half, data,
+                                others + half * (bytes / of->elements));
+        }
+        ranks->bytes += bytes;
+    }
+    if (!meet(ranks))
+        return HEALCL_CANCELLED;
+    if (rank->number > 0)
+        memcpy(data, ranks->data[0], bytes);
+    return meet(ranks) ? HEALCL_OK : HEALCL_CANCELLED;
+}
+
+static void *run_rank(void *context)
+{
+    struct rank *rank = context;
+    const struct healcl_session_options options = {.exchange = exchange, .exchange_context = rank};
+    rank->status = healcl_session_open(rank->part, NULL, &options, &rank->session, &rank->error);
+    if (rank->status == HEALCL_OK)
+        rank->status = healcl_session_run(rank->session, &rank->error);
+    if (rank->status != HEALCL_OK)
+        give_up(rank->ranks);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- joining */
+
+static size_t item(const struct healcl_tensor_info *info)
+{
+    return info->dtype == HEALCL_INT64 ? 8 : info->dtype == HEALCL_INT32 ? 4 : 1;
+}
+
+/* Compares a rank's result with its part of the whole one. Returns how many elements it has. */
+static uint64_t expect_part(const struct healcl_tensor_info *whole, const char *expected,
+                            const struct healcl_tensor_info *info, const char *got,
+                            const struct healcl_part *part)
+{
+    struct layout layout = layout_of_shape(info->rank, info->shape), view;
+    view = layout_of_shape(whole->rank, whole->shape);
+    const uint32_t axis = part->axis;
+    for (struct walk walk = {.left = -1}; walk.left != 0;) {
+        if (walk.left < 0)
+            walk_init(&walk, 1, (const struct layout *[]){&layout});
+        if (walk.left == 0)
+            break;
+        int64_t place = 0;
+        for (uint32_t i = 0; i < info->rank; i++) {
+            int64_t index = walk.index[i];
+            if (part->period > 0 && i == axis)
+                index = index / part->size * part->period + part->start + index % part->size;
+            place += index * view.stride[i];
+        }
+        if (memcmp(expected + (size_t)place * item(info),
+                   got + (size_t)walk.position[0] * item(info), item(info)) != 0)
+            fail_msg("result of entry %zu: element %" PRId64 " differs", info->entry, place);
+        walk_next(&walk);
+    }
+    return info->bytes;
+}
+
+struct case_ {
+    const struct healcl_transcript *whole;
+    struct healcl_session *session; /* of the whole, which has run */
+    enum healcl_status status;      /* that its run has ended with */
+};
+
+static void expect_result(const struct case_ *of, const struct rank *ranks, uint32_t count,
+                          size_t result)
+{
+    size_t n;
+    const struct healcl_tensor_info *whole = &healcl_transcript_results(of->whole, &n)[result];
+    const void *expected, *got;
+    uint64_t bytes = 0, whole_bytes = whole->bytes;
+    OK(healcl_session_map(of->session, result, &expected, &error));
+    for (uint32_t r = 0; r < count; r++) {
+        const struct healcl_part part = healcl_transcript_result_part(ranks[r].part, result);
+        OK(healcl_session_map(ranks[r].session, result, &got, &error));
+        const struct healcl_tensor_info *info =
+            &healcl_transcript_results(ranks[r].part, &n)[result];
+        bytes += expect_part(whole, expected, info, got, &part);
+        if (part.period == 0)
+            whole_bytes = count * whole->bytes;
+        uint64_t different = 1;
+        if (!info->has_data)
+            continue;
+        uint64_t of_whole;
+        OK(healcl_session_compare(of->session, result, &of_whole, &error));
+        OK(healcl_session_compare(ranks[r].session, result, &different, &error));
+        if (of_whole == 0)
+            assert_int_equal(different, 0);
+    }
+    assert_int_equal(bytes, whole_bytes);
+}
+
+/* Runs all parts of a split, which has not been refused. */
+static void run_parts(const struct case_ *of, struct rank *ranks, uint32_t count)
+{
+    struct ranks all = {
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER, .count = count};
+    pthread_t threads[RANKS_MOST];
+    bool ran = true;
+    size_t results;
+    for (uint32_t r = 0; r < count; r++) {
+        ranks[r].ranks = &all;
+        assert_int_equal(pthread_create(&threads[r], NULL, run_rank, &ranks[r]), 0);
+    }
+    for (uint32_t r = 0; r < count; r++) {
+        pthread_join(threads[r], NULL);
+        ran &= ranks[r].status == HEALCL_OK;
+        if (of->status == HEALCL_OK && ranks[r].status != HEALCL_OK &&
+            ranks[r].status != HEALCL_CANCELLED)
+            fail_msg("rank %u: %s", (unsigned)r, ranks[r].error.message);
+    }
+    assert_int_equal(ran, of->status == HEALCL_OK);
+    if (ran)
+        assert_int_equal(all.bytes, healcl_transcript_split_facts(ranks[0].part).exchange_bytes);
+    (void)healcl_transcript_results(of->whole, &results);
+    for (size_t i = 0; ran && i < results; i++)
+        expect_result(of, ranks, count, i);
+}
+
+/* Returns whether the axis was split, and not refused. */
+static bool expect_split(const struct case_ *of, size_t input, uint32_t axis, uint32_t count)
+{
+    struct rank ranks[RANKS_MOST] = {{.number = 0}};
+    bool is_split = true;
+    for (uint32_t r = 0; r < count && is_split; r++) {
+        const struct healcl_split split = {input, axis, r, count};
+        ranks[r].number = r;
+        const enum healcl_status status =
+            healcl_transcript_split(of->whole, &split, &ranks[r].part, &error);
+        is_split = status == HEALCL_OK;
+        if (!is_split) {
+            assert_int_equal(r, 0); /* all or none */
+            assert_memory_equal(error.message, "entry ", strlen("entry "));
+            if (getenv("HEALCL_TEST_TELL"))
+                printf("  %s\n", error.message);
+            healcl_error_clear(&error);
+        }
+    }
+    if (is_split)
+        run_parts(of, ranks, count);
+    exchanges += healcl_transcript_split_facts(ranks[0].part).exchanges;
+    for (uint32_t r = 0; r < count; r++) {
+        healcl_session_close(ranks[r].session);
+        healcl_transcript_close(ranks[r].part);
+        healcl_error_clear(&ranks[r].error);
+    }
+    return is_split;
+}
+
+/* ---------------------------------------------------------------- transcripts */
+
+static void expect_splits(const char *name, struct healcl_transcript *whole)
+{
+    struct case_ of = {.whole = whole};
+    size_t inputs, before = splits;
+    const struct healcl_tensor_info *input = healcl_transcript_inputs(whole, &inputs);
+    OK(healcl_session_open(whole, NULL, NULL, &of.session, &error));
+    of.status = healcl_session_run(of.session, &error);
+    healcl_error_clear(&error);
+    for (size_t i = 0; i < inputs; i++)
+        for (uint32_t axis = 0; axis < input[i].rank; axis++)
+            for (uint32_t ranks = 1; ranks <= RANKS_MOST; ranks++) {
+                if (ranks > 1 && !share_takes("splits", i * 64 + axis * 4 + ranks, 3))
+                    continue;
+                if (getenv("HEALCL_TEST_TELL"))
+                    printf("%s: input %zu axis %u ranks %u\n", name, i, axis, ranks);
+                const bool is_split = expect_split(&of, i, axis, ranks);
+                splits += is_split;
+                refusals += !is_split;
+            }
+    printf("%s: %zu splits\n", name, splits - before);
+    healcl_session_close(of.session);
+}
+
+static void bundled_transcripts_split(void **state)
+{
+    (void)state;
+    DIR *folder = opendir(transcripts);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char path[512];
+        struct stat facts;
+        struct healcl_transcript *whole = NULL;
+        snprintf(path, sizeof path, "%s/%s", transcripts, entry->d_name);
+        if (!strstr(entry->d_name, ".json") || stat(path, &facts) != 0 ||
+            (facts.st_size > FILE_MOST && !share_is_all()))
+            continue;
+        if (healcl_transcript_open(path, NULL, &whole, &error) == HEALCL_OK)
+            expect_splits(entry->d_name, whole);
+        healcl_error_clear(&error);
+        healcl_transcript_close(whole);
+    }
+    closedir(folder);
+    printf("%zu splits with %zu exchanges, %zu refused\n", splits, exchanges, refusals);
+    assert_true(splits > 50 && exchanges > 10 && refusals > 30);
+}
+
+/* ---------------------------------------------------------------- sums */
+
+static void upload(struct script *script, const char *name, enum dtype dtype, uint32_t rank,
+                   const int64_t *shape)
+{
+    int64_t values[1024];
+    const struct layout layout = layout_of_shape(rank, shape);
+    static uint64_t seed = 7;
+    assert_true(layout_elements(&layout) <= 1024);
+    for (int64_t i = 0; i < layout_elements(&layout); i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        values[i] = (int64_t)(dtype == DTYPE_INT64 ? seed : seed >> 33) * (i % 3 ? 1 : -1);
+    }
+    script_upload(script, name, dtype, rank, shape, values);
+}
+
+/* What sums add to is neither reduced nor 0, is added to twice, or is a slice. */
+static void add_sums(struct script *script, enum dtype dtype, const int64_t moduli[2])
+{
+    script_upload(script, "q", dtype, 1, (int64_t[]){2}, moduli);
+    upload(script, "a", dtype, 4, (int64_t[]){3, 5, 2, 4});
+    upload(script, "b", dtype, 3, (int64_t[]){5, 2, 4});
+    upload(script, "o", dtype, 3, (int64_t[]){3, 2, 4});
+    upload(script, "w", dtype, 4, (int64_t[]){3, 2, 3, 4});
+    upload(script, "c", dtype, 4, (int64_t[]){3, 5, 4, 2});
+    script_call(script, NULL, "modmul_axis_sum", "a b q o -1");
+    script_call(script, NULL, "modmul_axis_sum", "a b q o -1");
+    script_call(script, "slice", "get_slice", "w [:,:,1,:]");
+    script_call(script, NULL, "modmul_axis_sum", "a b q slice -1");
+    script_free(script, "b");
+    script_download(script, "w");
+    script_download(script, "o");
+    script_call(script, "s", "empty", dtype == DTYPE_INT64 ? "(3,4,2) :int64" : "(3,4,2) :int32");
+    script_call(script, NULL, "axis_modsum", "c 1 q s");
+    script_free(script, "q");
+    script_call(script, NULL, "_modsum_ttc", "s s 97 s");
+    script_download(script, "s");
+}
+
+static void expect_sums(enum dtype dtype, const int64_t moduli[2])
+{
+    struct script script = {0};
+    struct case_ of = {0};
+    struct healcl_transcript *whole = NULL;
+    add_sums(&script, dtype, moduli);
+    script_finish(&script);
+    OK(healcl_transcript_open_memory(script.writer.bytes, script.writer.length, NULL, &whole,
+                                     &error));
+    of.whole = whole;
+    OK(healcl_session_open(whole, NULL, NULL, &of.session, &error));
+    OK(healcl_session_run(of.session, &error));
+    for (uint32_t ranks = 1; ranks <= RANKS_MOST; ranks++) {
+        const size_t before = exchanges;
+        assert_true(expect_split(&of, 1, 1, ranks)); /* a's summed axis: o, and the slice */
+        assert_int_equal(exchanges - before, ranks > 1 ? 2 : 0);
+        assert_true(expect_split(&of, 2, 0, ranks)); /* b's */
+        assert_true(expect_split(&of, 5, 1, ranks)); /* c's: what follows wants the sum */
+        assert_int_equal(exchanges - before, ranks > 1 ? 5 : 0);
+        assert_int_equal(expect_split(&of, 1, 0, ranks), ranks <= 3); /* carried */
+    }
+    healcl_session_close(of.session);
+    healcl_transcript_close(whole);
+    script_release(&script);
+}
+
+static void sums_join(void **state)
+{
+    (void)state;
+    expect_sums(DTYPE_INT64, (const int64_t[]){INT64_MAX, INT64_C(4611686018427387847)});
+    expect_sums(DTYPE_INT32, (const int64_t[]){INT32_MAX, 97});
+}
+
+/* ---------------------------------------------------------------- errors */
+
+static struct healcl_transcript *open_sums(struct script *script)
+{
+    struct healcl_transcript *whole = NULL;
+    add_sums(script, DTYPE_INT64, (const int64_t[]){97, 101});
+    script_finish(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, NULL, &whole,
+                                     &error));
+    return whole;
+}
+
+static void expect_refused(const struct healcl_transcript *whole, struct healcl_split split,
+                           enum healcl_status status, const char *message)
+{
+    struct healcl_transcript *part = NULL;
+    assert_int_equal(healcl_transcript_split(whole, &split, &part, &error), status);
+    assert_string_equal(error.message, message);
+    assert_null(part);
+}
+
+static void splits_are_refused(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *whole = open_sums(&script), *part = NULL, *again = NULL;
+    struct healcl_session *session = NULL;
+    struct healcl_report *report = NULL;
+    expect_refused(whole, (struct healcl_split){6, 0, 0, 2}, HEALCL_USAGE,
+                   "there is no input 6, but 6 of them");
+    expect_refused(whole, (struct healcl_split){1, 4, 0, 2}, HEALCL_USAGE,
+                   "entry 1 (host_to_device): there is no axis 4, but 4 of them");
+    expect_refused(whole, (struct healcl_split){1, 1, 2, 2}, HEALCL_USAGE,
+                   "there is no rank 2 of 2");
+    expect_refused(whole, (struct healcl_split){1, 1, 0, 0}, HEALCL_USAGE,
+                   "there is no rank 0 of 0");
+    expect_refused(whole, (struct healcl_split){1, 1, 0, 6}, HEALCL_USAGE,
+                   "entry 1 (host_to_device): axis 1 has size 5, too little for 6 ranks");
+    expect_refused(whole, (struct healcl_split){4, 2, 0, 2}, HEALCL_REFUSED,
+                   "entry 9 (modmul_axis_sum): takes a part of the axis that is split");
+    const struct healcl_split split = {1, 1, 0, 2};
+    OK(healcl_transcript_split(whole, &split, &part, &error));
+    assert_int_equal(healcl_transcript_split(part, &split, &again, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "a part of a transcript cannot be changed any more");
+    assert_int_equal(healcl_session_open(part, NULL, NULL, &session, &error), HEALCL_USAGE);
+    assert_string_equal(error.message,
+                        "a part of a transcript wants a function that exchanges sums");
+    assert_int_equal(healcl_run(part, NULL, NULL, &report, &error), HEALCL_USAGE);
+    assert_string_equal(error.message, "a part that exchanges sums is run by a session");
+    healcl_transcript_close(part);
+    healcl_transcript_close(whole);
+    script_release(&script);
+}
+
+/* Another folder of transcripts may be named. */
+int main(int argc, char **argv)
+{
+    transcripts = argc > 1 ? argv[1] : transcripts;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bundled_transcripts_split),
+        cmocka_unit_test(sums_join),
+        cmocka_unit_test(splits_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
