@@ -138,6 +138,21 @@ static uint64_t hundredths(const cJSON *item)
     return value >= 0 && value <= most ? (uint64_t)(100 * value + 0.5) : 0;
 }
 
+/* Into a member that is no text. */
+static void read_number(const struct column *column, const cJSON *item, char *field)
+{
+    const uint64_t number =
+        column->kind == COLUMN_HUNDREDTHS ? hundredths(item) : json_number_of(item);
+    if (column->kind == COLUMN_FLAG)
+        *(bool *)field = cJSON_IsTrue(item);
+    else if (column->kind == COLUMN_DECIMAL)
+        *(double *)(void *)field = cJSON_IsNumber(item) ? item->valuedouble : 0;
+    else if (column->size == sizeof(uint32_t))
+        *(uint32_t *)(void *)field = number <= UINT32_MAX ? (uint32_t)number : 0;
+    else
+        *(uint64_t *)(void *)field = number;
+}
+
 void columns_read_json(const cJSON *object, const struct column_table *table, void *record,
                        const char *(*keep)(void *context, const char *text), void *context)
 {
@@ -151,17 +166,8 @@ void columns_read_json(const cJSON *object, const struct column_table *table, vo
         if (column->kind == COLUMN_TEXT) {
             const char *text = cJSON_GetStringValue(item);
             *(const char **)(void *)field = keep(context, text ? text : "");
-        } else if (column->kind == COLUMN_FLAG) {
-            *(bool *)field = cJSON_IsTrue(item);
-        } else if (column->kind == COLUMN_DECIMAL) {
-            *(double *)(void *)field = cJSON_IsNumber(item) ? item->valuedouble : 0;
         } else {
-            const uint64_t number =
-                column->kind == COLUMN_HUNDREDTHS ? hundredths(item) : json_number_of(item);
-            if (column->size == sizeof(uint32_t))
-                *(uint32_t *)(void *)field = number <= UINT32_MAX ? (uint32_t)number : 0;
-            else
-                *(uint64_t *)(void *)field = number;
+            read_number(column, item, field);
         }
     }
 }
