@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes a release of the last commit: a tarball of its sources, and a Debian package for each release of
-# Debian that is named.
+# Makes a release of the last commit: a tarball of its sources, and two Debian packages for each release of
+# Debian that is named: healcl, and healcl-mpi, which alone needs MPI.
 #
 #   release.sh [--folder FOLDER] [bookworm] [trixie]
 #
-# FOLDER, by default build/release-VERSION, gets healcl-VERSION.tar.gz and healcl_VERSION-1~CODENAME_ARCH.deb
+# FOLDER, by default build/release-VERSION, gets healcl-VERSION.tar.gz and NAME_VERSION-1~CODENAME_ARCH.deb
 # with their SHA256SUMS. Each package is built from the tarball in a bare root of its release, twice, in
 # folders of different names: both must be equal byte for byte. In another bare root it is installed,
 # runs the README's transcript, has an application built with it, and is removed: no file may be left.
@@ -66,7 +66,7 @@ build_package='set -eu
     tarball=$1 version=$2 codename=$3
     export SOURCE_DATE_EPOCH=$4
     scripts/setup.sh
-    apt-get install -q -y --no-install-recommends dpkg-dev file >/dev/null
+    apt-get install -q -y --no-install-recommends dpkg-dev file libopenmpi-dev >/dev/null
     for folder in one another/folder; do
         rm -rf "/root/$folder"
         mkdir -p "/root/$folder"
@@ -77,15 +77,17 @@ build_package='set -eu
         (cd build/release && cpack -G DEB)
     done
     cd /root
-    cmp one/healcl-*/build/release/*.deb another/folder/healcl-*/build/release/*.deb
+    for package in one/healcl-*/build/release/*.deb; do
+        cmp "$package" "another/folder/${package#one/}"
+    done
     echo "two builds are equal"
-    cp one/healcl-*/build/release/*.deb /root/healcl/package.deb
-    basename one/healcl-*/build/release/*.deb >/root/healcl/package.name'
+    mkdir /root/healcl/packages
+    cp one/healcl-*/build/release/*.deb /root/healcl/packages'
 
 # What stays of removed packages, in all folders that packages write to.
 # shellcheck disable=SC2016
 try_package='set -eu
-    package=$1
+    package=$1 mpi_package=$2
     files() { find /usr /etc /var/lib /opt -xdev ! -path "/var/lib/dpkg/*" ! -path "/var/lib/apt/*" \
         ! -path "/etc/ld.so.cache" ! -path "*/__pycache__*" | sort; }
     export DEBIAN_FRONTEND=noninteractive
@@ -108,18 +110,21 @@ try_package='set -eu
         echo "these files are left"
         exit 1
     fi
-    echo "removed: no file is left"'
+    echo "removed: no file is left"
+    apt-get -q -y install "$mpi_package" >/dev/null
+    healcl-mpi --version'
 
 make_package() { # CODENAME
-    local root=$roots/$1-kept package
+    local root=$roots/$1-kept package mpi_package
     step "a package for $1"
     rm -rf --one-file-system "$root"
     in_root "$1" --keep -- sh -c "$build_package" sh "/root/shared/$name.tar.gz" "$version" "$1" "$made"
-    package=$(cat "$root/root/healcl/package.name")
-    cp "$root/root/healcl/package.deb" "$folder/$package"
+    package=$(basename "$root"/root/healcl/packages/healcl_*.deb)
+    mpi_package=$(basename "$root"/root/healcl/packages/healcl-mpi_*.deb)
+    cp "$root/root/healcl/packages/$package" "$root/root/healcl/packages/$mpi_package" "$folder"
     rm -rf --one-file-system "$root"
-    step "$package in a bare root"
-    in_root "$1" -- sh -c "$try_package" sh "/root/shared/$package"
+    step "$package and $mpi_package in a bare root"
+    in_root "$1" -- sh -c "$try_package" sh "/root/shared/$package" "/root/shared/$mpi_package"
 }
 
 make_tarball
