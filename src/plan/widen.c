@@ -351,18 +351,18 @@ MUST_CHECK static enum healcl_status write_segment(struct widening *widening,
                                                    const struct segment *segment,
                                                    struct healcl_error *error)
 {
-    const struct step *step = widening->rewrite->from->steps + segment->first_step;
-    const struct step *end = step + segment->step_count;
     TRY(rewrite_segment(widening->rewrite, segment, error));
-    while (step < end) {
+    for (size_t i = 0; i < segment->step_count;) {
+        const struct step *step = &widening->rewrite->from->steps[segment->first_step + i];
         bool is_wide;
-        size_t length = call_steps(widening, step, (size_t)(end - step), &is_wide);
-        for (const struct step *last = step + length; step < last; step++) {
+        const size_t length = call_steps(widening, step, segment->step_count - i, &is_wide);
+        for (size_t j = 0; j < length; j++) {
             if (!is_wide)
-                TRY(rewrite_same(widening->rewrite, step, error));
-            else if (step->side != STEP_OF_KERNEL)
-                TRY(write_step(widening, step, error));
+                TRY(rewrite_same(widening->rewrite, &step[j], error));
+            else if (step[j].side != STEP_OF_KERNEL)
+                TRY(write_step(widening, &step[j], error));
         }
+        i += length;
     }
     return HEALCL_OK;
 }

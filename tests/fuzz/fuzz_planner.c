@@ -4,7 +4,7 @@
  *
  * Whatever is accepted is planned without passes, and with all or one of them; what is then known
  * from the plan alone is asked for: the memory that it takes under several limits, places, costs,
- * and the kernels that serve its steps on devices of each shape.
+ * and the kernels that serve its steps on devices of each shape. So it is of two requests together.
  */
 #include "program.h"
 
@@ -12,6 +12,7 @@
 #include "plan/memory.h"
 #include "plan/passes.h"
 #include "plan/places.h"
+#include "plan/transcript.h"
 
 /* ---------------------------------------------------------------- what follows from a plan */
 
@@ -76,6 +77,33 @@ static void compare(const struct plan *plan, const struct plan *without)
 
 /* ---------------------------------------------------------------- inputs */
 
+/* Two requests together: all views lie in their storages. */
+static void widen(const struct source *source, const struct healcl_limits *limits)
+{
+    struct healcl_error error = {.detail = NULL};
+    struct healcl_transcript *transcript = NULL, *wide = NULL;
+    EXPECT(healcl_transcript_open_memory(source->text, source->length, limits, &transcript,
+                                         &error) == HEALCL_OK);
+    const size_t uploads = transcript->plan->uploads;
+    const size_t input = uploads > 0 ? source->length % uploads : 0;
+    enum healcl_status status =
+        healcl_transcript_widen(transcript, &input, uploads > 0, 2, &wide, &error);
+    expect_told(status, &error);
+    for (size_t i = 0; status == HEALCL_OK && i < wide->plan->step_count; i++)
+        for (int j = 0; j < STEP_OPERANDS; j++) {
+            const struct tensor *tensor = step_operand(&wide->plan->steps[i], j);
+            if (tensor && layout_elements(&tensor->layout) > 0)
+                EXPECT(layout_last(&tensor->layout) < tensor->storage->elements);
+        }
+    if (status == HEALCL_OK) {
+        ask_for_memory(wide->plan);
+        ask_for_kernels(wide->plan);
+    }
+    healcl_error_clear(&error);
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+}
+
 static void plan_text(const struct source *source, const struct program *program,
                       const struct healcl_limits *limits)
 {
@@ -98,6 +126,7 @@ static void plan_text(const struct source *source, const struct program *program
     ask_for_kernels(plan);
     plan_free(plan);
     plan_free(without);
+    widen(source, limits);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,6 +2,7 @@
  * host reference. */
 #include "helper_manifest.h"
 #include "helper_queue.h"
+#include "helper_script.h"
 
 static const char manifest[] =
     "{\"healcl\": 1, \"operations\": [\n"
@@ -375,6 +376,68 @@ static void wrong_uses_are_refused(void **state)
     healcl_operations_free(NULL);
 }
 
+/* ---------------------------------------------------------------- requests together */
+
+enum { REQUESTS = 3, EACH = 36 };
+
+/* out = 9 + 5 * a by an operation with a body; with row, then a row of that by one without. */
+static struct healcl_transcript *open_request(struct script *script, bool row)
+{
+    const struct healcl_limits limits = {.operations = loaded};
+    struct healcl_transcript *transcript = NULL;
+    int64_t values[EACH];
+    for (int i = 0; i < EACH; i++)
+        values[i] = i;
+    script->operations = loaded->table;
+    script_upload(script, "a", DTYPE_INT64, 2, (int64_t[]){6, 6}, values);
+    script_call(script, "out", "empty", "(6,6) :int64");
+    script_call(script, "out", "set_const_val", "out 9");
+    script_call(script, "out", "packed_add", "a 5 out");
+    if (row)
+        script_call(script, "out", "strided_row", "out 2");
+    script_download(script, "out");
+    script_finish(script);
+    OK(healcl_transcript_open_memory(script->writer.bytes, script->writer.length, &limits,
+                                     &transcript, &error));
+    return transcript;
+}
+
+/* Bodies do for all what kernels do for one. What has no body is refused by its name. */
+static void requests_together(void **state)
+{
+    (void)state;
+    struct script script = {0}, with_row = {0};
+    struct healcl_transcript *transcript = open_request(&script, false), *wide = NULL;
+    struct healcl_session *session = NULL;
+    int64_t a[REQUESTS * EACH], got[REQUESTS * EACH];
+    const size_t input = 0;
+    OK(healcl_transcript_widen(transcript, &input, 1, REQUESTS, &wide, &error));
+    OK(healcl_session_open(wide, device, NULL, &session, &error));
+    for (int i = 0; i < REQUESTS * EACH; i++)
+        a[i] = 7 * i;
+    OK(healcl_session_bind(session, 0, a, &error));
+    OK(healcl_session_run(session, &error));
+    OK(healcl_session_read(session, 0, got, sizeof got, &error));
+    for (int i = 0; i < REQUESTS * EACH; i++)
+        assert_int_equal(got[i], 9 + 5 * 7 * i);
+    healcl_session_close(session);
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+
+    transcript = open_request(&with_row, true);
+    assert_int_equal(healcl_transcript_widen(transcript, &input, 1, REQUESTS, &wide, &error),
+                     HEALCL_REFUSED);
+    assert_int_equal(error.entry, 4);
+    assert_string_equal(error.message,
+                        "entry 4 (strided_row): an operation of a manifest without a "
+                        "body cannot take requests together");
+    OK(healcl_transcript_widen(transcript, NULL, 0, REQUESTS, &wide, &error)); /* alone it stays */
+    healcl_transcript_close(wide);
+    healcl_transcript_close(transcript);
+    script_release(&with_row);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +449,7 @@ int main(void)
         cmocka_unit_test(wrong_uses_are_refused),
         cmocka_unit_test(describes_them),
         cmocka_unit_test(are_kept),
+        cmocka_unit_test(requests_together),
         cmocka_unit_test(bodies_take_over), /* the last one: what has failed stays so */
     };
     return cmocka_run_group_tests(tests, load, unload_manifest);
