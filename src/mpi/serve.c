@@ -86,7 +86,6 @@ MUST_CHECK static enum healcl_status begin_server(struct session *session,
     struct server *server = &session->server;
     TRY(find_inputs(session, error));
     TRY(request_list_share(&session->list, &session->ranks, error));
-    TRY(server_widen(server, error));
     TRY(journal_open(&server->journal, session->folder, session->ranks.rank, error));
     if (session->resume)
         TRY(journal_read(&server->journal, session->folder, error));

@@ -6,7 +6,6 @@
 #include "core/array.h"
 #include "core/clock.h"
 #include "core/file.h"
-#include "plan/transcript.h"
 #include "transcript/npy.h"
 
 /* A request in hand. */
@@ -15,17 +14,18 @@ struct request {
     size_t number;
     uint64_t start;
     char key[PACKAGE_HASH_SIZE]; /* of transcript and inputs */
+    void **data;                 /* elements of each input of the list, then of each result */
 };
 
-/* A thread with sessions of its own. */
+/* A thread with a batcher of its own. */
 struct worker {
     struct server *server;
     pthread_t thread;
-    struct healcl_session *session; /* of server->wide, if there is one */
-    struct healcl_session *alone;   /* for one request of a batch: opened when it is needed */
-    void **inputs;                  /* elements of server->batch requests, list->inputs of them */
-    struct request *requests;       /* count of them, server->batch at most */
-    uint32_t count;
+    struct healcl_batcher *batcher;
+    size_t batch; /* of the batcher */
+    struct request *requests;
+    struct healcl_request *asked; /* the same, for the batcher */
+    size_t count;                 /* of those, of batch at most */
 };
 
 static struct layout layout_of(const struct healcl_tensor_info *info)
@@ -96,60 +96,45 @@ MUST_CHECK static enum healcl_status write_result(const struct server *server, c
     return status;
 }
 
-/* The results of request i of those that a session of the transcript wide has run together. */
-MUST_CHECK static enum healcl_status write_results(struct worker *worker,
-                                                   struct healcl_session *session, bool is_wide,
-                                                   uint32_t i, char hash[PACKAGE_HASH_SIZE],
-                                                   uint64_t *bytes, struct healcl_error *error)
+/* Writes the results of a request, and hashes them. */
+MUST_CHECK static enum healcl_status write_results(const struct server *server,
+                                                   const struct request *request,
+                                                   char hash[PACKAGE_HASH_SIZE], uint64_t *bytes,
+                                                   struct healcl_error *error)
 {
-    const struct server *server = worker->server;
     size_t count;
     const struct healcl_tensor_info *results =
         healcl_transcript_results(server->opening->transcript, &count);
-    const struct healcl_tensor_info *all =
-        is_wide ? healcl_transcript_results(server->wide, &count) : results;
-    for (size_t r = 0; r < count; r++) {
-        const void *data;
-        TRY(healcl_session_map(session, r, &data, error));
-        if (all[r].rank > results[r].rank) /* else it is the same for all */
-            data = (const char *)data + i * results[r].bytes;
-        TRY(write_result(server, worker->requests[i].name, &results[r], count, data, error));
-        add_hash(hash, data, results[r].bytes);
-        *bytes += results[r].bytes;
+    for (size_t i = 0; i < count; i++) {
+        const void *data = request->data[server->list->inputs + i];
+        TRY(write_result(server, request->name, &results[i], count, data, error));
+        add_hash(hash, data, results[i].bytes);
+        *bytes += results[i].bytes;
     }
     return HEALCL_OK;
 }
 
 /* ---------------------------------------------------------------- requests */
 
-static const struct healcl_tensor_info *inputs_of(const struct server *server)
+static const struct healcl_tensor_info *input_of(const struct server *server, size_t i)
 {
-    return healcl_transcript_inputs(server->opening->transcript, &(size_t){0});
+    return &healcl_transcript_inputs(server->opening->transcript, &(size_t){0})[server->inputs[i]];
 }
 
-/* Where the elements of an input of request i are. */
-static void *place_of(const struct worker *worker, size_t input, uint32_t i)
-{
-    const struct server *server = worker->server;
-    return (char *)worker->inputs[input] + i * inputs_of(server)[server->inputs[input]].bytes;
-}
-
-/* Reads request i, and makes its key. */
-MUST_CHECK static enum healcl_status read_inputs(struct worker *worker, uint32_t i,
+/* Reads a request, and makes its key. */
+MUST_CHECK static enum healcl_status read_inputs(const struct server *server,
+                                                 struct request *request,
                                                  struct healcl_error *error)
 {
-    const struct server *server = worker->server;
-    struct request *request = &worker->requests[i];
     package_hash_texts(
         2, (const char *const[]){server->opening->transcript_hash, server->opening->plan_hash},
         request->key);
-    for (size_t input = 0; input < server->list->inputs; input++) {
-        const struct healcl_tensor_info *info = &inputs_of(server)[server->inputs[input]];
+    for (size_t i = 0; i < server->list->inputs; i++) {
+        const struct healcl_tensor_info *info = input_of(server, i);
         const struct layout layout = layout_of(info);
-        void *data = place_of(worker, input, i);
-        TRY(npy_read_file(request_path(server->list, request->number, input),
-                          (enum dtype)info->dtype, &layout, data, error));
-        add_hash(request->key, data, info->bytes);
+        TRY(npy_read_file(request_path(server->list, request->number, i), (enum dtype)info->dtype,
+                          &layout, request->data[i], error));
+        add_hash(request->key, request->data[i], info->bytes);
     }
     return HEALCL_OK;
 }
@@ -177,28 +162,17 @@ MUST_CHECK static enum healcl_status note_done(struct server *server, const stru
     return journal_add(&server->journal, request->name, request->key, results, error);
 }
 
-/* Keeps what a session has computed for request i. */
-MUST_CHECK static enum healcl_status keep_results(struct worker *worker,
-                                                  struct healcl_session *session, bool is_wide,
-                                                  uint32_t i, struct healcl_error *error)
+MUST_CHECK static enum healcl_status keep_results(struct server *server,
+                                                  const struct request *request,
+                                                  struct healcl_error *error)
 {
-    struct server *server = worker->server;
     char results[PACKAGE_HASH_SIZE] = "";
     uint64_t written = 0;
-    TRY(write_results(worker, session, is_wide, i, results, &written, error));
+    TRY(write_results(server, request, results, &written, error));
     pthread_mutex_lock(&server->lock);
-    enum healcl_status status = note_done(server, &worker->requests[i], results, written, error);
+    enum healcl_status status = note_done(server, request, results, written, error);
     pthread_mutex_unlock(&server->lock);
     return status;
-}
-
-static void note_run(struct server *server, const struct healcl_session *session)
-{
-    const uint64_t uploaded = healcl_session_facts(session).bytes_uploaded;
-    pthread_mutex_lock(&server->lock);
-    server->served.bytes_uploaded += uploaded;
-    server->served.batches++;
-    pthread_mutex_unlock(&server->lock);
 }
 
 /* ---------------------------------------------------------------- failures */
@@ -234,16 +208,6 @@ static void note_failure(struct server *server, const char *name, const struct h
 
 /* ---------------------------------------------------------------- batches */
 
-MUST_CHECK static enum healcl_status bind(const struct worker *worker,
-                                          struct healcl_session *session, uint32_t i,
-                                          struct healcl_error *error)
-{
-    const struct server *server = worker->server;
-    for (size_t input = 0; input < server->list->inputs; input++)
-        TRY(healcl_session_bind(session, server->inputs[input], place_of(worker, input, i), error));
-    return HEALCL_OK;
-}
-
 /* The number of the next request; list->count or more where there is none. */
 static size_t take_number(struct server *server)
 {
@@ -257,6 +221,13 @@ static size_t take_number(struct server *server)
     return number;
 }
 
+static void note_left_out(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    server->served.left_out++;
+    pthread_mutex_unlock(&server->lock);
+}
+
 /* Ends all ranks for what is no request's fault. */
 static void check(struct server *server, enum healcl_status status,
                   const struct healcl_error *error)
@@ -265,134 +236,131 @@ static void check(struct server *server, enum healcl_status status,
         ranks_fail(server->ranks, NULL, error);
 }
 
-/* Reads requests until there are enough for a batch, or no more. What cannot be read, or is done,
- * is none of it. */
-static void take_batch(struct worker *worker)
+/* Takes the next request that can be read and is not done. Returns whether there was one. */
+static bool take_request(struct server *server, struct request *request)
 {
-    struct server *server = worker->server;
-    worker->count = 0;
-    while (worker->count < server->batch) {
-        struct healcl_error error = {.status = HEALCL_OK};
-        struct request *request = &worker->requests[worker->count];
-        *request =
-            (struct request){.number = take_number(server), .start = monotonic_nanoseconds()};
-        if (request->number >= server->list->count)
-            return;
+    struct healcl_error error = {.status = HEALCL_OK};
+    while ((request->number = take_number(server)) < server->list->count) {
         request->name = request_name(server->list, request->number);
-        enum healcl_status status = read_inputs(worker, worker->count, &error);
+        request->start = monotonic_nanoseconds();
+        enum healcl_status status = read_inputs(server, request, &error);
         if (status == HEALCL_NO_MEMORY)
             check(server, status, &error);
-        if (status != HEALCL_OK) {
+        if (status == HEALCL_OK && !is_done(server, request))
+            return true;
+        if (status != HEALCL_OK)
             note_failure(server, request->name, &error);
-        } else if (is_done(server, request)) {
-            pthread_mutex_lock(&server->lock);
-            server->served.left_out++;
-            pthread_mutex_unlock(&server->lock);
-        } else {
-            worker->count++;
-        }
+        else
+            note_left_out(server);
         healcl_error_clear(&error);
     }
+    return false;
 }
 
-/* A batch has its size: the first request is there again for those that are missing. */
-static void fill_batch(struct worker *worker)
+static void note_runs(struct worker *worker, const struct healcl_batcher_facts *before)
 {
-    const struct server *server = worker->server;
-    for (size_t input = 0; input < server->list->inputs; input++)
-        for (uint32_t i = worker->count; i < server->batch; i++)
-            memcpy(place_of(worker, input, i), place_of(worker, input, 0),
-                   inputs_of(server)[server->inputs[input]].bytes);
-}
-
-/* Runs request i alone. What its data make be refused is a failure of its own. */
-static void serve_alone(struct worker *worker, struct healcl_session *session, uint32_t i)
-{
-    struct server *server = worker->server;
-    struct healcl_error error = {.status = HEALCL_OK};
-    check(server, bind(worker, session, i, &error), &error);
-    enum healcl_status status = healcl_session_run(session, &error);
-    if (status == HEALCL_REFUSED) {
-        note_failure(server, worker->requests[i].name, &error);
-    } else {
-        check(server, status, &error);
-        note_run(server, session);
-        check(server, keep_results(worker, session, false, i, &error), &error);
-    }
-    healcl_error_clear(&error);
-}
-
-static void serve_each(struct worker *worker)
-{
-    struct server *server = worker->server;
-    struct healcl_error error = {.status = HEALCL_OK};
-    if (!worker->alone)
-        check(server,
-              healcl_session_open(server->opening->transcript, server->opening->device, NULL,
-                                  &worker->alone, &error),
-              &error);
-    for (uint32_t i = 0; i < worker->count; i++)
-        serve_alone(worker, worker->alone, i);
-}
-
-static void serve_together(struct worker *worker)
-{
-    struct server *server = worker->server;
-    struct healcl_error error = {.status = HEALCL_OK};
-    fill_batch(worker);
-    enum healcl_status status = healcl_session_run(worker->session, &error);
-    if (status == HEALCL_REFUSED) {
-        healcl_error_clear(&error);
-        serve_each(worker);
-        return;
-    }
-    check(server, status, &error);
-    note_run(server, worker->session);
-    for (uint32_t i = 0; i < worker->count; i++)
-        check(server, keep_results(worker, worker->session, true, i, &error), &error);
+    const struct healcl_batcher_facts facts = healcl_batcher_facts(worker->batcher);
+    struct served *served = &worker->server->served;
+    pthread_mutex_lock(&worker->server->lock);
+    served->batches += facts.runs - before->runs;
+    served->bytes_uploaded += (facts.runs - before->runs) * facts.bytes_uploaded;
+    pthread_mutex_unlock(&worker->server->lock);
 }
 
 /* Takes a batch and serves it. Returns whether there was one. */
 static bool worker_step(struct worker *worker)
 {
-    take_batch(worker);
-    if (worker->count > 0 && worker->server->wide)
-        serve_together(worker);
-    else if (worker->count > 0)
-        serve_alone(worker, worker->session, 0);
+    struct server *server = worker->server;
+    struct healcl_error error = {.status = HEALCL_OK};
+    const struct healcl_batcher_facts before = healcl_batcher_facts(worker->batcher);
+    worker->count = 0;
+    while (worker->count < worker->batch && take_request(server, &worker->requests[worker->count]))
+        worker->count++;
+    check(server, healcl_batcher_run(worker->batcher, worker->asked, worker->count, &error),
+          &error);
+    note_runs(worker, &before);
+    for (size_t i = 0; i < worker->count; i++) {
+        if (worker->asked[i].status == HEALCL_OK)
+            check(server, keep_results(server, &worker->requests[i], &error), &error);
+        else
+            note_failure(server, worker->requests[i].name, &worker->asked[i].error);
+        healcl_error_clear(&worker->asked[i].error);
+    }
     return worker->count > 0;
 }
 
 /* ---------------------------------------------------------------- threads */
 
+/* Memory for the inputs and results of a request. */
+MUST_CHECK static enum healcl_status make_room(const struct server *server, struct request *request,
+                                               struct healcl_error *error)
+{
+    size_t count;
+    const struct healcl_tensor_info *results =
+        healcl_transcript_results(server->opening->transcript, &count);
+    const size_t inputs = server->list->inputs;
+    request->data = calloc(inputs + count + 1, sizeof *request->data);
+    if (!request->data)
+        NO_MEMORY(error);
+    for (size_t i = 0; i < inputs + count; i++) {
+        const size_t bytes = i < inputs ? input_of(server, i)->bytes : results[i - inputs].bytes;
+        request->data[i] = malloc(bytes + 1);
+        if (!request->data[i])
+            NO_MEMORY(error);
+    }
+    return HEALCL_OK;
+}
+
+static void free_room(const struct server *server, struct request *request)
+{
+    size_t count;
+    (void)healcl_transcript_results(server->opening->transcript, &count);
+    for (size_t i = 0; request->data && i < server->list->inputs + count; i++)
+        free(request->data[i]);
+    free(request->data);
+}
+
+/* What a batch of each session may take of a device with memory of its own. */
+static uint64_t memory_of(const struct server *server)
+{
+    const struct device_info *info = &server->opening->info;
+    return server->opening->reference || info->unified_memory
+               ? 0
+               : info->global_memory_bytes / server->sessions;
+}
+
 MUST_CHECK static enum healcl_status worker_open(struct worker *worker, struct healcl_error *error)
 {
     const struct server *server = worker->server;
-    const struct healcl_transcript *transcript =
-        server->wide ? server->wide : server->opening->transcript;
-    TRY(healcl_session_open(transcript, server->opening->device, NULL, &worker->session, error));
-    worker->inputs = calloc(server->list->inputs + 1, sizeof *worker->inputs);
-    worker->requests = calloc(server->batch, sizeof *worker->requests);
-    if (!worker->inputs || !worker->requests)
+    const struct healcl_batcher_options options = {.batch = server->batch,
+                                                   .inputs = server->inputs,
+                                                   .input_count = server->list->inputs,
+                                                   .memory_bytes = memory_of(server)};
+    TRY(healcl_batcher_open(server->opening->transcript, server->opening->device, &options,
+                            &worker->batcher, error));
+    worker->batch = healcl_batcher_facts(worker->batcher).batch;
+    worker->requests = calloc(worker->batch, sizeof *worker->requests);
+    worker->asked = calloc(worker->batch, sizeof *worker->asked);
+    if (!worker->requests || !worker->asked)
         NO_MEMORY(error);
-    for (size_t i = 0; i < server->list->inputs; i++) {
-        worker->inputs[i] = calloc(server->batch, inputs_of(server)[server->inputs[i]].bytes);
-        if (!worker->inputs[i])
-            NO_MEMORY(error);
+    for (size_t i = 0; i < worker->batch; i++) {
+        TRY(make_room(server, &worker->requests[i], error));
+        void **data = worker->requests[i].data;
+        worker->asked[i].inputs = (const void *const *)data;
+        worker->asked[i].results = data + server->list->inputs;
     }
-    return bind(worker, worker->session, 0, error);
+    return HEALCL_OK;
 }
 
 static void worker_close(struct worker *worker)
 {
-    worker->server->served.device_bytes += healcl_session_facts(worker->session).device_bytes +
-                                           healcl_session_facts(worker->alone).device_bytes;
-    healcl_session_close(worker->session);
-    healcl_session_close(worker->alone);
-    for (size_t i = 0; worker->inputs && i < worker->server->list->inputs; i++)
-        free(worker->inputs[i]);
-    free(worker->inputs);
+    struct server *server = worker->server;
+    server->served.device_bytes += healcl_batcher_facts(worker->batcher).device_bytes;
+    healcl_batcher_close(worker->batcher);
+    for (size_t i = 0; worker->requests && i < worker->batch; i++)
+        free_room(server, &worker->requests[i]);
     free(worker->requests);
+    free(worker->asked);
 }
 
 static void *work(void *context)
@@ -410,6 +378,10 @@ static void open_workers(struct server *server, struct worker *workers, uint32_t
         if (worker_open(&workers[i], &error) != HEALCL_OK)
             ranks_fail(server->ranks, server->opening->file, &error);
     }
+    if (workers[0].batch < server->batch)
+        ranks_notice(server->ranks, "batches of %zu requests, not %u: memory has no room for more",
+                     workers[0].batch, server->batch);
+    server->served.batch = (uint32_t)workers[0].batch;
 }
 
 /* The first request makes kernels: the other threads begin behind it. */
@@ -428,41 +400,6 @@ static void work_all(struct server *server, struct worker *workers, uint32_t cou
         pthread_join(workers[i].thread, NULL);
 }
 
-/* Whether the tensors of all sessions fit into the device's memory, as far as that is known. */
-static bool fits(const struct server *server)
-{
-    const struct device_info *info = &server->opening->info;
-    const uint64_t room = info->global_memory_bytes;
-    return server->opening->reference || info->unified_memory ||
-           server->wide->plan->bytes_peak <= room / server->sessions;
-}
-
-enum healcl_status server_widen(struct server *server, struct healcl_error *error)
-{
-    const uint32_t wanted = server->batch;
-    while (server->batch > 1 && !server->wide) {
-        struct healcl_error own = {.status = HEALCL_OK};
-        enum healcl_status status =
-            healcl_transcript_widen(server->opening->transcript, server->inputs,
-                                    server->list->inputs, server->batch, &server->wide, &own);
-        if (status != HEALCL_OK && own.cause != HEALCL_CAUSE_LIMIT) {
-            if (error)
-                *error = own;
-            return status;
-        }
-        healcl_error_clear(&own);
-        if (status == HEALCL_OK && fits(server))
-            break;
-        healcl_transcript_close(server->wide);
-        server->wide = NULL;
-        server->batch /= 2;
-    }
-    if (server->batch < wanted)
-        ranks_notice(server->ranks, "batches of %u requests, not %u, for more take too much memory",
-                     server->batch, wanted);
-    return HEALCL_OK;
-}
-
 void server_run(struct server *server)
 {
     struct worker workers[SESSIONS_MAX] = {{.server = NULL}};
@@ -476,13 +413,11 @@ void server_run(struct server *server)
     for (uint32_t i = 0; i < count; i++)
         worker_close(&workers[i]);
     server->served.sessions = count;
-    server->served.batch = server->batch;
 }
 
 void server_release(struct server *server)
 {
     journal_release(&server->journal);
-    healcl_transcript_close(server->wide);
     free(server->nanoseconds);
     free(server->failures.data);
 }

@@ -19,11 +19,10 @@ struct server {
     struct ranks *ranks;
     const struct opening *opening;
     const struct request_list *list;
-    const size_t *inputs;           /* numbers of the transcript's inputs, list->inputs of them */
-    const char *folder;             /* of results */
-    uint32_t sessions;              /* that run at the same time */
-    uint32_t batch;                 /* requests that a run does at once */
-    struct healcl_transcript *wide; /* for a batch; NULL where that is 1 */
+    const size_t *inputs; /* numbers of the transcript's inputs, list->inputs of them */
+    const char *folder;   /* of results */
+    uint32_t sessions;    /* that run at the same time */
+    uint32_t batch;       /* requests that a run does at once */
     bool resume;
     /* Of all threads, behind the lock. */
     pthread_mutex_t lock;
@@ -35,13 +34,10 @@ struct server {
     struct bytes failures; /* NAME 0 MESSAGE 0 of each */
 };
 
-/* Makes the transcript for a batch. Where that takes more memory than there is, the batch is
- * halved, with a line that tells of it. Errors: those of healcl_transcript_widen. */
-MUST_CHECK enum healcl_status server_widen(struct server *server, struct healcl_error *error);
-
 /* Serves requests until there are none: each of sessions threads takes one batch after the other,
- * so that one reads and uploads while another one computes. Of a batch that is refused each request
- * runs alone. What the device or a file does wrong ends all ranks. Released with server_release. */
+ * so that one reads and uploads while another one computes. Tells where memory has room for smaller
+ * batches only. What the device or a file does wrong ends all ranks. Released with server_release.
+ */
 void server_run(struct server *server);
 void server_release(struct server *server);
 
