@@ -43,8 +43,8 @@ def save(path, **sections):
     path.write_text(one_row_a_line({**data, **sections}) + "\n")
 
 
-SHOWN = "ntt", "intt", "modmul", "mod", "modmul_axis_sum", "copy", "take_along_axis"
-SHOWN_LOOPS = "ntt", "intt", "ntt_32", "modmul_doubles", "modmul_halves", "modmul_int128"
+SHOWN = "ntt", "intt", "modmul", "modmul_axis_sum", "copy"
+SHOWN_LOOPS = "ntt", "intt", "ntt_32", "modmul_doubles", "modmul_halves"
 
 
 def table(head, rows, align="---"):

@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 DATA = ROOT / "docs/measurements"
 PAGE = ROOT / "docs/PERFORMANCE.md"
 MARKED = re.compile(r"(<!-- measured ([^>]*) -->\n).*?(<!-- /measured -->)", re.DOTALL)
-SIZE = re.compile(r"\bn = \d+")  # rows that differ in it alone are one line
+SIZE = re.compile(r"\b(n|r k) = \d+")  # rows that differ in it alone are one line
 
 
 def machine_text(reports):
@@ -54,7 +54,7 @@ def bar_text(row):
 def kernels_table(rows):
     lines = {}
     for row in rows:
-        name = SIZE.sub("any n", row["work"]), row["unit"], row["against"], bar_text(row)
+        name = SIZE.sub(r"any \1", row["work"]), row["unit"], row["against"], bar_text(row)
         lines.setdefault(name, []).append(row)
     cells = []
     for (work, unit, against, bar), group in lines.items():

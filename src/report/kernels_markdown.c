@@ -15,7 +15,7 @@ static const char preface[] =
     "variants are listed the best first; a step gets the first one whose shape the device's "
     "tuning\n"
     "asks for, and that can run it. `healcl inspect --kernels FILE` shows which that is for a\n"
-    "transcript on a device, and why not the others.\n"
+    "transcript on a device, and why not the others. Tunables stand behind the semicolon.\n"
     "\n"
     "| shape | for | work-items |\n"
     "|---|---|---|\n"
@@ -93,15 +93,15 @@ static void print_kinds(FILE *stream, const struct family *family)
 
 static void print_variant(FILE *stream, const struct variant *variant)
 {
-    const char *before = "";
-    fprintf(stream, "| `%s`, %s | %s | [%s](../%s) | ", variant->name,
-            kernel_shape_name(variant->shape), variant->when, variant->source, variant->source);
+    const char *before = "; ";
+    fprintf(stream, "- `%s`, %s: %s, [%s](../%s)", variant->name, kernel_shape_name(variant->shape),
+            variant->when, variant->source, variant->source);
     for (int i = 0; i < TUNABLE_COUNT; i++)
         if (variant->tunables >> i & 1) {
             fprintf(stream, "%s`%s`", before, tunable_name((enum tunable)i));
             before = ", ";
         }
-    fputs(" |\n", stream);
+    putc('\n', stream);
 }
 
 void report_kernels_markdown(FILE *stream)
@@ -115,7 +115,6 @@ void report_kernels_markdown(FILE *stream)
         for (size_t i = 0; i < sizeof drawings / sizeof *drawings; i++)
             if (strcmp(drawings[i].family, family->name) == 0)
                 fprintf(stream, "%s\n", drawings[i].text);
-        fputs("| variant, shape | when | kernel | tunables |\n|---|---|---|---|\n", stream);
         for (size_t i = 0; i < family->count; i++)
             print_variant(stream, &family->variants[i]);
     }
