@@ -159,8 +159,8 @@ def check(operations, **environment):
 
 
 MEMORY = Test("cli.memory", ["healcl", "faulty_memory"],
-              [sys.executable, "-B", "{tree}/tests/cli/memory.py", PROGRAM,
-               "{build}/tests/libfaulty_memory.so", "inspect"], {"HEALCL_TEST_ALL": "1"})
+              [sys.executable, "-B", "{tree}/tests/cli/faults.py", "{build}", "memory.inspect"],
+              {"HEALCL_TEST_ALL": "1"})
 PASSES = [unit("test_plan_cost"), own("reference"), unit("test_plan_values"), golden("inspect"),
           own("random"), unit("test_plan_passes"), unit("test_executor_origins"),
           unit("test_executor_values"), unit("test_vendor_operations"), MEMORY]
@@ -199,23 +199,28 @@ KERNELS = {
                        unit("test_executor_values"), unit("test_kernels_paths")],
     "cl/copy/": [check("contiguous set_const_val", **GENERAL), check("contiguous set_const_val", **GPU),
                  unit("test_kernels_lines"), unit("test_kernels_moves", **GPU)],
+    "cl/copy/tiles": [check("contiguous"), unit("test_kernels_moves")],
     "cl/digits/": [check("apply_g_decomp apply_g_decomp_relative_to_full_q"),
                    check("apply_g_decomp apply_g_decomp_relative_to_full_q", **GPU),
-                   unit("test_kernels_paths")],
+                   unit("test_kernels_moves"), unit("test_kernels_paths")],
     "cl/gather/": [check("take_along_axis permute"), check("take_along_axis permute", **GPU),
-                   check("take_along_axis permute", **GENERAL)],
+                   check("take_along_axis permute", **GENERAL), unit("test_kernels_moves")],
     "cl/modular/": [check(MODULAR), check(MODULAR, **GENERAL), unit("test_kernels_interleaved"),
                     unit("test_kernels_passes"), unit("test_kernels_paths")],
-    "cl/modular/repeated": [check(MODULAR, **GPU), unit("test_kernels_paths", **GPU)],
+    "cl/modular/interleaved": [unit("test_kernels_interleaved"), check(MODULAR)],
+    "cl/modular/repeated": [check(MODULAR, **GPU), unit("test_kernels_wide"),
+                            unit("test_kernels_paths", **GPU)],
     "cl/ntt/": TRANSFORMS,
-    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_kernels_paths", **GENERAL)],
+    "cl/ntt/general": [check("ntt intt", **GENERAL), unit("test_kernels_transforms"),
+                       unit("test_kernels_paths", **GENERAL)],
     "cl/ntt/local": [check("ntt intt", **GPU), unit("test_kernels_paths", **GPU),
                      unit("test_kernels_residues", **GPU)],
     "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE)],
     "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
     "cl/sum/": [check("axis_modsum modmul_axis_sum"), unit("test_kernels_sums"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
-    "cl/sum/local": [check("axis_modsum modmul_axis_sum", **GPU), unit("test_kernels_sums", **GPU)],
+    "cl/sum/local": [check("axis_modsum modmul_axis_sum", **GPU), unit("test_kernels_sums", **GPU),
+                     unit("test_kernels_wide")],
 }
 
 

@@ -3,7 +3,8 @@
  * libraries that read files for it fail. Drivers and loaders are left alone: some end the process.
  *
  *     FAULTY_MEMORY_AT     which one, from 1 on; 0 or nothing: none
- *     FAULTY_MEMORY_COUNT  a file that gets the number of allocations so far, when the process ends
+ *     FAULTY_MEMORY_COUNT  a file that gets the number of allocations, when the process ends; and
+ *                          below it, for each distinct stack of calls, the number of the first one
  *
  * Only the first process counts, and none that it starts.
  */
@@ -11,7 +12,9 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,6 +33,41 @@ static int range_count;
 static long fails_at;
 static const char *count_path;
 static atomic_long count;
+
+/* ---------------------------------------------------------------- which calls have led there */
+
+enum { FRAMES_MAX = 64, SLOTS = 1 << 16 /* a power of two */ };
+
+static uint64_t stacks[SLOTS]; /* hashes; 0: a free slot */
+static long firsts[SLOTS / 2]; /* the number of the first allocation of each */
+static int stack_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t hash_of_stack(void)
+{
+    void *frames[FRAMES_MAX];
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+    const int depth = backtrace(frames, FRAMES_MAX);
+    for (int i = 0; i < depth; i++)
+        hash = (hash ^ (uintptr_t)frames[i]) * 1099511628211u;
+    return hash ? hash : 1;
+}
+
+static void note_stack(long number)
+{
+    const uint64_t hash = hash_of_stack();
+    pthread_mutex_lock(&lock);
+    size_t slot = hash & (SLOTS - 1);
+    while (stacks[slot] != 0 && stacks[slot] != hash)
+        slot = (slot + 1) & (SLOTS - 1);
+    if (stacks[slot] == 0 && stack_count < SLOTS / 2) {
+        stacks[slot] = hash;
+        firsts[stack_count++] = number;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---------------------------------------------------------------- who is counted */
 
 /* The program, which comes first and has no name, healcl's library, and those that it hands files
  * to. */
@@ -68,6 +106,8 @@ __attribute__((constructor)) static void begin(void)
     const char *at = getenv("FAULTY_MEMORY_AT");
     count_path = getenv("FAULTY_MEMORY_COUNT");
     fails_at = at ? atol(at) : 0;
+    if (count_path)
+        (void)hash_of_stack(); /* the first one loads a library, which allocates */
     dl_iterate_phdr(note_object, &is_first);
     unsetenv("LD_PRELOAD");
 }
@@ -78,6 +118,8 @@ static void write_count(void)
     if (!file)
         return;
     fprintf(file, "%ld\n", atomic_load(&count));
+    for (int i = 0; i < stack_count; i++)
+        fprintf(file, "%ld\n", firsts[i]);
     fclose(file);
 }
 
@@ -92,7 +134,10 @@ static bool fails(const void *caller)
     const uintptr_t place = (uintptr_t)caller;
     for (int i = 0; i < range_count; i++)
         if (ranges[i].begin <= place && place < ranges[i].end) {
-            bool is_it = atomic_fetch_add(&count, 1) + 1 == fails_at;
+            const long number = atomic_fetch_add(&count, 1) + 1;
+            const bool is_it = number == fails_at;
+            if (count_path)
+                note_stack(number);
             if (is_it)
                 errno = ENOMEM;
             return is_it;

@@ -57,6 +57,7 @@ FUNCTION ulong divide_wide(ulong high, ulong low, struct modulus m, ulong *remai
 FUNCTION ulong reduce_wide_below(ulong high, ulong low, struct modulus m)
 {
     ulong rest;
+    CHECK_BELOW(high, m.value);
     divide_wide(high << m.shift | low >> (64 - m.shift), low << m.shift, m, &rest);
     return rest >> m.shift;
 }
@@ -84,6 +85,7 @@ FUNCTION ulong residue_of(long x, struct modulus m)
 FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 {
     ulong rest, scaled = a << m.shift;
+    CHECK_BELOW(a, m.value);
     divide_wide(high_word(scaled, b), scaled * b, m, &rest);
     return rest >> m.shift;
 }
@@ -92,19 +94,25 @@ FUNCTION ulong multiply_mod(ulong a, ulong b, struct modulus m)
 FUNCTION ulong add_mod(ulong a, ulong b, ulong q)
 {
     ulong sum = a + b;
+    CHECK_BELOW(a, q);
+    CHECK_BELOW(b, q);
     return sum >= q ? sum - q : sum;
 }
 
 /* a-b mod q; a and b in [0, q) */
 FUNCTION ulong subtract_mod(ulong a, ulong b, ulong q)
 {
+    CHECK_BELOW(a, q);
+    CHECK_BELOW(b, q);
     return a >= b ? a - b : a - b + q;
 }
 
 /* x*w mod q; any x. The product with the rounded quotient is at most one q too large. */
 FUNCTION ulong multiply_twiddle(ulong x, struct twiddle w, ulong q)
 {
+    CHECK_BELOW(w.factor, q);
     ulong rest = x * w.factor - high_word(x, w.quotient) * q;
+    CHECK_BELOW(rest, 2 * q);
     return rest >= q ? rest - q : rest;
 }
 
@@ -150,6 +158,7 @@ FUNCTION struct twiddle make_twiddle(ulong factor, struct modulus m)
 {
     struct twiddle w;
     ulong rest;
+    CHECK_BELOW(factor, m.value);
     w.factor = factor;
     w.quotient = divide_wide(factor << m.shift, 0, m, &rest);
     return w;

@@ -81,6 +81,20 @@ struct self_test_counters {
     cl_base_uint changed;       /* those that found other values than they come to */
 };
 
+/* What comments say of ranges: x, or each lane of vectors, is below limit. With -D CHECK_RANGES
+ * kernels say so where it is not, on the host's standard output. */
+#if defined CHECK_RANGES && defined __OPENCL_C_VERSION__
+#define CHECK_BELOW(x, limit) CHECK_RANGE((x) < (limit), #x " is not below " #limit "\n")
+#define CHECK_LANES_BELOW(x, limit) \
+    CHECK_RANGE(!any((x) >= (limit)), #x " is not below " #limit "\n")
+#define CHECK_RANGE(holds, text) \
+    if (!(holds))                \
+    printf(text)
+#else
+#define CHECK_BELOW(x, limit) (void)(0)
+#define CHECK_LANES_BELOW(x, limit) (void)(0)
+#endif
+
 #ifdef __OPENCL_C_VERSION__
 
 #ifndef LOCAL_SIZE

@@ -79,8 +79,10 @@ static inline ulong8 multiply_by_doubles(ulong8 a, ulong8 b, struct lane_divisor
     ulong8 high = b >> 31, low = b & 0x7fffffff;
     double8 inverse = as_double8(p.inverse), part = convert_double8(a) * inverse;
     ulong8 rest = a * high - convert_ulong8(part * convert_double8(high)) * p.q;
+    CHECK_LANES_BELOW(a, p.q + (1 << 16));
     double8 quotient = convert_double8(rest) * (inverse * 0x1p31) + part * convert_double8(low);
     rest = (rest << 31) + a * low - convert_ulong8(quotient) * p.q;
+    CHECK_LANES_BELOW(rest, 2 * p.q);
     return subtract_once(rest, p.q);
 }
 
@@ -94,6 +96,7 @@ static inline ulong8 append_by_doubles(ulong8 x, uint shift, ulong8 word, struct
     double8 inverse = as_double8(p.inverse);
     double8 quotient = convert_double8(x) * (inverse * (double)(1UL << shift)) +
                        convert_double8(word) * inverse;
+    CHECK_LANES_BELOW(x, p.q + (p.q >> 8) + (1 << 17) + 1);
     return (x << shift) + word - convert_ulong8(quotient) * p.q;
 }
 
@@ -126,6 +129,8 @@ static inline ulong8 reduce_by_integers(ulong8 x, struct lane_divisor p)
 static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor p)
 {
     const ulong8 mask = 0xffffffffUL;
+    CHECK_LANES_BELOW(a | b, (ulong8)(1UL << 63));
+    CHECK_LANES_BELOW(p.q, (ulong8)(1UL << 62));
     ulong8 a_high = a >> 32, b_high = b >> 32, r = lane_reciprocal(p), r_high = r >> 32;
     ulong8 lower = multiply_halves(a, b);
     /* below 2^64: the upper halves of a and b are below 2^31 */
@@ -135,6 +140,7 @@ static inline ulong8 multiply_by_halves(ulong8 a, ulong8 b, struct lane_divisor 
     ulong8 x = SHIFT_LEFT(high, low, p.shift + 2), x_high = x >> 32;
     ulong8 quotient = multiply_halves(x_high, r_high) + (multiply_halves(x, r_high) >> 32) +
                       (multiply_halves(x_high, r) >> 32);
+    CHECK_LANES_BELOW(low - (quotient >> 1) * p.q, 3 * p.q);
     ulong8 rest = subtract_once(low - (quotient >> 1) * p.q, p.q << 1);
     return subtract_once(rest, p.q);
 }
@@ -200,6 +206,7 @@ NOINLINE static ulong8 multiply_exactly(ulong8 a, ulong8 b, struct lane_divisor 
 /* x mod q in [0, q); x in [0, 2^64). What is shrunk twice is below q + (q + 2^16) * 2^-48. */
 static inline ulong8 lane_reduce(ulong8 x, struct lane_divisor p)
 {
+    CHECK_LANES_BELOW(lane_shrink(x, p), p.q + (1 << 16));
     return subtract_once(lane_shrink(lane_shrink(x, p), p), p.q);
 }
 
@@ -227,6 +234,7 @@ static inline ulong8 lane_multiply(ulong8 a, ulong8 b, struct lane_divisor p)
 /* x * 2^shift + word mod q in [0, q); shift <= 32, x in [0, q), word in [0, 2^64) */
 static inline ulong8 lane_append(ulong8 x, uint shift, ulong8 word, struct lane_divisor p)
 {
+    CHECK_LANES_BELOW(x, p.q);
     ulong8 sum = lane_multiply(x, (ulong8)(1UL << shift), p) + lane_reduce(word, p);
     return subtract_once(sum, p.q);
 }

@@ -86,12 +86,15 @@ static inline ulong8 multiply_lazy(ulong8 x, ulong8 factor, ulong8 quotient, str
                    multiply_halves(high >> 32, m.q) - multiply_halves(high, m.q >> 32);
     ulong8 rest = lower + (upper << 32);
 #endif
+    CHECK_LANES_BELOW(factor, m.q);
+    CHECK_LANES_BELOW(rest, 2 * m.twice);
     return subtract_once(rest, m.twice);
 }
 
 /* [0, 4q) to [0, 2q), and 4q to 2q */
 static inline ulong8 halve_range(ulong8 x, struct lane_modulus m)
 {
+    CHECK_LANES_BELOW(x, 2 * m.twice + 1);
     return subtract_once(x, m.twice);
 }
 

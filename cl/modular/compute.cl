@@ -48,6 +48,7 @@ static inline long compute_modneg(long a, long b, struct modulus p)
 /* The same of residues, a and b in [0, p), which have no signs and are not reduced first. */
 static inline long residues_modmul(long a, long b, struct modulus p)
 {
+    CHECK_BELOW((ulong)b, p.value);
     return (long)multiply_mod((ulong)a, (ulong)b, p);
 }
 
@@ -58,11 +59,13 @@ static inline long residues_modsum(long a, long b, struct modulus p)
 
 static inline long residues_mod(long a, long b, struct modulus p)
 {
+    CHECK_BELOW((ulong)a, p.value);
     return a;
 }
 
 static inline long residues_modneg(long a, long b, struct modulus p)
 {
+    CHECK_BELOW((ulong)a, p.value);
     return a ? (long)p.value - a : 0;
 }
 

@@ -71,6 +71,7 @@ static inline ulong8 lanes_times_twiddle(ulong8 x, struct twiddle w, ulong8 q)
     ulong8 other = x_low * (w.quotient >> 32) + (middle & mask);
     ulong8 quotient = x_high * (w.quotient >> 32) + (middle >> 32) + (other >> 32);
     ulong8 rest = x * w.factor - quotient * q; /* in [0, 2q) */
+    CHECK_LANES_BELOW(rest, 2 * q);
     return min(rest, rest - q);
 }
 

@@ -78,12 +78,15 @@
 /* x*w mod q in [0, 2q), any x; q < 2^63 */
 static inline ulong multiply_twiddle_lazy(ulong x, struct twiddle w, ulong q)
 {
+    CHECK_BELOW(w.factor, q);
+    CHECK_BELOW(x * w.factor - mul_hi(x, w.quotient) * q, 2 * q);
     return x * w.factor - mul_hi(x, w.quotient) * q;
 }
 
 /* x mod bound for x in [0, 2*bound) */
 static inline ulong subtract_once(ulong x, ulong bound)
 {
+    CHECK_BELOW(x >= bound ? x - bound : x, bound);
     return x >= bound ? x - bound : x;
 }
 
@@ -107,10 +110,12 @@ static inline void forward_butterfly(ulong *x, ulong *y, struct factors w, ulong
 {
     if (way != EXACT) {
         ulong a = subtract_once(*x, 2 * q), b = multiply_factors_lazy(*y, w, q, way);
+        CHECK_BELOW(*y, 4 * q);
         *x = a + b;
         *y = a + 2 * q - b;
     } else {
         ulong a = *x, b = multiply_twiddle(*y, w.low, q);
+        CHECK_BELOW(*y, q);
         *x = add_mod(a, b, q);
         *y = subtract_mod(a, b, q);
     }
@@ -120,6 +125,8 @@ static inline void forward_butterfly(ulong *x, ulong *y, struct factors w, ulong
 static inline void inverse_butterfly(ulong *x, ulong *y, struct factors w, ulong q, enum way way)
 {
     ulong a = *x, b = *y;
+    CHECK_BELOW(a, way == EXACT ? q : 2 * q);
+    CHECK_BELOW(b, way == EXACT ? q : 2 * q);
     if (way != EXACT) {
         *x = subtract_once(a + b, 2 * q);
         *y = multiply_factors_lazy(a + 2 * q - b, w, q, way);

@@ -59,12 +59,14 @@ static inline words multiply_words(words x, words factor, words quotient, struct
     ulong8 odd = multiply_halves(as_ulong8(x) >> 32, as_ulong8(quotient) >> 32);
     words high = as_uint16((even >> 32) | (odd & 0xffffffff00000000UL));
     words rest = x * factor - high * m.q; /* in [0, 2q) */
+    CHECK_LANES_BELOW(rest, 2 * m.q);
     return min(rest, rest - m.q);
 }
 
 /* [0, 2 BOUND) to [0, q) */
 static inline words reduce_words(words x, struct word_modulus m)
 {
+    CHECK_LANES_BELOW(x, 2 * m.BOUND);
     return min(x, x - m.q);
 }
 
@@ -128,6 +130,7 @@ static inline void forward_butterfly(words *x, words *y, words factor, words quo
                                      struct word_modulus m)
 {
     words a = halve_words(*x, m), b = multiply_words(*y, factor, quotient, m);
+    CHECK_LANES_BELOW(b, m.BOUND);
     *x = a + b;
     *y = a + m.BOUND - b;
 }
@@ -137,6 +140,8 @@ static inline void inverse_butterfly(words *x, words *y, words factor, words quo
                                      struct word_modulus m)
 {
     words a = *x, b = *y;
+    CHECK_LANES_BELOW(a, m.BOUND + 1);
+    CHECK_LANES_BELOW(b, m.BOUND + 1);
     *x = halve_words(a + b, m);
     *y = multiply_words(a + m.BOUND - b, factor, quotient, m);
 }

@@ -96,6 +96,7 @@ enum { LETTERS = AXIS_LETTERS };
 /* How far each letter is cut: to size elements around its wrong one. */
 struct cut {
     int64_t full[LETTERS]; /* 0: no such letter, or one that is not cut */
+    bool single[LETTERS];  /* the operation has no axis for it: it is always cut to 1 */
     int64_t wrong[LETTERS];
     int64_t size[LETTERS];
 };
@@ -116,6 +117,13 @@ static void cut_init(struct cut *cut, const struct candidate *whole, int64_t fir
         first_wrong /= size;
     }
     memcpy(cut->size, cut->full, sizeof cut->size);
+    if (whole->step->kind != STEP_MODMUL_AXIS_SUM)
+        return;
+    const struct operand *b = &whole->operands[1];
+    cut->single['b'] = true;
+    for (uint32_t axis = 0; axis < b->layout.rank; axis++)
+        if (b->axes[axis] == 'r' && b->layout.stride[axis] != 0)
+            cut->single['r'] = true;
 }
 
 /* The first element of a letter's part: parts lie at multiples of their sizes where they can, for
@@ -164,12 +172,28 @@ static bool is_tiled(const struct candidate *candidate)
            ((a->stride[2] == 0 && a->shape[2] > 1) || candidate->operands[0].dtype == DTYPE_INT8);
 }
 
-/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli. */
+/* How many axes an operand has in modmul_axis_sum; passes make such sums with more. */
+static uint32_t rank_in_sum(const struct candidate *candidate, int i)
+{
+    enum { RANK_A = 4, RANK_B = 3, RANK_OUT = 3 };
+    const bool is_sum = candidate->step->kind == STEP_MODMUL_AXIS_SUM;
+    return !is_sum    ? LAYOUT_RANK
+           : i == 0   ? RANK_A
+           : i == 1   ? RANK_B
+           : i == OUT ? RANK_OUT
+                      : LAYOUT_RANK;
+}
+
+/* The operand as an argument has it: a tiled input has size 1 on the axis of moduli, and a sum no
+ * axes of requests, nor of reps that share its factors. */
 static struct layout argument_layout(const struct candidate *candidate, int i)
 {
     struct layout layout = candidate->operands[i].layout;
     if (i == 0 && is_tiled(candidate))
         layout.shape[2] = 1;
+    while (layout.rank > rank_in_sum(candidate, i) &&
+           (layout.shape[0] == 1 || (i == 1 && layout.stride[0] == 0)))
+        layout = layout_drop_axis(&layout, 0);
     return layout;
 }
 
@@ -369,7 +393,8 @@ static char *candidate_transcript(const struct candidate *candidate, const void 
     struct writer writer = {0};
     const struct step_traits *traits = &step_traits[candidate->step->kind];
     const struct operand *out = &candidate->operands[OUT];
-    struct layout shape = layout_packed(&out->layout);
+    const struct layout of_out = argument_layout(candidate, OUT);
+    struct layout shape = layout_packed(&of_out);
     char name[WORD_SIZE], words[PARAMETERS_MAX * WORD_SIZE] = "";
     if (!traits->operation)
         return NULL;
@@ -498,8 +523,10 @@ static bool find_any(struct healcl_device *device, const struct candidate *whole
     for (int64_t size = 1; !is_whole; size *= 2) {
         is_whole = true;
         for (int letter = 0; letter < LETTERS; letter++) {
-            cut->size[letter] = size < cut->full[letter] ? size : cut->full[letter];
-            is_whole = is_whole && size >= cut->full[letter];
+            const int64_t full =
+                cut->single[letter] && cut->full[letter] > 0 ? 1 : cut->full[letter];
+            cut->size[letter] = size < full ? size : full;
+            is_whole = is_whole && size >= full;
         }
         for (int strided = 0; strided < 2; strided++) {
             struct candidate candidate = cut_candidate(whole, cut, strided);

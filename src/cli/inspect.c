@@ -1,10 +1,15 @@
 /* healcl inspect */
+#include <stdlib.h>
+
 #include "cli/cli.h"
 #include "cli/report_file.h"
+#include "cli/requests.h"
 #include "device/device.h"
 #include "plan/places.h"
 #include "plan/transcript.h"
 #include "run/run.h"
+
+enum { RANKS_MAX = 1000000 };
 
 /* One `healcl inspect`. */
 struct inspect_command {
@@ -18,6 +23,11 @@ struct inspect_command {
     struct healcl_transcript *transcript;
     struct healcl_device *device; /* only for its kernels and rates */
     struct roofline rates;
+    uint32_t rank_count;   /* 0: nothing is split */
+    const char *axis_text; /* "ENTRY:AXIS", or NULL */
+    const char *network;   /* "GB/s,us", or NULL */
+    struct ranks_facts ranks;
+    struct healcl_transcript *part;
 };
 
 /* Where they are not kept yet. */
@@ -43,6 +53,44 @@ MUST_CHECK static enum healcl_status find_places(struct inspect_command *self,
     return HEALCL_OK;
 }
 
+/* Reads "GB/s,us". */
+MUST_CHECK static enum healcl_status find_network(struct inspect_command *self,
+                                                  struct healcl_error *error)
+{
+    char *end = NULL;
+    if (!self->network)
+        return HEALCL_OK;
+    const double rate = strtod(self->network, &end);
+    const double latency = *end == ',' ? strtod(end + 1, &end) : -1;
+    if (*end || !(rate > 0 && rate < 1e9) || !(latency >= 0 && latency < 1e9))
+        FAIL(error, HEALCL_USAGE, "--network takes GB/s,us, as 12.5,2, not '%.100s'",
+             self->network);
+    self->ranks.network_bytes_per_second = rate * 1e9;
+    self->ranks.network_latency_ns = latency * 1e3;
+    return HEALCL_OK;
+}
+
+/* The first rank's part: no other one is larger. */
+MUST_CHECK static enum healcl_status open_part(struct inspect_command *self,
+                                               struct healcl_error *error)
+{
+    struct ranks_facts *ranks = &self->ranks;
+    if (self->rank_count == 0)
+        return HEALCL_OK;
+    ranks->split.ranks = self->rank_count;
+    ranks->is_chosen = !self->axis_text;
+    TRY(find_network(self, error));
+    if (self->axis_text)
+        TRY(find_split(self->transcript, self->axis_text, &ranks->split, error));
+    else if (self->rank_count > 1)
+        TRY(healcl_transcript_choose_split(self->transcript, &ranks->split, error));
+    TRY(healcl_transcript_split(self->transcript, &ranks->split, &self->part, error));
+    ranks->whole = self->transcript;
+    ranks->part = self->part;
+    ranks->roofline = self->rates;
+    return HEALCL_OK;
+}
+
 MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
                                               struct healcl_error *error)
 {
@@ -58,7 +106,9 @@ MUST_CHECK static enum healcl_status open_all(struct inspect_command *self,
         TRY(healcl_device_open(self->selector, &self->device, error));
     if (self->kernels)
         TRY(executor_check_lacks(self->transcript->plan->table, self->device, error));
-    return self->roofline ? find_rates(self, error) : HEALCL_OK;
+    if (self->roofline)
+        TRY(find_rates(self, error));
+    return open_part(self, error);
 }
 
 static int tell(struct inspect_command *self)
@@ -72,11 +122,14 @@ static int tell(struct inspect_command *self)
         code = printed(report_passes(plan, &self->rates, &style));
     if (!self->json.on_stdout && self->kernels && code == EXIT_VERIFIED)
         code = printed(report_kernels(plan, self->device, &style));
+    if (!self->json.on_stdout && self->part && code == EXIT_VERIFIED)
+        code = printed(report_ranks(&self->ranks, &style));
     FILE *stream = report_file_stream(&self->json);
     if (!stream)
         return code;
-    enum healcl_status status = report_plan_json(
-        self->file, plan, &self->memory, self->kernels ? self->device : NULL, &self->rates, stream);
+    enum healcl_status status =
+        report_plan_json(self->file, plan, &self->memory, self->kernels ? self->device : NULL,
+                         &self->rates, self->part ? &self->ranks : NULL, stream);
     int json_code = report_file_end(&self->json, status, self->verbose);
     return code == EXIT_VERIFIED ? json_code : code;
 }
@@ -89,6 +142,7 @@ static int inspect(struct inspect_command *self)
                    : report_files_error(&self->json, NULL, self->file, &error, self->verbose);
     healcl_error_clear(&error);
     healcl_device_close(self->device);
+    healcl_transcript_close(self->part);
     healcl_transcript_close(self->transcript);
     report_file_discard(&self->json);
     return finish_output(code);
@@ -110,6 +164,9 @@ static const struct command_option options[] = {
      .take = take_operations},
     {"passes", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, passes)},
     {"roofline", 0, OPTION_FLAG, KEPT_IN(struct inspect_command, roofline)},
+    {"ranks", 0, OPTION_COUNT, KEPT_IN(struct inspect_command, rank_count), .most = RANKS_MAX},
+    {"split", 0, OPTION_WORD, KEPT_IN(struct inspect_command, axis_text)},
+    {"network", 0, OPTION_WORD, KEPT_IN(struct inspect_command, network)},
     {"verbose", 'v', OPTION_FLAG, KEPT_IN(struct inspect_command, verbose)},
     END_OF_OPTIONS,
 };
@@ -124,6 +181,8 @@ static int run(const struct command *command, int argc, char **argv)
     self.passes |= self.roofline;
     if (self.selector && !self.kernels && !self.passes)
         return usage_error(command, "--device goes with --kernels, --passes and --roofline");
+    if ((self.axis_text || self.network) && self.rank_count == 0)
+        return usage_error(command, "--split and --network go with --ranks");
     self.file = argv[optind];
     return inspect(&self);
 }
@@ -160,9 +219,14 @@ const struct command command_inspect = {
         "                           changed; with a device as --roofline\n"
         "      --roofline           the same, and the time that a device's rates allow for it:\n"
         "                           they are measured once, in a second, and kept\n"
+        "      --ranks R            show what R ranks of healcl-mpi run have each: what is split,\n"
+        "                           whole and exchanged, memory, and with --roofline the time\n"
+        "      --split ENTRY:AXIS   along that axis, as healcl-mpi run has it\n"
+        "      --network GB/s,us    what a rank sends, and how long a message takes\n"
         "  -v, --verbose            add the place in healcl's source to an error\n"
         "  -h, --help               this text\n"
-        "\n"
+        "\n",
+    .more_help =
         "Exit codes: 0, 2 wrong usage, 3 the transcript is refused, 4 out of memory, or the\n"
         "device of --kernels or --roofline failed.\n",
     .options = options,

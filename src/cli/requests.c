@@ -81,6 +81,25 @@ size_t find_input(const struct healcl_transcript *transcript, const char *text, 
     return count;
 }
 
+enum healcl_status find_split(const struct healcl_transcript *transcript, const char *text,
+                              struct healcl_split *split, struct healcl_error *error)
+{
+    const char *colon = strrchr(text, ':');
+    size_t count;
+    if (!colon)
+        FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
+    split->axis = 0;
+    if (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &split->axis))
+        FAIL(error, HEALCL_USAGE, "--split takes ENTRY:AXIS, not '%.200s'", text);
+    (void)healcl_transcript_inputs(transcript, &count);
+    split->input = find_input(transcript, text, (size_t)(colon - text));
+    if (split->input == count)
+        FAIL(error, HEALCL_USAGE,
+             "--split: no host_to_device is entry %.*s, or makes a tensor of that name",
+             colon - text < 100 ? (int)(colon - text) : 100, text);
+    return HEALCL_OK;
+}
+
 enum healcl_status live_inputs_read(struct live_inputs *live,
                                     const struct healcl_transcript *transcript,
                                     struct healcl_error *error)

@@ -22,6 +22,11 @@ int live_inputs_keep(const struct command *command, struct live_inputs *live, co
  * inputs where it names none. */
 size_t find_input(const struct healcl_transcript *transcript, const char *text, size_t length);
 
+/* Sets input and axis of a split from "ENTRY:AXIS". Errors: HEALCL_USAGE. */
+MUST_CHECK enum healcl_status find_split(const struct healcl_transcript *transcript,
+                                         const char *text, struct healcl_split *split,
+                                         struct healcl_error *error);
+
 /* Reads the files. ENTRY is the number of an upload's entry, or the name of its tensor. Errors:
  * HEALCL_USAGE where the transcript has no such upload, and those of npy_read_file. */
 MUST_CHECK enum healcl_status live_inputs_read(struct live_inputs *live,

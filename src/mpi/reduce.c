@@ -2,38 +2,27 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
-/* Elements that are added up at a time: what a rank needs beside the tensor are as many. */
-enum { BLOCK_ELEMENTS = 1 << 20 };
+#include "plan/split.h"
 
 /* The pieces of a block: rank r has elements [places[r], places[r] + counts[r]). */
 struct pieces {
     int *counts, *places; /* by rank */
 };
 
-static uint64_t piece_begin(uint64_t elements, int rank, int ranks)
-{
-    return elements * (uint64_t)rank / (uint64_t)ranks;
-}
-
-uint64_t reduce_bytes(int rank, int ranks, uint64_t elements, uint64_t item)
-{
-    uint64_t bytes = 0;
-    for (uint64_t block; elements > 0; elements -= block) {
-        block = elements < BLOCK_ELEMENTS ? elements : BLOCK_ELEMENTS;
-        const uint64_t own = piece_begin(block, rank + 1, ranks) - piece_begin(block, rank, ranks);
-        bytes += (block - own + own * (uint64_t)(ranks - 1)) * item;
-    }
-    return bytes;
-}
-
-/* Other ranks may compute on this processor: MPI's own waiting would keep it busy. */
+/* MPI's own waiting would keep a processor busy, which other ranks may compute on. Most waits are
+ * short where each has its own. */
 static void wait_for(MPI_Request *request)
 {
-    for (int done = 0; !done;) {
+    enum { YIELDS = 200, REST_NANOSECONDS = 50000 };
+    int done = 0;
+    for (int i = 0; !done; i++) {
         MPI_Test(request, &done, MPI_STATUS_IGNORE);
-        if (!done)
+        if (!done && i < YIELDS)
             sched_yield();
+        else if (!done)
+            nanosleep(&(struct timespec){.tv_nsec = REST_NANOSECONDS}, NULL);
     }
 }
 
@@ -44,7 +33,7 @@ static MPI_Datatype type_of(enum healcl_dtype dtype)
 
 /* Others' summands of this rank's piece come one behind the other, by rank. */
 static void gather_summands(struct reduce *reduce, const struct pieces *pieces, MPI_Datatype type,
-                            const char *block, char *summands)
+                            size_t item, const char *block, char *summands)
 {
     const struct ranks *ranks = reduce->ranks;
     const int own = pieces->counts[ranks->rank];
@@ -57,6 +46,9 @@ static void gather_summands(struct reduce *reduce, const struct pieces *pieces, 
     MPI_Ialltoallv(block, pieces->counts, pieces->places, type, summands, counts, places, type,
                    ranks->comm, &request);
     wait_for(&request);
+    for (int rank = 0; rank < ranks->count; rank++)
+        if (rank != ranks->rank)
+            reduce->bytes_sent += (uint64_t)pieces->counts[rank] * item;
 }
 
 /* Makes a block the sum of all ranks'. */
@@ -69,11 +61,11 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
     char *block = data + first * item;
     MPI_Request request;
     for (int rank = 0; rank < ranks->count; rank++) {
-        pieces->places[rank] = (int)piece_begin(count, rank, ranks->count);
-        pieces->counts[rank] =
-            (int)piece_begin(count, rank + 1, ranks->count) - pieces->places[rank];
+        const uint32_t number = (uint32_t)rank, all = (uint32_t)ranks->count;
+        pieces->places[rank] = (int)exchange_piece(count, number, all);
+        pieces->counts[rank] = (int)exchange_piece(count, number + 1, all) - pieces->places[rank];
     }
-    gather_summands(reduce, pieces, type, block, summands);
+    gather_summands(reduce, pieces, type, item, block, summands);
     const size_t own = (size_t)pieces->counts[ranks->rank];
     for (int rank = 0; rank < ranks->count; rank++)
         if (rank != ranks->rank)
@@ -82,6 +74,7 @@ static void add_block(struct reduce *reduce, const struct healcl_exchange *excha
     MPI_Iallgatherv(MPI_IN_PLACE, 0, type, block, pieces->counts, pieces->places, type, ranks->comm,
                     &request);
     wait_for(&request);
+    reduce->bytes_sent += own * item * (size_t)(ranks->count - 1);
 }
 
 enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *exchange,
@@ -90,7 +83,7 @@ enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *
     struct reduce *reduce = context;
     const size_t ranks = (size_t)reduce->ranks->count;
     const size_t item = exchange->dtype == HEALCL_INT64 ? sizeof(int64_t) : sizeof(int32_t);
-    const size_t block = exchange->elements < BLOCK_ELEMENTS ? exchange->elements : BLOCK_ELEMENTS;
+    const size_t block = exchange->elements < EXCHANGE_BLOCK ? exchange->elements : EXCHANGE_BLOCK;
     char *summands = malloc((block + ranks) * item);
     int *numbers = malloc(4 * ranks * sizeof *numbers);
     enum healcl_status status = HEALCL_OK;
@@ -102,8 +95,6 @@ enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *
         count = exchange->elements - first < block ? exchange->elements - first : block;
         add_block(reduce, exchange, first, count, data, summands, &pieces);
     }
-    reduce->bytes_sent +=
-        reduce_bytes(reduce->ranks->rank, reduce->ranks->count, exchange->elements, item);
     free(numbers);
     free(summands);
     return status;

@@ -17,7 +17,4 @@ struct reduce {
 enum healcl_status reduce_exchange(void *context, const struct healcl_exchange *exchange,
                                    void *data, struct healcl_error *error);
 
-/* The bytes that a rank sends for a tensor of so many elements of item bytes. */
-uint64_t reduce_bytes(int rank, int ranks, uint64_t elements, uint64_t item);
-
 #endif

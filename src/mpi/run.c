@@ -10,6 +10,7 @@
 #include "mpi/opening.h"
 #include "mpi/reduce.h"
 #include "mpi/run_report.h"
+#include "plan/split.h"
 #include "plan/transcript.h"
 
 enum { REPEAT_MAX = 1000000 };
@@ -33,31 +34,13 @@ struct session {
 
 /* ---------------------------------------------------------------- the split */
 
-/* Reads ENTRY:AXIS. */
-MUST_CHECK static enum healcl_status find_axis(struct session *session, struct healcl_error *error)
-{
-    const char *text = session->axis_text, *colon = strrchr(text, ':');
-    size_t count;
-    uint32_t axis = 0;
-    (void)healcl_transcript_inputs(session->opening.transcript, &count);
-    session->split.input = find_input(session->opening.transcript, text, (size_t)(colon - text));
-    if (session->split.input == count)
-        FAIL(error, HEALCL_USAGE,
-             "--split: no host_to_device is entry %.*s, or makes a tensor of that name",
-             colon - text < 100 ? (int)(colon - text) : 100, text);
-    if (strcmp(colon, ":0") != 0 && !parse_count(colon + 1, UINT32_MAX, &axis))
-        FAIL(error, HEALCL_USAGE, "--split: '%.100s' is no axis", colon + 1);
-    session->split.axis = axis;
-    return HEALCL_OK;
-}
-
 /* Rank 0 chooses. */
 MUST_CHECK static enum healcl_status choose(struct session *session, struct healcl_error *error)
 {
     struct healcl_split *split = &session->split;
     split->ranks = (uint32_t)session->ranks.count;
     if (session->axis_text)
-        TRY(find_axis(session, error));
+        TRY(find_split(session->opening.transcript, session->axis_text, split, error));
     else if (session->ranks.rank == 0 && split->ranks > 1)
         TRY(healcl_transcript_choose_split(session->opening.transcript, split, error));
     MPI_Bcast(split, (int)sizeof *split, MPI_BYTE, 0, session->ranks.comm);
@@ -79,21 +62,6 @@ MUST_CHECK static enum healcl_status open_part(struct session *session, struct h
 
 /* ---------------------------------------------------------------- running */
 
-/* What this rank sends by one run, as the plan tells. */
-static uint64_t bytes_foreseen(const struct session *session)
-{
-    const struct plan *plan = session->part->plan;
-    uint64_t bytes = 0;
-    for (size_t s = 0; s < plan->segment_count; s++)
-        for (size_t i = 0; i < plan->segments[s].exchange_count; i++) {
-            const struct tensor *sum = plan->segments[s].exchanges[i].sum;
-            bytes += reduce_bytes(session->ranks.rank, session->ranks.count,
-                                  (uint64_t)layout_elements(&sum->layout),
-                                  dtype_size(sum->storage->dtype));
-        }
-    return bytes;
-}
-
 static void note_rank(struct session *session, uint64_t *times, uint64_t *exchanges,
                       uint64_t uploaded)
 {
@@ -104,7 +72,8 @@ static void note_rank(struct session *session, uint64_t *times, uint64_t *exchan
         .exchange_nanoseconds = sort_to_median(exchanges, session->repeat),
         .bytes_uploaded = uploaded,
         .bytes_sent = session->reduce.bytes_sent / facts.runs,
-        .bytes_foreseen = bytes_foreseen(session),
+        .bytes_foreseen =
+            exchange_bytes_sent(session->part->plan, session->split.rank, session->split.ranks),
         .tensor_bytes = healcl_transcript_split_facts(session->part).tensor_bytes,
         .device_bytes = facts.device_bytes_peak,
     };
@@ -212,9 +181,6 @@ static int report(struct session *session)
 
 static int check_options(const struct command *command, const struct session *session)
 {
-    const char *text = session->axis_text, *colon = text ? strrchr(text, ':') : NULL;
-    if (text && (!colon || colon == text || !colon[1]))
-        return usage_error(command, "--split takes ENTRY:AXIS, not '%.200s'", text);
     return session->opening.reference && session->opening.devices
                ? usage_error(command, "--reference is no device")
                : GOES_ON;

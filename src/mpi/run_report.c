@@ -29,7 +29,7 @@ static void tell_split(const struct run_ranks_facts *facts, const struct style *
     if (facts->split->ranks > 1)
         report_label(style, "split", "entry %zu, tensor %s, along axis %" PRIu32 "%s", input->entry,
                      input->name, facts->split->axis,
-                     facts->is_chosen ? " (the least memory and exchange)" : "");
+                     facts->is_chosen ? " (the least memory, work and exchange)" : "");
 }
 
 enum healcl_status report_run_ranks(const struct run_ranks_facts *facts, const struct style *style)
@@ -59,36 +59,6 @@ enum healcl_status report_run_ranks(const struct run_ranks_facts *facts, const s
 }
 
 /* ---------------------------------------------------------------- JSON */
-
-static void add_part(struct json *json, cJSON *list, const struct healcl_tensor_info *info,
-                     const struct healcl_part *part)
-{
-    cJSON *object = json_object(json, list, NULL);
-    json_number(json, object, "entry", info->entry);
-    json_string(json, object, "tensor", info->name);
-    json_bool(json, object, "split", part->period > 0);
-    if (part->period == 0)
-        return;
-    json_number(json, object, "axis", part->axis);
-    json_number(json, object, "size", (uint64_t)part->period);
-}
-
-static void add_parts(struct json *json, const struct healcl_transcript *part)
-{
-    size_t count;
-    const struct healcl_tensor_info *inputs = healcl_transcript_inputs(part, &count);
-    cJSON *list = json_array(json, json->top, "inputs");
-    for (size_t i = 0; i < count; i++) {
-        const struct healcl_part of = healcl_transcript_input_part(part, i);
-        add_part(json, list, &inputs[i], &of);
-    }
-    const struct healcl_tensor_info *results = healcl_transcript_results(part, &count);
-    list = json_array(json, json->top, "results");
-    for (size_t i = 0; i < count; i++) {
-        const struct healcl_part of = healcl_transcript_result_part(part, i);
-        add_part(json, list, &results[i], &of);
-    }
-}
 
 static void add_rank(struct json *json, cJSON *list, uint32_t rank, const struct ran *ran)
 {
@@ -129,6 +99,6 @@ enum healcl_status report_run_ranks_json(const struct run_ranks_facts *facts, FI
     cJSON *ranks = json_array(&json, json.top, "ranks");
     for (uint32_t rank = 0; rank < facts->split->ranks; rank++)
         add_rank(&json, ranks, rank, &facts->ranks[rank]);
-    add_parts(&json, facts->part);
+    report_parts(&json, json.top, facts->part);
     return json_print(&json, stream);
 }

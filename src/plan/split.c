@@ -491,3 +491,34 @@ enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_spli
         REFUSE(error, "no axis of an input can be split for %" PRIu32 " ranks", split->ranks);
     return HEALCL_OK;
 }
+
+/* ---------------------------------------------------------------- exchanges */
+
+uint64_t exchange_piece(uint64_t elements, uint32_t rank, uint32_t ranks)
+{
+    return elements * rank / ranks;
+}
+
+static uint64_t elements_sent(uint64_t elements, uint32_t rank, uint32_t ranks)
+{
+    uint64_t sent = 0;
+    for (uint64_t block; elements > 0; elements -= block) {
+        block = elements < EXCHANGE_BLOCK ? elements : EXCHANGE_BLOCK;
+        const uint64_t own =
+            exchange_piece(block, rank + 1, ranks) - exchange_piece(block, rank, ranks);
+        sent += block - own + own * (ranks - 1);
+    }
+    return sent;
+}
+
+uint64_t exchange_bytes_sent(const struct plan *plan, uint32_t rank, uint32_t ranks)
+{
+    uint64_t bytes = 0;
+    for (size_t s = 0; s < plan->segment_count; s++)
+        for (size_t i = 0; i < plan->segments[s].exchange_count; i++) {
+            const struct tensor *sum = plan->segments[s].exchanges[i].sum;
+            bytes += elements_sent((uint64_t)layout_elements(&sum->layout), rank, ranks) *
+                     dtype_size(sum->storage->dtype);
+        }
+    return bytes;
+}

@@ -31,4 +31,18 @@ MUST_CHECK enum healcl_status plan_split(struct rewrite *rewrite, const void *ho
 MUST_CHECK enum healcl_status plan_choose_split(const struct plan *plan, struct healcl_split *split,
                                                 struct healcl_error *error);
 
+/* ---- exchanges ---- */
+
+/* Ranks add up so many elements of a tensor at a time, each a piece: what one needs beside the
+ * tensor are as many. */
+enum { EXCHANGE_BLOCK = 1 << 20 };
+
+/* Where a rank's piece of a block of so many elements begins; of rank `ranks` where the last ends.
+ */
+uint64_t exchange_piece(uint64_t elements, uint32_t rank, uint32_t ranks);
+
+/* The bytes that a rank sends by one run of its part: of each block the others' pieces, and its own
+ * one to each of them once it is the sum. */
+uint64_t exchange_bytes_sent(const struct plan *plan, uint32_t rank, uint32_t ranks);
+
 #endif

@@ -153,10 +153,15 @@ void columns_read_json(const cJSON *object, const struct column_table *table, vo
             *(const char **)(void *)field = keep(context, text ? text : "");
         } else if (column->kind == COLUMN_FLAG) {
             *(bool *)field = cJSON_IsTrue(item);
+        } else if (column->kind == COLUMN_DECIMAL) {
+            *(double *)(void *)field = cJSON_IsNumber(item) ? item->valuedouble : 0;
         } else {
-            uint64_t number =
+            const uint64_t number =
                 column->kind == COLUMN_HUNDREDTHS ? hundredths(item) : json_number_of(item);
-            memcpy(field, &number, sizeof number);
+            if (column->size == sizeof(uint32_t))
+                *(uint32_t *)(void *)field = number <= UINT32_MAX ? (uint32_t)number : 0;
+            else
+                *(uint64_t *)(void *)field = number;
         }
     }
 }

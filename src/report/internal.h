@@ -32,6 +32,12 @@ void report_tensor_memory(struct json *json, cJSON *object, const struct memory_
 void report_kernels_members(struct json *json, cJSON *object, const struct plan *plan,
                             const struct healcl_device *device);
 
+/* What ranks share, and what that takes, as a member. */
+void report_ranks_members(struct json *json, cJSON *object, const struct ranks_facts *facts);
+
+/* Which inputs and results a rank has parts of, as members "inputs" and "results". */
+void report_parts(struct json *json, cJSON *object, const struct healcl_transcript *part);
+
 /* Prints " --ops DIR", or " --trust DIR", for each folder that was read, as a shell takes it.
  * manifests may be NULL.
  */

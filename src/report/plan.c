@@ -7,9 +7,8 @@
 
 #include "plan/memory.h"
 #include "plan/passes.h"
+#include "report/columns.h"
 #include "report/internal.h"
-#include "report/table.h"
-#include "report/text.h"
 
 /* The storage of the constants is no tensor of the transcript's. */
 static uint64_t count_storages(const struct plan *plan)
@@ -19,24 +18,27 @@ static uint64_t count_storages(const struct plan *plan)
 
 /* ---------------------------------------------------------------- text */
 
+COLUMN_OF(segment_name, struct segment, text, *it->name ? it->name : "(no segment)")
+
+#define SEGMENT_FIELD(member) COLUMN_FIELD(struct segment, member)
+
+static const struct column segment_rows[] = {
+    {"name", NULL, COLUMN_TEXT, 0, SEGMENT_FIELD(name)},
+    {NULL, "segment", COLUMN_TEXT, IN_TEXT | SHRINKS, .value = segment_name},
+    {"operations", "operations", COLUMN_COUNT, IN_TEXT, SEGMENT_FIELD(operations)},
+    {"frees", "frees", COLUMN_COUNT, IN_TEXT, SEGMENT_FIELD(frees)},
+    {"bytes_up", "up", COLUMN_BYTES, IN_TEXT | DASH_IF_0, SEGMENT_FIELD(bytes_up)},
+    {"bytes_down", "down", COLUMN_BYTES, IN_TEXT | DASH_IF_0, SEGMENT_FIELD(bytes_down)},
+};
+
+static const struct column_table segment_columns = COLUMN_TABLE(segment_rows);
+
 MUST_CHECK static enum healcl_status print_segments(const struct plan *plan,
                                                     const struct style *style)
 {
-    static const struct table_column columns[] = {{"segment", TABLE_LEFT, true},
-                                                  {"operations", TABLE_RIGHT, false},
-                                                  {"frees", TABLE_RIGHT, false},
-                                                  {"up", TABLE_RIGHT, false},
-                                                  {"down", TABLE_RIGHT, false}};
-    struct table *table = table_create(columns, 5);
-    for (size_t i = 0; i < plan->segment_count; i++) {
-        const struct segment *segment = &plan->segments[i];
-        char text[UNIT_TEXT_SIZE];
-        table_cell(table, "%s", *segment->name ? segment->name : "(no segment)");
-        table_cell(table, "%" PRIu64, segment->operations);
-        table_cell(table, "%" PRIu64, segment->frees);
-        table_cell(table, "%s", segment->bytes_up ? text_bytes(segment->bytes_up, text) : "-");
-        table_cell(table, "%s", segment->bytes_down ? text_bytes(segment->bytes_down, text) : "-");
-    }
+    struct table *table = columns_create(&segment_columns, IN_TEXT);
+    for (size_t i = 0; i < plan->segment_count; i++)
+        columns_row(table, &segment_columns, IN_TEXT, NULL, &plan->segments[i]);
     return table_print(table, style->stream, style->width);
 }
 
@@ -251,11 +253,7 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
                         const struct segment *segment, const struct roofline *roofline)
 {
     cJSON *object = json_object(json, segments, NULL);
-    json_string(json, object, "name", segment->name);
-    json_number(json, object, "operations", segment->operations);
-    json_number(json, object, "frees", segment->frees);
-    json_number(json, object, "bytes_up", segment->bytes_up);
-    json_number(json, object, "bytes_down", segment->bytes_down);
+    columns_add_json(json, object, &segment_columns, NULL, segment);
     add_costs(json, object, &segment->after, roofline);
     add_costs(json, json_object(json, object, "without_passes"), &segment->before, roofline);
     cJSON *changes = json_object(json, object, "passes");
@@ -274,7 +272,8 @@ static void add_segment(struct json *json, cJSON *segments, const struct plan *p
 enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                     const struct memory_facts *memory,
                                     const struct healcl_device *device,
-                                    const struct roofline *roofline, FILE *stream)
+                                    const struct roofline *roofline,
+                                    const struct ranks_facts *ranks, FILE *stream)
 {
     struct json json;
     json_begin(&json, healcl_version());
@@ -302,5 +301,7 @@ enum healcl_status report_plan_json(const char *file, const struct plan *plan,
         report_roofline(&json, json.top, roofline);
     if (device)
         report_kernels_members(&json, json.top, plan, device);
+    if (ranks)
+        report_ranks_members(&json, json.top, ranks);
     return json_print(&json, stream);
 }

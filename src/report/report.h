@@ -76,11 +76,26 @@ MUST_CHECK enum healcl_status report_plan(const char *file, const struct plan *p
 MUST_CHECK enum healcl_status report_passes(const struct plan *plan,
                                             const struct roofline *roofline,
                                             const struct style *style);
-/* device: NULL, or one whose kernels for the steps are told too. */
+/* A transcript that ranks share, and what they have for that. */
+struct ranks_facts {
+    const struct healcl_transcript *whole, *part; /* part: rank 0's, for no rank has more */
+    struct healcl_split split;
+    bool is_chosen;                  /* by healcl: nobody named an axis */
+    struct roofline roofline;        /* of each rank's device; 0 where it is not known */
+    double network_bytes_per_second; /* that a rank sends; 0: not known */
+    double network_latency_ns;
+};
+
+/* What is split, whole and exchanged, and what one rank alone and each of them take. */
+MUST_CHECK enum healcl_status report_ranks(const struct ranks_facts *facts,
+                                           const struct style *style);
+
+/* device: NULL, or one whose kernels for the steps are told too. ranks may be NULL. */
 MUST_CHECK enum healcl_status report_plan_json(const char *file, const struct plan *plan,
                                                const struct memory_facts *memory,
                                                const struct healcl_device *device,
-                                               const struct roofline *roofline, FILE *stream);
+                                               const struct roofline *roofline,
+                                               const struct ranks_facts *ranks, FILE *stream);
 
 /* docs/KERNELS.md */
 void report_kernels_markdown(FILE *stream);

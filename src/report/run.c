@@ -5,9 +5,7 @@
 
 #include "core/numbers.h"
 #include "report/internal.h"
-#include "report/report.h"
-#include "report/table.h"
-#include "report/text.h"
+#include "report/run_segments.h"
 
 enum { SEGMENTS_SHOWN = 20 };
 
@@ -76,34 +74,74 @@ static void print_verdict(const struct run_facts *facts, const struct style *sty
 
 /* ---------------------------------------------------------------- segments */
 
-static const struct table_column segment_columns[] = {
-    {"segment", TABLE_LEFT, true},
-    {"operations", TABLE_RIGHT, false},
-    {"up", TABLE_RIGHT, false},
-    {"down", TABLE_RIGHT, false},
-    {"time", TABLE_RIGHT, false},
-    {"roofline", TABLE_RIGHT, false}, /* where it is known, and all is told */
-};
-
-static void add_segment_row(struct table *table, const char *name, uint64_t count, uint64_t up,
-                            uint64_t down, uint64_t nanoseconds)
+static const char *row_name(const struct segment_row *row)
 {
-    char text[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", *name ? name : "(no segment)");
-    table_cell(table, "%" PRIu64, count);
-    table_cell(table, "%s", up ? text_bytes(up, text) : "-");
-    table_cell(table, "%s", down ? text_bytes(down, text) : "-");
-    table_cell(table, "%s", text_time(nanoseconds, text));
+    return *row->of.name ? row->of.name : "(no segment)";
 }
 
-/* What is no time of a segment. */
-static void add_row_of_time(struct table *table, const char *name, uint64_t nanoseconds)
+/* Which share of a segment's time the roofline is. */
+static const char *share_text(const struct segment_row *row, char text[COLUMN_TEXT_SIZE])
 {
-    char text[UNIT_TEXT_SIZE];
-    table_cell(table, "%s", name);
-    for (int i = 0; i < 3; i++)
-        table_cell(table, "-");
-    table_cell(table, "%s", text_time(nanoseconds, text));
+    if (row->roofline == 0 || row->of.nanoseconds == 0)
+        return "-";
+    snprintf(text, COLUMN_TEXT_SIZE, "%.0f %%",
+             100.0 * (double)row->roofline / (double)row->of.nanoseconds);
+    return text;
+}
+
+#define ROW_IF(name, member, known, expression) \
+    COLUMN_IF(name, struct segment_row, member, known, expression)
+#define ROW_FIELD(member) COLUMN_FIELD(struct segment_row, of.member)
+
+ROW_IF(told_name, text, true, row_name(it))
+ROW_IF(row_operations, number, !it->is_time, it->of.operations)
+ROW_IF(roofline, number, it->has_roofline, it->roofline)
+ROW_IF(share, text, true, share_text(it, value->room))
+
+/* Where a column is told. */
+enum { IN_BRIEF = COLUMN_PLACES, IN_FULL = IN_BRIEF << 1, IN_ALL = IN_BRIEF | IN_FULL };
+
+static const struct column segment_rows[] = {
+    {"name", NULL, COLUMN_TEXT, 0, ROW_FIELD(name)},
+    {NULL, "segment", COLUMN_TEXT, IN_ALL | SHRINKS, .value = told_name},
+    {"operations", "operations", COLUMN_COUNT, IN_ALL, .value = row_operations},
+    {"bytes_up", "up", COLUMN_BYTES, IN_ALL | DASH_IF_0, ROW_FIELD(bytes_up)},
+    {"bytes_down", "down", COLUMN_BYTES, IN_ALL | DASH_IF_0, ROW_FIELD(bytes_down)},
+    {"time_ns", "time", COLUMN_TIME, IN_ALL, ROW_FIELD(nanoseconds)},
+    {"roofline_ns", NULL, COLUMN_TIME, 0, .value = roofline},
+    {NULL, "roofline", COLUMN_TEXT, IN_FULL | TO_THE_RIGHT, .value = share},
+    {"profiled_ns", NULL, COLUMN_TIME, 0, ROW_FIELD(profiled_nanoseconds)},
+    {"without_command_ns", NULL, COLUMN_TIME, 0, ROW_FIELD(without_command_nanoseconds)},
+    {"not_begun_ns", NULL, COLUMN_TIME, 0, ROW_FIELD(not_begun_nanoseconds)},
+};
+
+const struct column_table report_segment_columns = COLUMN_TABLE(segment_rows);
+
+struct segment_row report_segment_row(const struct run_facts *facts, size_t segment)
+{
+    return (struct segment_row){
+        .of = facts->report->segments[segment],
+        .roofline = roofline_time(&facts->roofline, &facts->plan->segments[segment].after),
+        .has_roofline = facts->roofline.bytes > 0,
+    };
+}
+
+/* A table of segments and of other times. */
+struct segment_table {
+    struct table *text;
+    unsigned place;
+};
+
+static void add_row(const struct segment_table *table, const struct segment_row *row)
+{
+    columns_row(table->text, &report_segment_columns, table->place, NULL, row);
+}
+
+static void add_time(const struct segment_table *table, const char *name, uint64_t nanoseconds)
+{
+    if (nanoseconds > 0)
+        add_row(table, &(struct segment_row){.of = {.name = name, .nanoseconds = nanoseconds},
+                                             .is_time = true});
 }
 
 /* Building programs, and what the first run took longer than those that count, for drivers compile
@@ -119,34 +157,22 @@ static uint64_t compiling_time(const struct healcl_report *report)
 }
 
 /* Where a cold start went, but for what is not 0: opening a device has tested it, programs were
- * built, and kernels ran for the first time. With a cell more in tables of shares. */
-static void add_cold_start(struct table *table, const struct run_facts *facts, bool shares)
+ * built, and kernels ran for the first time. */
+static void add_cold_start(const struct segment_table *table, const struct run_facts *facts)
 {
     const struct healcl_report *report = facts->report;
     const uint64_t built = report->programs_built, loaded = report->programs_loaded;
     char programs[64], launches[48];
     snprintf(programs, sizeof programs, "  %" PRIu64 " program%s %s", built ? built : loaded,
-             (built ? built : loaded) == 1 ? "" : "s", built ? "built" : "loaded");
+             plural(built ? built : loaded), built ? "built" : "loaded");
     if (built > 0 && loaded > 0)
         snprintf(programs + strlen(programs), sizeof programs - strlen(programs),
                  ", %" PRIu64 " loaded", loaded);
     snprintf(launches, sizeof launches, "  %" PRIu64 " first launch%s", report->first_launches,
              report->first_launches == 1 ? "" : "es");
-    const struct {
-        const char *name;
-        uint64_t nanoseconds;
-    } rows[] = {
-        {programs, built + loaded > 0 ? report->compile_nanoseconds : 0},
-        {launches, report->first_launch_nanoseconds},
-        {"self-test", facts->self_test_nanoseconds},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].nanoseconds == 0)
-            continue;
-        add_row_of_time(table, rows[i].name, rows[i].nanoseconds);
-        if (shares)
-            table_cell(table, "-");
-    }
+    add_time(table, programs, built + loaded > 0 ? report->compile_nanoseconds : 0);
+    add_time(table, launches, report->first_launch_nanoseconds);
+    add_time(table, "self-test", facts->self_test_nanoseconds);
 }
 
 static int slower_first(const void *a, const void *b)
@@ -172,64 +198,47 @@ static enum healcl_status slowest(const struct healcl_report *report, uint64_t *
     return HEALCL_OK;
 }
 
-/* Which share of a segment's time the roofline is. */
-static void add_share_cell(struct table *table, uint64_t roofline, uint64_t nanoseconds)
+static void add_to(struct healcl_segment_profile *sum, const struct healcl_segment_profile *segment)
 {
-    if (roofline > 0 && nanoseconds > 0)
-        table_cell(table, "%.0f %%", 100.0 * (double)roofline / (double)nanoseconds);
-    else
-        table_cell(table, "-");
+    sum->operations += segment->operations;
+    sum->bytes_up += segment->bytes_up;
+    sum->bytes_down += segment->bytes_down;
+    sum->nanoseconds += segment->nanoseconds;
 }
 
 MUST_CHECK static enum healcl_status print_segments(const struct run_facts *facts,
                                                     const struct style *style, bool all)
 {
     const struct healcl_report *report = facts->report;
-    const bool shares = all && facts->roofline.bytes > 0;
+    const unsigned place = all && facts->roofline.bytes > 0 ? IN_FULL : IN_BRIEF;
     uint64_t least = 0;
     if (!all)
         TRY(slowest(report, &least));
-    struct table *table = table_create(segment_columns, shares ? 6 : 5);
-    struct healcl_segment_profile total = {.name = "total"}, rest = {.name = ""};
-    size_t shown = 0, left_out = 0;
+    const struct segment_table table = {columns_create(&report_segment_columns, place), place};
+    struct segment_row total = {.of.name = "total"}, rest = {.of.name = ""};
+    size_t shown = 0;
     for (size_t i = 0; i < report->segment_count; i++) {
-        const struct healcl_segment_profile *s = &report->segments[i];
-        bool show = all || report->segment_count <= SEGMENTS_SHOWN ||
-                    (s->nanoseconds >= least && shown < SEGMENTS_SHOWN);
-        struct healcl_segment_profile *sums[] = {&total, show ? NULL : &rest};
-        for (size_t j = 0; j < 2 && sums[j]; j++) {
-            sums[j]->operations += s->operations;
-            sums[j]->bytes_up += s->bytes_up;
-            sums[j]->bytes_down += s->bytes_down;
-            sums[j]->nanoseconds += s->nanoseconds;
-        }
-        shown += show;
-        left_out += !show;
+        const struct segment_row row = report_segment_row(facts, i);
+        const bool show = all || report->segment_count <= SEGMENTS_SHOWN ||
+                          (row.of.nanoseconds >= least && shown < SEGMENTS_SHOWN);
+        add_to(&total.of, &row.of);
         if (show)
-            add_segment_row(table, s->name, s->operations, s->bytes_up, s->bytes_down,
-                            s->nanoseconds);
-        if (shares)
-            add_share_cell(table, roofline_time(&facts->roofline, &facts->plan->segments[i].after),
-                           s->nanoseconds);
+            add_row(&table, &row);
+        else
+            add_to(&rest.of, &row.of);
+        shown += show;
     }
-    if (left_out > 0) {
-        char name[48];
-        snprintf(name, sizeof name, "(%zu faster ones)", left_out);
-        add_segment_row(table, name, rest.operations, rest.bytes_up, rest.bytes_down,
-                        rest.nanoseconds);
-    }
+    char name[48];
+    snprintf(name, sizeof name, "(%zu faster ones)", report->segment_count - shown);
+    rest.of.name = name;
+    if (shown < report->segment_count)
+        add_row(&table, &rest);
     if (report->segment_count != 1)
-        add_segment_row(table, "total", total.operations, total.bytes_up, total.bytes_down,
-                        total.nanoseconds);
-    if (report->segment_count != 1 && shares)
-        table_cell(table, "-");
-    if (compiling_time(report) > 0)
-        add_row_of_time(table, "compiling", compiling_time(report));
-    if (compiling_time(report) > 0 && shares)
-        table_cell(table, "-");
+        add_row(&table, &total);
+    add_time(&table, "compiling", compiling_time(report));
     if (all)
-        add_cold_start(table, facts, shares);
-    return table_print(table, style->stream, style->width);
+        add_cold_start(&table, facts);
+    return table_print(table.text, style->stream, style->width);
 }
 
 /* ---------------------------------------------------------------- operations */
@@ -301,48 +310,51 @@ static struct time_shares sum_shares(const struct healcl_report *report, const s
     return shares;
 }
 
-static void add_share_row(struct table *table, const char *name, uint64_t nanoseconds,
-                          uint64_t total)
+/* The context is the time that shares are of. */
+static bool kind_share(const void *context, const void *record, struct column_value *value)
 {
-    char text[UNIT_TEXT_SIZE];
-    if (nanoseconds == 0)
-        return;
-    table_cell(table, "%s", name);
-    table_cell(table, "-");
-    table_cell(table, "%s", text_time(nanoseconds, text));
-    table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)total);
-    table_cell(table, "-");
+    const struct time_shares *shares = context;
+    const struct kind *kind = record;
+    snprintf(value->room, sizeof value->room, "%.1f %%",
+             100.0 * (double)kind->nanoseconds / (double)shares->total);
+    value->text = value->room;
+    return kind->nanoseconds > 0;
 }
+
+COLUMN_IF(kind_each, struct kind, number, it->count > 0 && it->nanoseconds > 0,
+          it->nanoseconds / it->count)
+
+#define KIND_FIELD(member) COLUMN_FIELD(struct kind, member)
+
+static const struct column kind_rows[] = {
+    {NULL, "operation", COLUMN_TEXT, IN_TEXT | SHRINKS, KIND_FIELD(name)},
+    {NULL, "count", COLUMN_COUNT, IN_TEXT | DASH_IF_0, KIND_FIELD(count)},
+    {NULL, "time", COLUMN_TIME, IN_TEXT | DASH_IF_0, KIND_FIELD(nanoseconds)},
+    {NULL, "share", COLUMN_TEXT, IN_TEXT | TO_THE_RIGHT, .value = kind_share},
+    {NULL, "each", COLUMN_TIME, IN_TEXT, .value = kind_each},
+};
+
+static const struct column_table kind_columns = COLUMN_TABLE(kind_rows);
 
 MUST_CHECK static enum healcl_status print_operations(const struct healcl_report *report,
                                                       const struct style *style)
 {
-    static const struct table_column columns[] = {{"operation", TABLE_LEFT, true},
-                                                  {"count", TABLE_RIGHT, false},
-                                                  {"time", TABLE_RIGHT, false},
-                                                  {"share", TABLE_RIGHT, false},
-                                                  {"each", TABLE_RIGHT, false}};
     size_t count;
     struct kind *kinds = sum_kinds(report, &count);
     if (!kinds)
         return HEALCL_NO_MEMORY;
-    struct time_shares shares = sum_shares(report, kinds, count);
-    struct table *table = table_create(columns, 5);
-    for (size_t i = 0; i < count; i++) {
-        char text[UNIT_TEXT_SIZE];
-        uint64_t nanoseconds = kinds[i].nanoseconds;
-        table_cell(table, "%s", kinds[i].name);
-        table_cell(table, "%" PRIu64, kinds[i].count);
-        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds, text) : "-");
-        if (nanoseconds)
-            table_cell(table, "%.1f %%", 100.0 * (double)nanoseconds / (double)shares.total);
-        else
-            table_cell(table, "-");
-        table_cell(table, "%s", nanoseconds ? text_time(nanoseconds / kinds[i].count, text) : "-");
-    }
-    add_share_row(table, "(the driver begins a kernel)", shares.not_begun, shares.total);
-    add_share_row(table, "(the device has no command)", shares.without_command, shares.total);
-    add_share_row(table, "(transfers and the rest)", shares.rest, shares.total);
+    const struct time_shares shares = sum_shares(report, kinds, count);
+    const struct kind others[] = {
+        {.name = "(the driver begins a kernel)", .nanoseconds = shares.not_begun},
+        {.name = "(the device has no command)", .nanoseconds = shares.without_command},
+        {.name = "(transfers and the rest)", .nanoseconds = shares.rest},
+    };
+    struct table *table = columns_create(&kind_columns, IN_TEXT);
+    for (size_t i = 0; i < count; i++)
+        columns_row(table, &kind_columns, IN_TEXT, &shares, &kinds[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].nanoseconds > 0)
+            columns_row(table, &kind_columns, IN_TEXT, &shares, &others[i]);
     free(kinds);
     return table_print(table, style->stream, style->width);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "report/internal.h"
+#include "report/run_segments.h"
 
 /* Bytes that the operations of a segment read and write, by number, for the caller to free; NULL
  * when out of memory. */
@@ -15,27 +16,18 @@ static uint64_t *sum_bytes(const struct plan *plan, const struct segment *segmen
     return bytes;
 }
 
-/* planned is the same segment in the plan. */
-static void add_segment(struct json *json, cJSON *segments, const struct run_facts *facts,
-                        const struct segment *planned, const struct healcl_segment_profile *segment)
+static void add_segment(struct json *json, cJSON *segments, const struct run_facts *facts, size_t i)
 {
     const struct plan *plan = facts->plan;
+    const struct segment *planned = &plan->segments[i];
+    const struct segment_row row = report_segment_row(facts, i);
     cJSON *object = json_object(json, segments, NULL);
-    json_string(json, object, "name", segment->name);
-    json_number(json, object, "operations", segment->operations);
-    json_number(json, object, "bytes_up", segment->bytes_up);
-    json_number(json, object, "bytes_down", segment->bytes_down);
-    json_number(json, object, "time_ns", segment->nanoseconds);
-    if (facts->roofline.bytes > 0)
-        json_number(json, object, "roofline_ns", roofline_time(&facts->roofline, &planned->after));
-    json_number(json, object, "profiled_ns", segment->profiled_nanoseconds);
-    json_number(json, object, "without_command_ns", segment->without_command_nanoseconds);
-    json_number(json, object, "not_begun_ns", segment->not_begun_nanoseconds);
+    columns_add_json(json, object, &report_segment_columns, NULL, &row);
     cJSON *kinds = json_array(json, object, "operations_by_kind");
     uint64_t *bytes = sum_bytes(plan, planned);
     json->failed |= !bytes;
     /* The profiles are those of the operations that are counted, in their order. */
-    const struct healcl_operation_profile *profile = segment->profiles;
+    const struct healcl_operation_profile *profile = row.of.profiles;
     for (size_t number = 0; bytes && number < operation_count(plan->table); number++) {
         if (planned->counts[number] == 0)
             continue;
@@ -164,6 +156,6 @@ enum healcl_status report_run_json(const struct run_facts *facts, FILE *stream)
     add_manifest_kernels(&json, report);
     cJSON *segments = json_array(&json, json.top, "segments");
     for (size_t i = 0; i < report->segment_count; i++)
-        add_segment(&json, segments, facts, &facts->plan->segments[i], &report->segments[i]);
+        add_segment(&json, segments, facts, i);
     return json_print(&json, stream);
 }

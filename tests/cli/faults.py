@@ -7,7 +7,8 @@ OpenCL object, does not hang, and the next run is right. Of a run that hangs a d
     faults.py [--share N] FOLDER [KIND.MODE...]
 
 FOLDER: where the tests are built, as build/test. KIND.MODE: a cell of the table, as memory.run;
-KIND alone: all of its cells. Without any all.
+KIND alone: all of its cells. Without any all. Of allocations it tells how many distinct stacks of
+calls have led to them; `check` makes many thousands by the same ones: of those the first one fails.
 
 Takes a few positions of most cells (tests/share.py), or with --share N one of each N neighbours.
 HEALCL_TEST_ALL=1 takes the whole, which is hours of processor time.
@@ -32,6 +33,8 @@ from share import IS_ALL, SEED, share  # noqa: E402
 SMALL = ROOT / "transcripts/plain.json"
 MODEL = ROOT / "transcripts/recognizer.json"
 CODES = {"CL_OUT_OF_RESOURCES": -5, "CL_OUT_OF_HOST_MEMORY": -6, "CL_INVALID_OPERATION": -59}
+# All that an audit can do again, of each request.
+AUDITED = ["--requests", "2", "--audit", "100%", "--audit-seed", "1"]
 POOL = ThreadPoolExecutor(2)
 # Seconds. Once in thousands of runs what a program has cost reaches what its binary costs, and then
 # closing the device has the driver compile all of its kernels (src/device/binary.c). That takes a
@@ -39,9 +42,12 @@ POOL = ThreadPoolExecutor(2)
 TIMEOUT = 600
 TOLD_MOST = 8  # of what is wrong in a cell
 
-# What is run, how many positions a share takes at most, the exit code of a failure, and behind how
-# many positions all are alike.
-Mode = collections.namedtuple("Mode", "command draws code most", defaults=[4, 1 << 30])
+# What is run, how many positions a share takes at most, the exit code of a failure, and whether of
+# positions that the same calls have led to the first one is enough.
+Mode = collections.namedtuple("Mode", "command draws code firsts", defaults=[4, False])
+# What a run without a fault has met: how many calls there were, and the first position of each
+# distinct stack of calls. None: nobody has looked.
+Met = collections.namedtuple("Met", "count firsts", defaults=[None])
 # How a run ended: with which failed call, and how many OpenCL objects left. None: not known.
 End = collections.namedtuple("End", "code errors failed left", defaults=[None, 0])
 
@@ -54,7 +60,7 @@ class Memory:
         self.faulty, self.folder = build / "tests/libfaulty_memory.so", folder
         healcl, package, baseline = build / "healcl", folder / "small.zip", folder / "baseline.json"
         compare = [healcl, "compare", "-d", "reference", "--repeat", "1"]
-        run = [healcl, "run", "-q"]
+        run, check = [healcl, "run", "-q"], [healcl, "check", "--quick", "--op"]
         self.modes = {"reference": Mode([*run, "--reference", SMALL], 60),
                       "inspect": Mode([healcl, "inspect", SMALL], 60),
                       "baseline": Mode([*compare, "--baseline", baseline, SMALL], 15)}
@@ -68,9 +74,11 @@ class Memory:
                        "none": Mode([*run, "--passes", "none", SMALL], 0),
                        "limited": Mode([*run, "--max-device-memory", "1K", SMALL], 0),
                        "requests": Mode([*run, "--requests", "2", SMALL], 0),
+                       "audit": Mode([*run, *AUDITED, SMALL], 2, firsts=True),
                        "package": Mode([*run, "--package", package, SMALL], 2),
                        "calls": Mode([build / "examples/example_calls"], 1, 1),
-                       "check": Mode([healcl, "check", "--quick", "--op", "flatten"], 1, most=700)}
+                       "check": Mode([*check, "flatten"], 1, firsts=True),
+                       "computes": Mode([*check, "modneg"], 0, firsts=True)}
 
     def run(self, mode, position, code=None):
         count = self.folder / "count"
@@ -78,7 +86,10 @@ class Memory:
         if position == 0:
             environment["FAULTY_MEMORY_COUNT"] = str(count)
         end = ended(mode.command, environment)
-        return (end, int(count.read_text())) if position == 0 else end
+        if position > 0:
+            return end
+        number, *firsts = map(int, count.read_text().split())
+        return end, Met(number, firsts)
 
     def close(self):
         pass
@@ -103,12 +114,13 @@ class OpenCL:
                       "none": Mode([*run, "--passes", "none", MODEL], 3),
                       "limited": Mode([*run, "--max-device-memory", "100K", MODEL], 3),
                       "requests": Mode([*run, "--requests", "2", MODEL], 4),
+                      "audit": Mode([*run, *AUDITED, MODEL], 3),
                       "package": Mode([*run, "--package", package, MODEL], 3)}
 
     def run(self, mode, position, code=None):
         runs = self.workers.setdefault(threading.get_ident(), Runs())
         end = runs.run(mode.command, position, CODES.get(code, 0))
-        return (end, runs.calls) if position == 0 else end
+        return (end, Met(runs.calls)) if position == 0 else end
 
     def close(self):
         for runs in self.workers.values():
@@ -206,12 +218,12 @@ def sweep(kind, name, neighbours):
     mode, red = kind.modes[name], 0
     if neighbours:
         POOL.submit(kind.run, mode, 0).result()  # caches are warm
-    whole, count = POOL.submit(kind.run, mode, 0).result()
+    whole, met = POOL.submit(kind.run, mode, 0).result()
     assert whole.code == 0, (name, whole)
-    most = min(count, mode.most)
+    all_of = met.firsts if mode.firsts else range(1, met.count + 1)
     for code in kind.codes:
-        positions = share(f"{kind.name} {name} {code}", range(1, most + 1),
-                          neighbours or -(-most // mode.draws), says=False)
+        positions = share(f"{kind.name} {name} {code}", all_of,
+                          neighbours or -(-len(all_of) // mode.draws), says=False)
         ends = list(POOL.map(lambda at: kind.run(mode, at, code), positions))
         wrong = [(at, end, what) for at, end in zip(positions, ends)
                  if (what := fault(kind, mode, code, end))]
@@ -219,14 +231,15 @@ def sweep(kind, name, neighbours):
             again = POOL.submit(kind.run, mode, 0).result()[0]
             if what := fault(kind, mode, code, again):
                 wrong.append((0, again, f"the next run: {what}"))
-        print_cell(name, code, count, ends, wrong)
+        print_cell(name, code, met, ends, wrong)
         red += bool(wrong)
     return red
 
 
-def print_cell(name, code, count, ends, wrong):
+def print_cell(name, code, met, ends, wrong):
     survived = [end.failed for end in ends if end.code == 0]
-    print_row(name, code, count, len(ends), len(survived), len(ends) - len(survived), len(wrong))
+    print_row(name, code, met.count, "-" if met.firsts is None else len(met.firsts), len(ends),
+              len(survived), len(ends) - len(survived), len(wrong))
     for failed, times in sorted(collections.Counter(filter(None, survived)).items()):
         print(f"    survived {failed} {times}" if failed != "-" else f"    not reached {times}")
     for at, end, what in wrong[:TOLD_MOST]:
@@ -236,7 +249,7 @@ def print_cell(name, code, count, ends, wrong):
 
 
 def print_row(*values):
-    print("{:10}{:48}{:>8}{:>8}{:>10}{:>8}{:>6}".format(*map(str, values)), flush=True)
+    print("{:10}{:48}{:>8}{:>8}{:>8}{:>10}{:>8}{:>6}".format(*map(str, values)), flush=True)
 
 
 def sweep_calls(build, neighbours):
@@ -247,7 +260,7 @@ def sweep_calls(build, neighbours):
     rows = re.findall(r"^fault matrix: (\w+) (\w+): (\d+) calls, (\d+) failed, (\d+) survived$",
                       told.stdout, re.MULTILINE)
     for name, code, count, failed, survived in rows:
-        print_row(name, code, count, failed, survived, int(failed) - int(survived), 0)
+        print_row(name, code, count, "-", failed, survived, int(failed) - int(survived), 0)
     if told.returncode or not rows:
         print(told.stdout, told.stderr)
     return told.returncode != 0 or not rows
@@ -267,8 +280,11 @@ def main():
             print("no device")
         if neighbours != 1:
             print(f"a share of the whole: HEALCL_TEST_SEED={SEED}")
-        print_row("mode", "what fails", "calls", "failed", "survived", "told", "red")
-        for kind in Memory(build, Path(folder)), OpenCL(build, Path(folder)):
+        print_row("mode", "what fails", "calls", "stacks", "failed", "survived", "told", "red")
+        for make in Memory, OpenCL:
+            if wanted and make.name not in {cell.split(".")[0] for cell in wanted}:
+                continue
+            kind = make(build, Path(folder))
             for name in kind.modes:
                 if wanted and not {kind.name, f"{kind.name}.{name}"} & set(wanted):
                     continue

@@ -960,6 +960,42 @@ static void shows_every_mark(void **state)
     free(text);
 }
 
+/* The worst of what runs here; what baselines had is past. */
+static void test_worst(void **state)
+{
+    (void)state;
+    const struct {
+        enum compare_outcome outcome;
+        enum compare_news news;
+    } cases[] = {
+        {COMPARE_UNVERIFIED, COMPARED_RIGHT}, {COMPARE_VERIFIED, COMPARED_RIGHT},
+        {COMPARE_REFUSED, COMPARED_REFUSED},  {COMPARE_UNPROVEN, COMPARED_FAILED},
+        {COMPARE_CRASHED, COMPARED_FAILED},   {COMPARE_TIMED_OUT, COMPARED_FAILED},
+        {COMPARE_VERIFIED, COMPARED_FAILED},  {COMPARE_DIFFERENT, COMPARED_DIFFERENT},
+        {COMPARE_FAILED, COMPARED_DIFFERENT},
+    };
+    struct comparison comparison;
+    begin(&comparison, 1);
+    struct compare_device *device = add_device(&comparison, "0:0", "one", "p");
+    assert_int_equal(compare_worst(&comparison), COMPARED_RIGHT);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        add_run(&comparison, 0, 0, cases[i].outcome, MS, 1);
+        assert_int_equal(compare_worst(&comparison), cases[i].news);
+    }
+    comparison.run_count = 0;
+    device->check.done = true;
+    assert_int_equal(compare_worst(&comparison), COMPARED_FAILED);
+    device->check.failed = 1;
+    assert_int_equal(compare_worst(&comparison), COMPARED_DIFFERENT);
+    device->check.verified = true;
+    assert_int_equal(compare_worst(&comparison), COMPARED_RIGHT);
+    const struct compare_origin past = {.baseline = "base.json"};
+    add_device(&comparison, "0:0", "one", "p")->origin = &past;
+    add_run(&comparison, 0, 1, COMPARE_DIFFERENT, MS, 1);
+    assert_int_equal(compare_worst(&comparison), COMPARED_RIGHT);
+    comparison_release(&comparison);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -985,6 +1021,7 @@ int main(void)
         cmocka_unit_test(spreads_ticks),
         cmocka_unit_test(keeps_late_runs_out_of_the_axis),
         cmocka_unit_test(shows_every_mark),
+        cmocka_unit_test(test_worst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ static void is_counted_and_reported(void **state)
     expect_printed(stream, &text, "\nnegsquare ");
     OK(report_plan("made", script.plan, NULL, &style));
     expect_printed(stream, &text, "\nnegsquare ");
-    OK(report_plan_json("made", script.plan, NULL, NULL, &(struct roofline){0}, stream));
+    OK(report_plan_json("made", script.plan, NULL, NULL, &(struct roofline){0}, NULL, stream));
     expect_printed(stream, &text, "\"negsquare\"");
     fclose(stream);
     free(text);

@@ -98,6 +98,40 @@ static void batchers(void **state)
     script_release(&script);
 }
 
+static void splits(void **state)
+{
+    (void)state;
+    struct script script = {0};
+    struct healcl_transcript *transcript = open_transcript(&script), *part = NULL;
+    struct healcl_split split = {.input = 0, .axis = 0, .rank = 0, .ranks = 2};
+    USAGE(healcl_transcript_split(NULL, &split, &part, e));
+    USAGE(healcl_transcript_split(transcript, NULL, &part, e));
+    USAGE(healcl_transcript_split(transcript, &split, NULL, e));
+    USAGE(healcl_transcript_choose_split(NULL, &split, e));
+    USAGE(healcl_transcript_choose_split(transcript, NULL, e));
+    USAGE(healcl_transcript_choose_split(transcript, &(struct healcl_split){.ranks = 0}, e));
+    OK(healcl_transcript_choose_split(transcript, &split, &error));
+    split.rank = 1;
+    OK(healcl_transcript_split(transcript, &split, &part, &error));
+    assert_int_equal(healcl_transcript_input_part(part, 0).start, ELEMENTS / 2);
+    assert_int_equal(healcl_transcript_result_part(part, 0).size, ELEMENTS / 2);
+    assert_int_equal(healcl_transcript_input_part(part, SIZE_MAX).period, 0);
+    assert_int_equal(healcl_transcript_result_part(NULL, 0).period, 0);
+    assert_int_equal(healcl_transcript_input_part(transcript, 0).period, 0);
+    assert_int_equal(healcl_transcript_split_facts(part).exchanges, 0);
+    assert_int_equal(healcl_transcript_split_facts(NULL).tensor_bytes, 0);
+    const int64_t modulus = 7;
+    const struct healcl_exchange of = {0, 0, HEALCL_INT64, 2, &modulus, 1, 1};
+    int64_t sum[] = {6, 3}, others[] = {6};
+    healcl_exchange_add(&of, 1, 1, sum, others);
+    healcl_exchange_add(&of, 0, 1, sum, others);
+    assert_int_equal(sum[0], 5);
+    assert_int_equal(sum[1], 2);
+    healcl_transcript_close(part);
+    healcl_transcript_close(transcript);
+    script_release(&script);
+}
+
 static void transcripts(void **state)
 {
     (void)state;
@@ -328,8 +362,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_names), cmocka_unit_test(operations_of_vendors),
         cmocka_unit_test(transcripts),      cmocka_unit_test(batchers),
-        cmocka_unit_test(devices),          cmocka_unit_test(sessions),
-        cmocka_unit_test(queues),
+        cmocka_unit_test(splits),           cmocka_unit_test(devices),
+        cmocka_unit_test(sessions),         cmocka_unit_test(queues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Units, clean strings, paragraphs, tables and exact JSON. */
+#include "report/columns.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/text.h"
@@ -192,6 +193,116 @@ static void test_json_without_memory(void **state)
     assert_int_equal(json_print(&json, stdout), HEALCL_NO_MEMORY);
 }
 
+/* ---------------------------------------------------------------- columns */
+
+struct record {
+    const char *name;
+    bool is_new;
+    uint64_t count, load, bytes, rare;
+    uint32_t small;
+    double decimal;
+    uint64_t figures[12];
+};
+
+COLUMN_IF(twice, struct record, number, it->count > 0, 2 * it->count)
+COLUMN_OF(quoted, struct record, text,
+          (snprintf(value->room, sizeof value->room, "'%s'", it->name), value->room))
+
+#define FIELD(member) COLUMN_FIELD(struct record, member)
+
+enum { IN_OTHER = IN_TEXT << 1 };
+
+static const struct column record_rows[] = {
+    {"name", "name", COLUMN_TEXT, IN_TEXT, FIELD(name)},
+    {NULL, "quoted", COLUMN_TEXT, IN_OTHER | TO_THE_RIGHT, .value = quoted},
+    {"is.new", "new", COLUMN_FLAG, IN_TEXT, FIELD(is_new)},
+    {"is.count", "count", COLUMN_COUNT, IN_TEXT | IN_OTHER, FIELD(count)},
+    {"load", NULL, COLUMN_HUNDREDTHS, 0, FIELD(load)},
+    {"bytes", "bytes", COLUMN_BYTES, IN_TEXT | DASH_IF_0, FIELD(bytes)},
+    {"rare", "rare", COLUMN_COUNT, IN_TEXT | NONE_IF_0 | BLANK, FIELD(rare)},
+    {"small", "small", COLUMN_COUNT, IN_TEXT, FIELD(small)},
+    {"decimal", "decimal", COLUMN_DECIMAL, IN_TEXT, FIELD(decimal), .decimals = 1},
+    {"twice", "twice", COLUMN_COUNT, IN_OTHER, .value = twice},
+    {"figure", "figure", COLUMN_TIME, IN_OTHER, .field = 0},
+};
+
+static const struct column_table record_columns = {
+    .columns = record_rows,
+    .count = sizeof record_rows / sizeof *record_rows,
+    .figures = 1 + offsetof(struct record, figures),
+};
+
+static const struct record full = {"a", true, 3, 150, 2000, 5, 7, 2.25, {[10] = 4000}};
+static const struct record bare = {.name = "b"};
+
+static void test_columns_as_text(void **state)
+{
+    (void)state;
+    struct capture capture;
+    struct table *table = columns_create(&record_columns, IN_TEXT);
+    columns_row(table, &record_columns, IN_TEXT, NULL, &full);
+    columns_row(table, &record_columns, IN_TEXT, NULL, &bare);
+    assert_int_equal(table_print(table, capture_start(&capture), 0), HEALCL_OK);
+    capture_expect(&capture, "name  new  count    bytes  rare  small  decimal\n"
+                             "a     yes      3  2.00 kB     5      7      2.2\n"
+                             "b      no      0        -            0      0.0\n");
+    table = columns_create(&record_columns, IN_OTHER);
+    columns_row(table, &record_columns, IN_OTHER, NULL, &full);
+    columns_row(table, &record_columns, IN_OTHER, NULL, &bare);
+    assert_int_equal(table_print(table, capture_start(&capture), 0), HEALCL_OK);
+    capture_expect(&capture, "quoted  count  twice   figure\n"
+                             "   'a'      3      6  4.00 us\n"
+                             "   'b'      0      -     0 ns\n");
+}
+
+static void test_columns_as_json(void **state)
+{
+    (void)state;
+    struct capture capture;
+    struct json json;
+    json_begin(&json, "1");
+    columns_add_json(&json, json.top, &record_columns, NULL, &full);
+    columns_add_json(&json, json_object(&json, json.top, "bare"), &record_columns, NULL, &bare);
+    assert_int_equal(json_print(&json, capture_start(&capture)), HEALCL_OK);
+    capture_expect(
+        &capture,
+        "{\n\t\"healcl\":\t\"1\",\n\t\"name\":\t\"a\",\n\t\"is\":\t{\n\t\t\"new\":\ttrue,"
+        "\n\t\t\"count\":\t3\n\t},\n\t\"load\":\t1.5,\n\t\"bytes\":\t2000,\n\t\"rare\":\t5,"
+        "\n\t\"small\":\t7,\n\t\"decimal\":\t2.25,\n\t\"twice\":\t6,\n\t\"figure\":\t4000,"
+        "\n\t\"bare\":\t{\n\t\t\"name\":\t\"b\",\n\t\t\"is\":\t{\n\t\t\t\"new\":\tfalse,"
+        "\n\t\t\t\"count\":\t0\n\t\t},\n\t\t\"load\":\t0,\n\t\t\"bytes\":\t0,"
+        "\n\t\t\"small\":\t0,\n\t\t\"decimal\":\t0,\n\t\t\"figure\":\t0\n\t}\n}\n");
+}
+
+static const char *keep_text(void *context, const char *text)
+{
+    (void)context;
+    return strcmp(text, "a") == 0 ? full.name : text;
+}
+
+/* What is read is what was told; what is missing, or of another type, is empty. */
+static void test_columns_read(void **state)
+{
+    (void)state;
+    struct record record = full;
+    cJSON *top =
+        cJSON_Parse("{\"name\": \"a\", \"is\": {\"new\": true, \"count\": 3}, \"load\": 1.5,"
+                    "\"bytes\": 2000, \"rare\": 5, \"small\": 7, \"decimal\": 2.25,"
+                    "\"twice\": 99, \"figure\": 4000}");
+    memset(&record, 0, sizeof record);
+    columns_read_json(top, &record_columns, &record, keep_text, NULL);
+    cJSON_Delete(top);
+    assert_memory_equal(&record, &full, sizeof full);
+    top = cJSON_Parse("{\"name\": 1, \"is\": [], \"load\": \"x\", \"bytes\": -1, \"rare\": 1e300,"
+                      "\"small\": 5e9, \"decimal\": null}");
+    columns_read_json(top, &record_columns, &record, keep_text, NULL);
+    cJSON_Delete(top);
+    assert_string_equal(record.name, "");
+    assert_false(record.is_new);
+    assert_true(record.count == 0 && record.load == 0 && record.bytes == 0 && record.rare == 0);
+    assert_true(record.small == 0 && record.decimal >= 0 && record.decimal <= 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +315,9 @@ int main(void)
         cmocka_unit_test(test_table_without_memory),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_without_memory),
+        cmocka_unit_test(test_columns_as_text),
+        cmocka_unit_test(test_columns_as_json),
+        cmocka_unit_test(test_columns_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

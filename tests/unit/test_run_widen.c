@@ -198,8 +198,8 @@ static void bundled_on_the_device(void **state)
     run_files(device);
 }
 
-/* Ciphertexts of the encrypted workloads; other requests go to the device, too. */
-static void encrypted_on_the_device(void **state)
+/* Ciphertexts of the encrypted workloads, together on both; alone on the device. */
+static void encrypted_on_both(void **state)
 {
     static const char *const files[] = {"sentiment", "sharpen", "hybrid_toy", "digits_toy"};
     (void)state;
@@ -216,8 +216,10 @@ static void encrypted_on_the_device(void **state)
             if (strstr(healcl_transcript_segment_name(transcript, requests.inputs[input].segment),
                        "upload_ct"))
                 requests.live[requests.live_count++] = input;
-        for (int64_t batch = 1; batch <= BATCH_MOST; batch = batch < 3 ? batch + 1 : batch + 5)
+        for (int64_t batch = 1; batch <= BATCH_MOST; batch = batch < 3 ? batch + 1 : batch + 5) {
             run_batch(&requests, batch, device, device);
+            run_batch(&requests, batch, device, NULL);
+        }
         healcl_transcript_close(transcript);
     }
 }
@@ -305,7 +307,7 @@ int main(int argc, char **argv)
         DEVICE_TEST(sums_of_products),
         DEVICE_TEST(bundled_on_the_reference),
         DEVICE_TEST(bundled_on_the_device),
-        DEVICE_TEST(encrypted_on_the_device),
+        DEVICE_TEST(encrypted_on_both),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }
