@@ -199,7 +199,7 @@ KERNELS = {
                        unit("test_executor_values"), unit("test_kernels_paths")],
     "cl/copy/": [check("contiguous set_const_val", **GENERAL), check("contiguous set_const_val", **GPU),
                  unit("test_kernels_lines"), unit("test_kernels_moves", **GPU)],
-    "cl/copy/tiles": [check("contiguous"), unit("test_kernels_moves")],
+    "cl/copy/tiles": [unit("test_kernels_moves"), check("contiguous")],
     "cl/digits/": [check("apply_g_decomp apply_g_decomp_relative_to_full_q"),
                    check("apply_g_decomp apply_g_decomp_relative_to_full_q", **GPU),
                    unit("test_kernels_moves"), unit("test_kernels_paths")],
