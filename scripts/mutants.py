@@ -217,10 +217,10 @@ KERNELS = {
                      unit("test_kernels_residues", **GPU)],
     "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE)],
     "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
-    "cl/sum/": [check("axis_modsum modmul_axis_sum"), unit("test_kernels_sums"),
+    "cl/sum/": [unit("test_kernels_sums"), check("axis_modsum modmul_axis_sum"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
-    "cl/sum/local": [check("axis_modsum modmul_axis_sum", **GPU), unit("test_kernels_sums", **GPU),
-                     unit("test_kernels_wide")],
+    "cl/sum/local": [unit("test_kernels_sums", **GPU), unit("test_kernels_wide"),
+                     check("axis_modsum modmul_axis_sum", **GPU)],
 }
 
 
