@@ -199,7 +199,7 @@ KERNELS = {
                        unit("test_executor_values"), unit("test_kernels_paths")],
     "cl/copy/": [check("contiguous set_const_val", **GENERAL), check("contiguous set_const_val", **GPU),
                  unit("test_kernels_lines"), unit("test_kernels_moves", **GPU)],
-    "cl/copy/tiles": [check("contiguous"), unit("test_kernels_moves")],
+    "cl/copy/tiles": [unit("test_kernels_moves"), check("contiguous")],
     "cl/digits/": [check("apply_g_decomp apply_g_decomp_relative_to_full_q"),
                    check("apply_g_decomp apply_g_decomp_relative_to_full_q", **GPU),
                    unit("test_kernels_moves"), unit("test_kernels_paths")],
@@ -217,10 +217,10 @@ KERNELS = {
                      unit("test_kernels_residues", **GPU)],
     "cl/ntt/single": [check("ntt intt", **SINGLE), unit("test_kernels_paths", **SINGLE)],
     "cl/ntt/stages": [check("ntt intt", **GENERAL), check("ntt intt", **GPU)],
-    "cl/sum/": [check("axis_modsum modmul_axis_sum"), unit("test_kernels_sums"),
+    "cl/sum/": [unit("test_kernels_sums"), check("axis_modsum modmul_axis_sum"),
                 check("axis_modsum modmul_axis_sum", **GENERAL), unit("test_kernels_paths")],
-    "cl/sum/local": [check("axis_modsum modmul_axis_sum", **GPU), unit("test_kernels_sums", **GPU),
-                     unit("test_kernels_wide")],
+    "cl/sum/local": [unit("test_kernels_sums", **GPU), unit("test_kernels_wide"),
+                     check("axis_modsum modmul_axis_sum", **GPU)],
 }
 
 
