@@ -403,6 +403,9 @@ static enum healcl_status widen_plan(struct rewrite *rewrite, const void *how,
 
 /* ---------------------------------------------------------------- transcripts */
 
+/* So many times the elements of any view that planning lets through are far from 2^63. */
+enum { BATCH_MAX = 1 << 16 };
+
 MUST_CHECK static enum healcl_status check_inputs(const struct healcl_transcript *transcript,
                                                   const size_t *inputs, size_t count, int64_t batch,
                                                   struct healcl_error *error)
@@ -410,6 +413,9 @@ MUST_CHECK static enum healcl_status check_inputs(const struct healcl_transcript
     const size_t uploads = transcript->plan->uploads;
     if (batch < 1)
         FAIL(error, HEALCL_USAGE, "a batch of %" PRId64 " requests is none", batch);
+    if (batch > BATCH_MAX)
+        FAIL(error, HEALCL_REFUSED, "a batch of %" PRId64 " requests is more than %d", batch,
+             BATCH_MAX);
     for (size_t i = 0; i < count; i++)
         if (inputs[i] >= uploads)
             FAIL(error, HEALCL_USAGE, "there is no input %zu, but %zu of them", inputs[i], uploads);
