@@ -252,9 +252,9 @@ const struct healcl_tensor_info *healcl_transcript_results(
  * *wide is the caller's to close, and keeps what it needs of transcript, whose limits and passes
  * are its own, too. What data make a request refuse is an error of the whole run. A result that
  * comes with an expected tensor is compared with that slice by slice. Errors: HEALCL_USAGE for a
- * batch below 1, or an input that is not there; HEALCL_REFUSED beyond the limits, and for what
- * cannot be widened, with entry and operation: operations of manifests that have no body, and
- * transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
+ * batch below 1, or an input that is not there; HEALCL_REFUSED for more than 65,536 requests,
+ * beyond the limits, and for what cannot be widened, with entry and operation: operations of
+ * manifests that have no body, and transfers of tensors of 16 axes; HEALCL_NO_MEMORY.
  */
 HEALCL_MUST_CHECK enum healcl_status healcl_transcript_widen(
     const struct healcl_transcript *transcript, const size_t *inputs, size_t input_count,
