@@ -139,16 +139,20 @@ MUST_CHECK static enum healcl_status read_moduli(const struct exchanger *exchang
     return unmap(exchanger, moduli, data, error);
 }
 
+/* Copies what lies together at once: axes are sorted, so the last ones do. */
 static void copy_packed(const struct tensor *sum, char *data, char *packed, bool back)
 {
     struct layout layout = sum->layout;
-    const size_t size = dtype_size(sum->storage->dtype);
+    size_t together = dtype_size(sum->storage->dtype);
+    while (layout.rank > 0 &&
+           (size_t)layout.stride[layout.rank - 1] * dtype_size(sum->storage->dtype) == together)
+        together *= (size_t)layout.shape[--layout.rank];
     const struct layout *layouts[] = {&layout};
     struct walk walk;
     layout.offset = 0;
-    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), packed += size) {
-        char *element = data + (size_t)walk.position[0] * size;
-        memcpy(back ? element : packed, back ? packed : element, size);
+    for (walk_init(&walk, 1, layouts); walk.left > 0; walk_next(&walk), packed += together) {
+        char *part = data + (size_t)walk.position[0] * dtype_size(sum->storage->dtype);
+        memcpy(back ? part : packed, back ? packed : part, together);
     }
 }
 

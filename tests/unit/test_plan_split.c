@@ -1,6 +1,7 @@
 /*
  * Transcripts that are split for ranks: all parts together, in one process, each in a thread of its
- * own on the host reference, give what the whole gives; or the axis is refused, with the entry.
+ * own on the host reference, or with a device of its own, give what the whole gives; or the axis is
+ * refused, with the entry.
  * Over the bundled transcripts, each input and axis, and over scripts that show how results join.
  */
 #include <dirent.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #include "core/layout.h"
+#include "helper_one_device.h"
 #include "helper_script.h"
 #include "helper_share.h"
 #include "plan/transcript.h"
@@ -24,15 +26,7 @@ enum { RANKS_MOST = 4, FILE_MOST = 200 << 10 };
 
 static const char *transcripts = TRANSCRIPTS;
 
-static struct healcl_error error;
-
-#define OK(expression)                                      \
-    do {                                                    \
-        if ((expression) != HEALCL_OK)                      \
-            fail_msg("%s: %s", #expression, error.message); \
-    } while (0)
-
-static size_t splits, refusals, exchanges; /* so far */
+static size_t splits, on_devices, refusals, exchanges; /* so far */
 
 /* ---------------------------------------------------------------- ranks as threads */
 
@@ -48,6 +42,7 @@ struct ranks {
 struct rank {
     struct ranks *ranks;
     uint32_t number;
+    struct healcl_device *device; /* NULL: the host reference */
     struct healcl_transcript *part;
     struct healcl_session *session;
     enum healcl_status status;
@@ -109,7 +104,8 @@ static void *run_rank(void *context)
 {
     struct rank *rank = context;
     const struct healcl_session_options options = {.exchange = exchange, .exchange_context = rank};
-    rank->status = healcl_session_open(rank->part, NULL, &options, &rank->session, &rank->error);
+    rank->status =
+        healcl_session_open(rank->part, rank->device, &options, &rank->session, &rank->error);
     if (rank->status == HEALCL_OK)
         rank->status = healcl_session_run(rank->session, &rank->error);
     if (rank->status != HEALCL_OK)
@@ -213,14 +209,18 @@ static void run_parts(const struct case_ *of, struct rank *ranks, uint32_t count
         expect_result(of, ranks, count, i);
 }
 
+static struct healcl_device *handles[RANKS_MOST]; /* one for each rank */
+
 /* Returns whether the axis was split, and not refused. */
-static bool expect_split(const struct case_ *of, size_t input, uint32_t axis, uint32_t count)
+static bool expect_split_on(const struct case_ *of, size_t input, uint32_t axis, uint32_t count,
+                            bool on)
 {
     struct rank ranks[RANKS_MOST] = {{.number = 0}};
     bool is_split = true;
     for (uint32_t r = 0; r < count && is_split; r++) {
         const struct healcl_split split = {input, axis, r, count};
         ranks[r].number = r;
+        ranks[r].device = on ? handles[r] : NULL;
         const enum healcl_status status =
             healcl_transcript_split(of->whole, &split, &ranks[r].part, &error);
         is_split = status == HEALCL_OK;
@@ -243,6 +243,11 @@ static bool expect_split(const struct case_ *of, size_t input, uint32_t axis, ui
     return is_split;
 }
 
+static bool expect_split(const struct case_ *of, size_t input, uint32_t axis, uint32_t count)
+{
+    return expect_split_on(of, input, axis, count, false);
+}
+
 /* ---------------------------------------------------------------- transcripts */
 
 static void expect_splits(const char *name, struct healcl_transcript *whole)
@@ -261,6 +266,8 @@ static void expect_splits(const char *name, struct healcl_transcript *whole)
                 if (getenv("HEALCL_TEST_TELL"))
                     printf("%s: input %zu axis %u ranks %u\n", name, i, axis, ranks);
                 const bool is_split = expect_split(&of, i, axis, ranks);
+                if (is_split && share_takes("splits on devices", i * 64 + axis * 4 + ranks, 8))
+                    on_devices += expect_split_on(&of, i, axis, ranks, true);
                 splits += is_split;
                 refusals += !is_split;
             }
@@ -287,7 +294,8 @@ static void bundled_transcripts_split(void **state)
         healcl_transcript_close(whole);
     }
     closedir(folder);
-    printf("%zu splits with %zu exchanges, %zu refused\n", splits, exchanges, refusals);
+    printf("%zu splits, %zu of them on devices too, %zu exchanges, %zu refused\n", splits,
+           on_devices, exchanges, refusals);
     assert_true(splits > 50 && exchanges > 10 && refusals > 30);
 }
 
@@ -330,7 +338,7 @@ static void add_sums(struct script *script, enum dtype dtype, const int64_t modu
     script_download(script, "s");
 }
 
-static void expect_sums(enum dtype dtype, const int64_t moduli[2])
+static void expect_sums(enum dtype dtype, const int64_t moduli[2], bool on)
 {
     struct script script = {0};
     struct case_ of = {0};
@@ -344,12 +352,13 @@ static void expect_sums(enum dtype dtype, const int64_t moduli[2])
     OK(healcl_session_run(of.session, &error));
     for (uint32_t ranks = 1; ranks <= RANKS_MOST; ranks++) {
         const size_t before = exchanges;
-        assert_true(expect_split(&of, 1, 1, ranks)); /* a's summed axis: o, and the slice */
+        /* a's summed axis: o, and the slice */
+        assert_true(expect_split_on(&of, 1, 1, ranks, on));
         assert_int_equal(exchanges - before, ranks > 1 ? 2 : 0);
-        assert_true(expect_split(&of, 2, 0, ranks)); /* b's */
-        assert_true(expect_split(&of, 5, 1, ranks)); /* c's: what follows wants the sum */
+        assert_true(expect_split_on(&of, 2, 0, ranks, on)); /* b's */
+        assert_true(expect_split_on(&of, 5, 1, ranks, on)); /* c's: what follows wants the sum */
         assert_int_equal(exchanges - before, ranks > 1 ? 5 : 0);
-        assert_int_equal(expect_split(&of, 1, 0, ranks), ranks <= 3); /* carried */
+        assert_int_equal(expect_split_on(&of, 1, 0, ranks, on), ranks <= 3); /* carried */
     }
     healcl_session_close(of.session);
     healcl_transcript_close(whole);
@@ -359,8 +368,10 @@ static void expect_sums(enum dtype dtype, const int64_t moduli[2])
 static void sums_join(void **state)
 {
     (void)state;
-    expect_sums(DTYPE_INT64, (const int64_t[]){INT64_MAX, INT64_C(4611686018427387847)});
-    expect_sums(DTYPE_INT32, (const int64_t[]){INT32_MAX, 97});
+    for (int on = 0; on <= 1; on++) {
+        expect_sums(DTYPE_INT64, (const int64_t[]){INT64_MAX, INT64_C(4611686018427387847)}, on);
+        expect_sums(DTYPE_INT32, (const int64_t[]){INT32_MAX, 97}, on);
+    }
 }
 
 /* ---------------------------------------------------------------- errors */
@@ -417,6 +428,24 @@ static void splits_are_refused(void **state)
     script_release(&script);
 }
 
+static int open_handles(void **state)
+{
+    if (open_device(state) != 0)
+        return -1;
+    share_compile_fast(true);
+    for (uint32_t r = 0; r < RANKS_MOST; r++)
+        if (device_open_beside(device, &handles[r], &error) != HEALCL_OK)
+            return -1;
+    return 0;
+}
+
+static int close_handles(void **state)
+{
+    for (uint32_t r = 0; r < RANKS_MOST; r++)
+        healcl_device_close(handles[r]);
+    return close_device(state);
+}
+
 /* Another folder of transcripts may be named. */
 int main(int argc, char **argv)
 {
@@ -426,5 +455,5 @@ int main(int argc, char **argv)
         cmocka_unit_test(sums_join),
         cmocka_unit_test(splits_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, open_handles, close_handles);
 }
