@@ -182,6 +182,7 @@ static enum healcl_status open_chosen(struct healcl_device *device, struct healc
         device->chunk_bytes = device->package->chunk_bytes;
     TRY(create_context(device, error));
     TRY(device_create_queues(device, error));
+    TRY(shared_programs_make(device, error));
     device->cache_directory = cache_directory();
     const char *lacks = getenv("HEALCL_LACKS");
     device->forced_lacks = lacks && *lacks ? strdup(lacks) : NULL;
@@ -290,6 +291,7 @@ void healcl_device_close(struct healcl_device *device)
     free(device->recent);
     device_programs_save(device);
     device_programs_free(device);
+    shared_programs_leave(device);
     if (device->transfer)
         (void)cl->clReleaseCommandQueue(device->transfer);
     if (device->compute)

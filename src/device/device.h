@@ -236,7 +236,8 @@ struct healcl_device {
     size_t failed_count, failed_capacity;
     uint64_t binary_price;        /* nanoseconds a binary may cost for each kernel: binary.c;
                                      0: whatever it takes, as HEALCL_KEEP_BINARIES says */
-    struct package *package;      /* all programs come from there; or NULL. The context's */
+    struct package *package;      /* all programs come from there; or NULL. Shared as programs */
+    struct shared_programs *shared_programs;
     struct program_source *added; /* beside cl/ */
     struct program *programs;     /* built so far, the last one used first */
     struct pooled *pool;          /* chunks to use again, the one released last at the end */

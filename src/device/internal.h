@@ -297,7 +297,7 @@ void device_programs_free(struct healcl_device *device);
 
 /* ---------------------------------------------------------------- shared_programs.c */
 
-/* Behind the lock of the context's programs, but for launched. */
+/* Behind the lock of shared_programs_lock, but for launched. */
 struct shared_kernel {
     struct shared_kernel *next;
     char *name;
@@ -319,15 +319,19 @@ struct shared_program {
     struct shared_kernel *kernels;
 };
 
-/* The last one used first. */
-struct shared_programs {
-    struct shared_program *first;
-};
+/* Makes what handles on a context share of programs; the package is part of it. */
+MUST_CHECK enum healcl_status shared_programs_make(struct healcl_device *device,
+                                                   struct healcl_error *error);
 
-/* What follows is called between these two (shared_context.c), but for the last one. */
-void device_programs_lock(struct healcl_device *device);
-void device_programs_unlock(struct healcl_device *device);
-struct shared_programs *device_shared_programs(struct healcl_device *device);
+/* Another handle shares them. */
+void shared_programs_enter(struct healcl_device *device, struct shared_programs *programs);
+
+/* A handle has no programs any more. The last one takes along what was shared. */
+void shared_programs_leave(struct healcl_device *device);
+
+/* What follows is called between these two. */
+void shared_programs_lock(struct healcl_device *device);
+void shared_programs_unlock(struct healcl_device *device);
 
 /* Finds the program that another handle has built from this text, with these options. */
 MUST_CHECK enum healcl_status shared_program_use(struct healcl_device *device,
@@ -346,10 +350,6 @@ void shared_program_leave(struct healcl_device *device, struct program *program,
 /* Gives a kernel what handles share of it. */
 MUST_CHECK enum healcl_status shared_kernel_find(struct program *program, struct kernel *kernel,
                                                  struct healcl_error *error);
-
-/* No handle is left. */
-void shared_programs_free(const struct opencl *cl, struct shared_programs *programs);
-
 /* ---------------------------------------------------------------- binary.c */
 
 /* Names the file of a binary by all that it depends on. */

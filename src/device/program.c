@@ -220,9 +220,9 @@ static void program_free(struct healcl_device *device, struct program *program, 
         kernel_free(device, kernel);
     }
     if (program->shared) {
-        device_programs_lock(device);
+        shared_programs_lock(device);
         shared_program_leave(device, program, discard);
-        device_programs_unlock(device);
+        shared_programs_unlock(device);
     }
     if (program->id)
         (void)device->cl->clReleaseProgram(program->id);
@@ -447,9 +447,9 @@ static enum healcl_status build_or_share(struct healcl_device *device, struct pr
                                          struct healcl_error *error)
 {
     TRY(find_options(device, program, error));
-    device_programs_lock(device);
+    shared_programs_lock(device);
     enum healcl_status status = share_or_build(device, program, error);
-    device_programs_unlock(device);
+    shared_programs_unlock(device);
     return status;
 }
 
@@ -490,9 +490,9 @@ static struct kernel *find_kernel(struct program *program, const char *name)
 static enum healcl_status make_object(struct healcl_device *device, struct program *program,
                                       struct kernel *kernel, struct healcl_error *error)
 {
-    device_programs_lock(device);
+    shared_programs_lock(device);
     enum healcl_status status = shared_kernel_find(program, kernel, error);
-    device_programs_unlock(device);
+    shared_programs_unlock(device);
     TRY(status);
     cl_int code = CL_SUCCESS;
     cl_kernel id =

@@ -8,11 +8,8 @@
 struct device_context {
     pthread_mutex_t
         turn; /* recursive: what opens and closes a handle has one, and so may callers */
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* of handles */
     uint32_t handles;
-    struct package *package;       /* or NULL */
-    pthread_mutex_t programs_lock; /* held while one is built, so that it is built once */
-    struct shared_programs programs;
     struct healcl_device *latest; /* whose turn was the last, and may have left commands; or NULL */
 };
 
@@ -32,9 +29,7 @@ enum healcl_status context_share(struct healcl_device *device, struct healcl_err
     pthread_mutex_init(&shared->turn, &attributes);
     pthread_mutexattr_destroy(&attributes);
     pthread_mutex_init(&shared->lock, NULL);
-    pthread_mutex_init(&shared->programs_lock, NULL);
     shared->handles = 1;
-    shared->package = device->package;
     device->shared = shared;
     return HEALCL_OK;
 }
@@ -50,10 +45,8 @@ static void context_enter(struct healcl_device *device, struct device_context *s
 void context_leave(struct healcl_device *device)
 {
     struct device_context *shared = device->shared;
-    if (!shared) {
-        package_free(device->package);
+    if (!shared)
         return;
-    }
     if (shared->latest == device)
         shared->latest = NULL;
     device_turn_end(device);
@@ -62,27 +55,9 @@ void context_leave(struct healcl_device *device)
     pthread_mutex_unlock(&shared->lock);
     if (!is_last)
         return;
-    shared_programs_free(device->cl, &shared->programs);
     pthread_mutex_destroy(&shared->turn);
-    pthread_mutex_destroy(&shared->programs_lock);
     pthread_mutex_destroy(&shared->lock);
-    package_free(shared->package);
     free(shared);
-}
-
-void device_programs_lock(struct healcl_device *device)
-{
-    pthread_mutex_lock(&device->shared->programs_lock);
-}
-
-void device_programs_unlock(struct healcl_device *device)
-{
-    pthread_mutex_unlock(&device->shared->programs_lock);
-}
-
-struct shared_programs *device_shared_programs(struct healcl_device *device)
-{
-    return &device->shared->programs;
 }
 
 /* ---------------------------------------------------------------- turns */
@@ -191,10 +166,10 @@ enum healcl_status device_open_beside(struct healcl_device *first, struct healcl
     opened->place_bytes = first->place_bytes;
     opened->binary_price = first->binary_price;
     opened->distrusted = first->distrusted;
-    opened->package = first->package;
     opened->brought = first->brought;
     opened->brought.queue = NULL; /* until it is taken */
     context_enter(opened, first->shared);
+    shared_programs_enter(opened, first->shared_programs);
     device_turn_begin(opened);
     enum healcl_status status = open_beside(opened, first, error);
     device_turn_end(opened);
