@@ -12,6 +12,7 @@
 #include "compare/compare.h"
 #include "compare/describe.h"
 #include "core/clock.h"
+#include "device/opening.h"
 #include "device/self_test.h"
 #include "report/check.h"
 #include "report/text.h"

@@ -53,7 +53,7 @@ MUST_CHECK static enum healcl_status open_device(const char *selector,
     if (!board)
         return healcl_device_open_with(&options, device, error);
     TRY(device_open_with(&opencl_loader, &options, device, error));
-    (*device)->ahead.board = board;
+    (*device)->programs->ahead.board = board;
     return self_test_find_multiply(*device, error);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/report_file.h"
 #include "core/process.h"
 #include "device/measure.h"
+#include "device/opening.h"
 #include "device/self_test.h"
 
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };

@@ -6,6 +6,7 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/new_file.h"
+#include "device/opening.h"
 #include "device/self_test.h"
 #include "plan/transcript.h"
 #include "report/diagnosis.h"

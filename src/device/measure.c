@@ -5,7 +5,7 @@
 #include "cl/base/base.h"
 
 #include "core/clock.h"
-#include "device/internal.h"
+#include "device/programs_internal.h"
 
 enum {
     GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */

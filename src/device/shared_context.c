@@ -1,7 +1,6 @@
 /* Several handles on one context, and the turns that they take. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "device/internal.h"
 
@@ -123,60 +122,31 @@ bool device_poll(struct healcl_device *device, bool is_new)
     return has_ended;
 }
 
-/* ---------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------- another handle */
 
-static enum healcl_status add_sources(struct healcl_device *device,
-                                      const struct program_source *source,
-                                      struct healcl_error *error)
-{
-    if (!source)
-        return HEALCL_OK;
-    TRY(add_sources(device, source->next, error)); /* the last one that is added goes first */
-    return device_add_program(device, source->name, source->text, error);
-}
-
-static enum healcl_status open_beside(struct healcl_device *device, struct healcl_device *first,
-                                      struct healcl_error *error)
+static enum healcl_status create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
 {
     TRY_CL(error, "clRetainContext", first->cl->clRetainContext(first->context));
     device->context = first->context;
     TRY(device_create_queues(device, error));
-    if (first->brought.queue)
-        TRY(device_take_queue(device, first->brought.queue, error));
-    TRY(add_sources(device, first->added, error));
-    device->cache_directory = first->cache_directory ? strdup(first->cache_directory) : NULL;
-    device->forced_lacks = first->forced_lacks ? strdup(first->forced_lacks) : NULL;
-    if (!device->cache_directory != !first->cache_directory ||
-        !device->forced_lacks != !first->forced_lacks)
-        NO_MEMORY(error);
-    return HEALCL_OK;
+    return first->brought.queue ? device_take_queue(device, first->brought.queue, error)
+                                : HEALCL_OK;
 }
 
-enum healcl_status device_open_beside(struct healcl_device *first, struct healcl_device **device,
-                                      struct healcl_error *error)
+enum healcl_status device_create_beside(struct healcl_device *device, struct healcl_device *first,
+                                        struct healcl_error *error)
 {
-    struct healcl_device *opened = calloc(1, sizeof *opened);
-    if (!opened)
-        NO_MEMORY(error);
-    opened->cl = first->cl;
-    opened->info = first->info;
-    opened->tuning = first->tuning;
-    opened->choices = first->choices;
-    opened->chunk_bytes = first->chunk_bytes;
-    opened->place_bytes = first->place_bytes;
-    opened->binary_price = first->binary_price;
-    opened->distrusted = first->distrusted;
-    opened->brought = first->brought;
-    opened->brought.queue = NULL; /* until it is taken */
-    context_enter(opened, first->shared);
-    shared_programs_enter(opened, first->shared_programs);
-    device_turn_begin(opened);
-    enum healcl_status status = open_beside(opened, first, error);
-    device_turn_end(opened);
-    if (status != HEALCL_OK) {
-        healcl_device_close(opened);
-        return status;
-    }
-    *device = opened;
-    return HEALCL_OK;
+    device->cl = first->cl;
+    device->info = first->info;
+    device->tuning = first->tuning;
+    device->chunk_bytes = first->chunk_bytes;
+    device->place_bytes = first->place_bytes;
+    device->brought = first->brought;
+    device->brought.queue = NULL; /* until it is taken */
+    context_enter(device, first->shared);
+    device_turn_begin(device);
+    enum healcl_status status = create_beside(device, first, error);
+    device_turn_end(device);
+    return status;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/programs_internal.h"
 
 enum { IDLE_PROGRAMS_MAX = 256 }; /* that no handle uses: manifests bring ever new ones */
 
@@ -47,8 +47,8 @@ enum healcl_status shared_programs_make(struct healcl_device *device, struct hea
         NO_MEMORY(error);
     pthread_mutex_init(&programs->lock, NULL);
     programs->handles = 1;
-    programs->package = device->package;
-    device->shared_programs = programs;
+    programs->package = device->programs->package;
+    device->programs->shared = programs;
     return HEALCL_OK;
 }
 
@@ -57,15 +57,15 @@ void shared_programs_enter(struct healcl_device *device, struct shared_programs 
     pthread_mutex_lock(&programs->lock);
     programs->handles++;
     pthread_mutex_unlock(&programs->lock);
-    device->package = programs->package;
-    device->shared_programs = programs;
+    device->programs->package = programs->package;
+    device->programs->shared = programs;
 }
 
 void shared_programs_leave(struct healcl_device *device)
 {
-    struct shared_programs *programs = device->shared_programs;
+    struct shared_programs *programs = device->programs->shared;
     if (!programs) {
-        package_free(device->package);
+        package_free(device->programs->package);
         return;
     }
     pthread_mutex_lock(&programs->lock);
@@ -85,12 +85,12 @@ void shared_programs_leave(struct healcl_device *device)
 
 void shared_programs_lock(struct healcl_device *device)
 {
-    pthread_mutex_lock(&device->shared_programs->lock);
+    pthread_mutex_lock(&device->programs->shared->lock);
 }
 
 void shared_programs_unlock(struct healcl_device *device)
 {
-    pthread_mutex_unlock(&device->shared_programs->lock);
+    pthread_mutex_unlock(&device->programs->shared->lock);
 }
 
 /* ---------------------------------------------------------------- finding */
@@ -108,7 +108,7 @@ static bool is_shared(const struct shared_program *shared, const struct program 
 enum healcl_status shared_program_use(struct healcl_device *device, struct program *program,
                                       const char *text, bool *found, struct healcl_error *error)
 {
-    struct shared_program *shared = device->shared_programs->first;
+    struct shared_program *shared = device->programs->shared->first;
     while (shared && !is_shared(shared, program, text))
         shared = shared->next;
     *found = shared != NULL;
@@ -128,7 +128,7 @@ enum healcl_status shared_program_use(struct healcl_device *device, struct progr
 enum healcl_status shared_program_add(struct healcl_device *device, struct program *program,
                                       const char *text, bool text_stays, struct healcl_error *error)
 {
-    struct shared_programs *programs = device->shared_programs;
+    struct shared_programs *programs = device->programs->shared;
     TRY_CL(error, "clRetainProgram", device->cl->clRetainProgram(program->id));
     struct shared_program *shared = calloc(1, sizeof *shared);
     if (!shared) {
@@ -209,7 +209,7 @@ static void move_to_front(struct shared_programs *programs, struct shared_progra
 
 void shared_program_leave(struct healcl_device *device, struct program *program, bool discard)
 {
-    struct shared_programs *programs = device->shared_programs;
+    struct shared_programs *programs = device->programs->shared;
     struct shared_program *shared = program->shared;
     shared->discarded = shared->discarded || discard;
     if (--shared->users > 0)

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/internal.h"
 #include "device/measure.h"
+#include "device/programs_internal.h"
+#include "device/tuning_kept.h"
 
 /* To be raised where the same text comes to mean something else. */
 #define TUNING_ABI "healcl tuning 1"

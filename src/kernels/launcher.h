@@ -6,7 +6,7 @@
 #define HEALCL_KERNELS_LAUNCHER_H
 
 #include "cl/base/base.h"
-#include "device/device.h"
+#include "device/programs.h"
 #include "plan/places.h"
 
 /* Device memory of one storage of the plan. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "device/opening.h"
 #include "plan/transcript.h"
 
 /* ---------------------------------------------------------------- hashes */

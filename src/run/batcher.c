@@ -5,6 +5,7 @@
 
 #include "core/clock.h"
 #include "device/device.h"
+#include "device/opening.h"
 #include "plan/transcript.h"
 
 struct healcl_batcher {

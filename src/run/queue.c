@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "device/opening.h"
 #include "kernels/kernels.h"
 #include "run/queue.h"
 

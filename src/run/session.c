@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/opening.h"
 #include "plan/transcript.h"
 #include "run/audit.h"
 #include "run/compare.h"

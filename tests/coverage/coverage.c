@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "check/coverage.h"
+#include "device/opening.h"
 #include "device/self_test.h"
 #include "helper_opencl.h"
 #include "helper_share.h"

@@ -13,9 +13,10 @@
 #include <xxhash.h>
 
 #include "core/file.h"
-#include "device/internal.h"
 #include "device/measure.h"
+#include "device/programs_internal.h"
 #include "device/self_test.h"
+#include "device/tuning_kept.h"
 
 /* The file in hand. */
 static struct {
@@ -107,9 +108,10 @@ static const struct opencl driver = {.clCreateProgramWithBinary = create,
 
 /* ---------------------------------------------------------------- readers */
 
+static struct device_programs programs = {.cache_directory = (char[]){"kept"}};
 static struct healcl_device device = {
     .cl = &driver,
-    .cache_directory = (char[]){"kept"},
+    .programs = &programs,
     .info = {.type = CL_DEVICE_TYPE_CPU, .name = "a device", .max_work_group_size = 64}};
 
 static void read_mark(void)

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "device/opening.h"
 #include "device/self_test.h"
 #include "helper_opencl.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/internal.h"
+#include "device/programs_internal.h"
 #include "helper_scenario.h"
 
 static struct healcl_device *open_device(void)
@@ -59,16 +59,17 @@ static void handles_share_programs(void **state)
     struct healcl_device *device = open_device(), *beside = NULL;
     OK(device_add_program(device, "scenario", scenario_source, &error));
     run_scenario(device);
-    const uint64_t launched = device->first_launches;
+    const uint64_t launched = device->programs->first_launches;
     assert_true(launched > 0);
     const struct helper_opencl with_one = helper;
     for (int i = 0; i < HANDLES; i++) {
         OK(device_open_beside(device, &beside, &error));
         run_scenario(beside);
-        assert_int_equal(beside->programs_built + beside->programs_loaded, 0);
-        assert_int_equal(beside->first_launches, 0);
-        assert_ptr_equal(beside->programs->id, device->programs->id);
-        assert_ptr_not_equal(beside->programs->kernels->id, device->programs->kernels->id);
+        assert_int_equal(beside->programs->built + beside->programs->loaded, 0);
+        assert_int_equal(beside->programs->first_launches, 0);
+        assert_ptr_equal(beside->programs->list->id, device->programs->list->id);
+        assert_ptr_not_equal(beside->programs->list->kernels->id,
+                             device->programs->list->kernels->id);
         healcl_device_close(beside);
     }
     assert_int_equal(helper.count[CALL_clBuildProgram], with_one.count[CALL_clBuildProgram]);
@@ -89,16 +90,16 @@ static void handles_share_what_is_the_same(void **state)
     OK(device_prepare(device, &simple, &error));
     OK(device_open_beside(device, &beside, &error));
     OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 0);
+    assert_int_equal(beside->programs->built, 0);
     device_programs_discard(beside);
     OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 1);
-    assert_ptr_not_equal(beside->programs->id, device->programs->id);
+    assert_int_equal(beside->programs->built, 1);
+    assert_ptr_not_equal(beside->programs->list->id, device->programs->list->id);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
     OK(device_prepare(beside, &simple, &error));
-    assert_int_equal(beside->programs_built, 1);
+    assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
     healcl_device_close(beside);
 }
@@ -203,7 +204,7 @@ static int tear_down_cache(void **state)
 static void run_with_price(uint64_t price)
 {
     struct healcl_device *device = open_device();
-    device->binary_price = price;
+    device->programs->binary_price = price;
     OK(device_add_program(device, "scenario", scenario_source, &error));
     struct scenario scenario = {.count = 100, .local_size = 4};
     bool right = false;
@@ -273,8 +274,8 @@ static void counts_what_is_built_and_loaded(void **state)
         OK(scenario_run(device, &scenario, &right, &error));
         assert_true(right);
         scenario_release(device, &scenario);
-        assert_int_equal(device->programs_built, 1 - run);
-        assert_int_equal(device->programs_loaded, run);
+        assert_int_equal(device->programs->built, 1 - run);
+        assert_int_equal(device->programs->loaded, run);
         healcl_device_close(device);
     }
     unsetenv("HEALCL_KEEP_BINARIES");
@@ -361,7 +362,7 @@ static void ignores_swapped_binaries(void **state)
         OK(device_prepare(device, &launch, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
-        device->binary_price = 1;
+        device->programs->binary_price = 1;
         healcl_device_close(device);
         swap_both_files();
     }
@@ -397,7 +398,7 @@ static void falls_back_to_source(void **state)
         OK(device_prepare(device, &launch, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
-        device->binary_price = 1;
+        device->programs->binary_price = 1;
         healcl_device_close(device);
     }
 }
@@ -441,9 +442,9 @@ static void finds_the_directory(void **state)
         setenv("HOME", cases[i].home, 1);
         struct healcl_device *device = open_device();
         if (cases[i].expected)
-            assert_string_equal(device->cache_directory, cases[i].expected);
+            assert_string_equal(device->programs->cache_directory, cases[i].expected);
         else
-            assert_null(device->cache_directory);
+            assert_null(device->programs->cache_directory);
         healcl_device_close(device);
     }
     unsetenv("XDG_CACHE_HOME");

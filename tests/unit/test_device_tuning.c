@@ -6,8 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/internal.h"
 #include "device/measure.h"
+#include "device/programs_internal.h"
+#include "device/tuning_kept.h"
 #include "helper_device.h"
 
 static char directory[64], cache[80];

@@ -4,13 +4,13 @@
  * sessions, by call, and in bodies of vendors' operations. Runs once more shaped as for other
  * devices, and in chunks.
  */
+#include "device/programs_internal.h"
 #include "helper_device.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/internal.h"
 #include "helper_folder.h"
 #include "helper_script.h"
 #include "helper_share.h"

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "bench/tune.h"
+#include "device/tuning_kept.h"
 #include "helper_device.h"
 
 static struct tune_report report; /* large */
