@@ -2,7 +2,7 @@
 
 #include "bench/bench.h"
 #include "core/clock.h"
-#include "device/measure.h"
+#include "programs/measure.h"
 
 enum {
     SAMPLES = 25, /* the fastest counts: what else a machine does only adds to them, and disturbs

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "device/opening.h"
-#include "device/tuning_kept.h"
 #include "kernels/variant.h"
+#include "programs/opening.h"
+#include "programs/tuning_kept.h"
 
 /* ---------------------------------------------------------------- what is measured */
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "device/programs.h"
+#include "programs/programs.h"
 #include "report/text.h"
 
 int exit_code(enum healcl_status status)

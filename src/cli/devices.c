@@ -8,9 +8,9 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/process.h"
-#include "device/measure.h"
-#include "device/opening.h"
-#include "device/self_test.h"
+#include "programs/measure.h"
+#include "programs/opening.h"
+#include "programs/self_test.h"
 
 enum { SELECTOR_SIZE = 24, SELF_TEST_SECONDS = 30, ROOFLINE_SECONDS = 30 };
 

@@ -6,8 +6,8 @@
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/clock.h"
-#include "device/opening.h"
-#include "device/tuning_kept.h"
+#include "programs/opening.h"
+#include "programs/tuning_kept.h"
 #include "report/tune.h"
 
 enum { BUDGET_MAX = 86400 }; /* seconds */

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "device/opening.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
 
 /* ---------------------------------------------------------------- hashes */
 

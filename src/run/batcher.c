@@ -5,8 +5,8 @@
 
 #include "core/clock.h"
 #include "device/device.h"
-#include "device/opening.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
 
 struct healcl_batcher {
     struct healcl_transcript *transcript; /* retained */

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "device/opening.h"
 #include "kernels/kernels.h"
+#include "programs/opening.h"
 #include "run/queue.h"
 
 /* ---------------------------------------------------------------- executing */

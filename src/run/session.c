@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/opening.h"
 #include "plan/transcript.h"
+#include "programs/opening.h"
 #include "run/audit.h"
 #include "run/compare.h"
 #include "run/exchange.h"

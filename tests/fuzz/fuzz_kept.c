@@ -13,10 +13,10 @@
 #include <xxhash.h>
 
 #include "core/file.h"
-#include "device/measure.h"
-#include "device/programs_internal.h"
-#include "device/self_test.h"
-#include "device/tuning_kept.h"
+#include "programs/internal.h"
+#include "programs/measure.h"
+#include "programs/self_test.h"
+#include "programs/tuning_kept.h"
 
 /* The file in hand. */
 static struct {
@@ -25,7 +25,7 @@ static struct {
     bool is_sealed;
 } kept;
 
-/* The first line, as src/device/cache.c tells of it; its length. */
+/* The first line, as src/programs/cache.c tells of it; its length. */
 static size_t seal(const char *name, char line[256])
 {
     XXH128_canonical_t hash;

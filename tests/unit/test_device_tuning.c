@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/measure.h"
-#include "device/programs_internal.h"
-#include "device/tuning_kept.h"
 #include "helper_device.h"
+#include "programs/internal.h"
+#include "programs/measure.h"
+#include "programs/tuning_kept.h"
 
 static char directory[64], cache[80];
 static struct device_info info;

@@ -4,8 +4,8 @@
  * sessions, by call, and in bodies of vendors' operations. Runs once more shaped as for other
  * devices, and in chunks.
  */
-#include "device/programs_internal.h"
 #include "helper_device.h"
+#include "programs/internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  * elementwise operations with accesses of 16 bytes, on rows that allow these, or that are odd in
  * their length, distance or offset; and products and sums of an operand that repeats along an axis.
  */
-#include "device/programs_internal.h"
 #include "helper_calls.h"
+#include "programs/internal.h"
 
 #include <string.h>
 

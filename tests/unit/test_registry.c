@@ -19,7 +19,7 @@
 
 #include "core/new_file.h"
 #include "core/registry.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 #include "transcript/source.h"
 
 static char directory[64];

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "bench/tune.h"
-#include "device/tuning_kept.h"
 #include "helper_device.h"
+#include "programs/tuning_kept.h"
 
 static struct tune_report report; /* large */
 

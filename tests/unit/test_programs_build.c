@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/programs_internal.h"
 #include "helper_scenario.h"
+#include "programs/internal.h"
 
 static struct healcl_device *open_device(void)
 {

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "device/commands.h"
-#include "device/opening.h"
-#include "device/programs.h"
 #include "package/package.h"
+#include "programs/opening.h"
+#include "programs/programs.h"
 
 /* ---------------------------------------------------------------- opening.c */
 

@@ -1,11 +1,11 @@
 /* Programs and kernels of a device: built or loaded when they are first wanted, kept, launched. */
-#ifndef HEALCL_DEVICE_PROGRAMS_H
-#define HEALCL_DEVICE_PROGRAMS_H
+#ifndef HEALCL_PROGRAMS_PROGRAMS_H
+#define HEALCL_PROGRAMS_PROGRAMS_H
 
 #include <stdio.h>
 
 #include "device/device.h"
-#include "device/tuning_kept.h"
+#include "programs/tuning_kept.h"
 
 /* Programs of a device, and what is known of them. */
 struct device_programs {

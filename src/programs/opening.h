@@ -2,10 +2,10 @@
  * Devices that are listed, opened and closed (healcl_device_close), with all that goes with them:
  * tunings and findings that were kept, programs, packages.
  */
-#ifndef HEALCL_DEVICE_OPENING_H
-#define HEALCL_DEVICE_OPENING_H
+#ifndef HEALCL_PROGRAMS_OPENING_H
+#define HEALCL_PROGRAMS_OPENING_H
 
-#include "device/programs.h"
+#include "programs/programs.h"
 
 /* As device_query_all, with what the self-test has found. */
 MUST_CHECK enum healcl_status device_list_all(const struct opencl *cl,

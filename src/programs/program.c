@@ -7,21 +7,21 @@
 
 #include "core/clock.h"
 #include "core/numbers.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- sources */
 
 /* The files of cl/, embedded by the build. */
 extern const char healcl_cl_base_base_h[], healcl_cl_base_arithmetic_h[];
 #define PROGRAM(variable, name) extern const char healcl_cl_##variable[];
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 
 static const struct {
     const char *name, *text;
 } embedded[] = {
 #define PROGRAM(variable, name) {name, healcl_cl_##variable},
-#include "device/programs.def"
+#include "programs/programs.def"
 #undef PROGRAM
 };
 

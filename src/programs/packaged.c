@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/file.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- using a package */
 

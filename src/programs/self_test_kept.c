@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "device/programs_internal.h"
-#include "device/self_test.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
 
 /* To be raised where other answers come to be asked for; arithmetic.h and the kernel are part of
  * the name anyway. */

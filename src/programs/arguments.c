@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 /* ---------------------------------------------------------------- what a kernel takes */
 

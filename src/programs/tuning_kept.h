@@ -1,6 +1,6 @@
 /* Tunings and choices among kernels that are kept for a device and its driver. */
-#ifndef HEALCL_DEVICE_TUNING_KEPT_H
-#define HEALCL_DEVICE_TUNING_KEPT_H
+#ifndef HEALCL_PROGRAMS_TUNING_KEPT_H
+#define HEALCL_PROGRAMS_TUNING_KEPT_H
 
 #include "device/device.h"
 

@@ -1,13 +1,13 @@
 /* Packages by the library: made of a device's programs, and what a device that has one does. */
-#include "device/programs_internal.h"
 #include "helper_device.h"
+#include "programs/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "device/self_test.h"
+#include "programs/self_test.h"
 
 static char path[] = "/tmp/healcl-package-XXXXXX";
 

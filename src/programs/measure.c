@@ -1,11 +1,11 @@
-#include "device/measure.h"
+#include "programs/measure.h"
 
 #include <string.h>
 
 #include "cl/base/base.h"
 
 #include "core/clock.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 enum {
     GROUPS_PER_UNIT = 32, /* enough that all units are busy to the end */

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "device/measure.h"
-#include "device/programs_internal.h"
-#include "device/tuning_kept.h"
+#include "programs/internal.h"
+#include "programs/measure.h"
+#include "programs/tuning_kept.h"
 
 /* To be raised where the same text comes to mean something else. */
 #define TUNING_ABI "healcl tuning 1"

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 /* Part of every key: to be raised where the same sources and options come to mean another binary.
  */

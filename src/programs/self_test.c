@@ -1,4 +1,4 @@
-#include "device/self_test.h"
+#include "programs/self_test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "cl/base/base.h"
 #include "core/clock.h"
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 __extension__ typedef __int128 int128;
 __extension__ typedef unsigned __int128 uint128;

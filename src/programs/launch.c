@@ -1,5 +1,5 @@
 /* Kernel launches. */
-#include "device/programs_internal.h"
+#include "programs/internal.h"
 
 enum { FLUSH_EVERY = 64 }; /* launches, so that the device starts while the host goes on */
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/array.h"
-#include "device/programs.h"
+#include "programs/programs.h"
 
 bool device_lacks(const struct healcl_device *device, const char *name)
 {

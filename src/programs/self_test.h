@@ -3,8 +3,8 @@
  * fails it is not opened by healcl_device_open. What came out is kept for a device and driver, so
  * that it runs once.
  */
-#ifndef HEALCL_DEVICE_SELF_TEST_H
-#define HEALCL_DEVICE_SELF_TEST_H
+#ifndef HEALCL_PROGRAMS_SELF_TEST_H
+#define HEALCL_PROGRAMS_SELF_TEST_H
 
 #include "device/device.h"
 

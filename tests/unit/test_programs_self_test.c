@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "cl/base/base.h"
-#include "device/programs_internal.h"
-#include "device/self_test.h"
 #include "helper_device.h"
 #include "helper_share.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
 
 /* ---- a layer that puts a line of OpenCL C in front of every program ---- */
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/programs_internal.h"
-#include "device/self_test.h"
-#include "device/tuning_kept.h"
+#include "programs/internal.h"
+#include "programs/self_test.h"
+#include "programs/tuning_kept.h"
 
 enum { BINARY_PRICE = 1000000000 }; /* nanoseconds a kernel; see binary.c */
 
