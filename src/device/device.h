@@ -230,7 +230,7 @@ __attribute__((format(printf, 2, 3))) void device_log(const struct healcl_device
  * time (queues_overlap is 0: some drivers crash then, see docs/DRIVERS.md, and on a CPU nothing is
  * gained). Who calls the functions below from several threads does so between device_turn_begin and
  * device_turn_end; an executor does that for a segment. A turn that begins waits for what is
- * enqueued on the handle that had the last one.
+ * enqueued on the handle that had the last one. NULL, for the host, takes none.
  */
 void device_turn_begin(struct healcl_device *device);
 void device_turn_end(struct healcl_device *device);

@@ -14,7 +14,7 @@ struct device_context {
 
 static bool takes_turns(const struct healcl_device *device)
 {
-    return device->shared && (device->brought.queue || !device->tuning.queues_overlap);
+    return device && device->shared && (device->brought.queue || !device->tuning.queues_overlap);
 }
 
 enum healcl_status context_share(struct healcl_device *device, struct healcl_error *error)
@@ -63,9 +63,9 @@ void context_leave(struct healcl_device *device)
 
 void device_turn_begin(struct healcl_device *device)
 {
-    struct device_context *shared = device->shared;
     if (!takes_turns(device))
         return;
+    struct device_context *shared = device->shared;
     pthread_mutex_lock(&shared->turn);
     struct healcl_device *latest = shared->latest;
     /* An error of these commands is one of the handle that they are of: it meets it again. */

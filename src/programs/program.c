@@ -570,7 +570,7 @@ enum healcl_status device_kernel(struct healcl_device *device, const struct laun
     return HEALCL_OK;
 }
 
-enum healcl_status device_prepare(struct healcl_device *device, const struct launch *launch,
+enum healcl_status device_build_kernel(struct healcl_device *device, const struct launch *launch,
                                   struct healcl_error *error)
 {
     struct kernel *kernel;

@@ -125,7 +125,7 @@ MUST_CHECK enum healcl_status device_note_failed(struct healcl_device *device, c
                                                  struct healcl_error *error);
 
 /* Builds what a launch needs if it is not built yet. */
-MUST_CHECK enum healcl_status device_prepare(struct healcl_device *device,
+MUST_CHECK enum healcl_status device_build_kernel(struct healcl_device *device,
                                              const struct launch *launch,
                                              struct healcl_error *error);
 

@@ -557,8 +557,7 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
     }
     owned->arena = run.arena;
     run.report = &owned->report;
-    if (device)
-        device_turn_begin(device); /* sessions wait: what is measured is this run alone */
+    device_turn_begin(device); /* sessions wait: what is measured is this run alone */
     enum healcl_status status = report_init(&run, error);
     if (status == HEALCL_OK)
         status = bind_inputs(&run, transcript, error);
@@ -568,10 +567,9 @@ enum healcl_status healcl_run_traced(const struct healcl_transcript *transcript,
         status = run_all(&run, error);
     if (run.executor)
         run.executor->class->destroy(run.executor);
-    if (device) {
+    if (device)
         device_trace_end(device);
-        device_turn_end(device);
-    }
+    device_turn_end(device);
     results_free(run.results);
     free(run.times);
     if (status != HEALCL_OK) {

@@ -25,19 +25,19 @@ static void builds_once(void **state)
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\nKERNEL g(uint a) { }\n",
                           &error));
     struct launch launch = simple;
-    OK(device_prepare(device, &launch, &error));
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     launch.kernel = "g";
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 1);
     assert_int_equal(helper.count[CALL_clCreateKernel], 2);
     strcpy(launch.options, "-D X=2");
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     launch.local_size = 2;
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     launch = simple;
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_int_equal(helper.count[CALL_clBuildProgram], 3);
     healcl_device_close(device);
 }
@@ -87,18 +87,18 @@ static void handles_share_what_is_the_same(void **state)
     (void)state;
     struct healcl_device *device = open_device(), *beside = NULL;
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_prepare(device, &simple, &error));
+    OK(device_build_kernel(device, &simple, &error));
     OK(device_open_beside(device, &beside, &error));
-    OK(device_prepare(beside, &simple, &error));
+    OK(device_build_kernel(beside, &simple, &error));
     assert_int_equal(beside->programs->built, 0);
     device_programs_discard(beside);
-    OK(device_prepare(beside, &simple, &error));
+    OK(device_build_kernel(beside, &simple, &error));
     assert_int_equal(beside->programs->built, 1);
     assert_ptr_not_equal(beside->programs->list->id, device->programs->list->id);
     healcl_device_close(beside);
     OK(device_open_beside(device, &beside, &error));
     OK(device_add_program(beside, "simple", "KERNEL f(uint a) { (void)a; }\n", &error));
-    OK(device_prepare(beside, &simple, &error));
+    OK(device_build_kernel(beside, &simple, &error));
     assert_int_equal(beside->programs->built, 1);
     healcl_device_close(device);
     healcl_device_close(beside);
@@ -111,7 +111,7 @@ static void later_sources_win(void **state)
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "#error \"not this one\"\n", &error));
     OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
-    OK(device_prepare(device, &simple, &error));
+    OK(device_build_kernel(device, &simple, &error));
     healcl_device_close(device);
 }
 
@@ -120,7 +120,7 @@ static void shows_the_build_log(void **state)
     (void)state;
     struct healcl_device *device = open_device();
     OK(device_add_program(device, "simple", "\nKERNEL f(uint a) { undeclared = a; }\n", &error));
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     char expected[512];
     snprintf(expected, sizeof expected,
              "program 'simple' does not build on %s: CL_BUILD_PROGRAM_FAILURE", device->info.name);
@@ -130,7 +130,7 @@ static void shows_the_build_log(void **state)
     assert_int_equal(strncmp(error.detail, "built with -cl-std=CL1.2 -w ", 28), 0);
     assert_non_null(strstr(error.detail, "-D X=1"));
     assert_non_null(strstr(error.detail, "undeclared"));
-    assert_int_equal(device_prepare(device, &simple, NULL), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, NULL), HEALCL_DEVICE);
     healcl_device_close(device);
 }
 
@@ -138,10 +138,10 @@ static void misses_what_there_is_not(void **state)
 {
     (void)state;
     struct healcl_device *device = open_device();
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "there is no program 'simple'");
     OK(device_add_program(device, "simple", "KERNEL g(uint a) { }\n", &error));
-    assert_int_equal(device_prepare(device, &simple, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &simple, &error), HEALCL_DEVICE);
     assert_string_equal(error.message, "kernel 'f' of program 'simple': clCreateKernel failed: "
                                        "CL_INVALID_KERNEL_NAME (-46)");
     healcl_device_close(device);
@@ -357,9 +357,9 @@ static void ignores_swapped_binaries(void **state)
         struct healcl_device *device = open_device();
         OK(device_add_program(device, "simple", "KERNEL f(uint a) { }\n", &error));
         struct launch launch = simple;
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         strcpy(launch.options, "-D X=2");
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         assert_int_equal(helper.count[CALL_clCreateProgramWithBinary], 0);
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 2);
         device->programs->binary_price = 1;
@@ -395,7 +395,7 @@ static void falls_back_to_source(void **state)
                                 .groups = 1};
         helper.fail_code = CL_INVALID_BINARY;
         helper.fail_at = helper.calls + 1 + (uint64_t)build;
-        OK(device_prepare(device, &launch, &error));
+        OK(device_build_kernel(device, &launch, &error));
         assert_string_equal(helper.failed, build ? "clBuildProgram" : "clCreateProgramWithBinary");
         assert_int_equal(helper.count[CALL_clCreateProgramWithSource], 1);
         device->programs->binary_price = 1;

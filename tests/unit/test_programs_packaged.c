@@ -76,7 +76,7 @@ static void programs_come_from_a_package(void **state)
     assert_int_equal(kernel_choices_find(&beside->programs->choices, 1), 70);
     assert_int_equal(beside->programs->choices.count, 2);
     struct launch launch = {.program = "base/measure", .kernel = "copy", .local_size = 1};
-    assert_int_equal(device_prepare(beside, &launch, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(beside, &launch, &error), HEALCL_DEVICE);
     assert_non_null(strstr(error.message, "program 'base/measure' with options '-cl-std=CL1.2 -w"));
     assert_non_null(strstr(error.message, "make one with healcl compile"));
     OK(self_test_run(beside, &error));
@@ -97,11 +97,11 @@ static void an_image_is_loaded_once(void **state)
     struct launch launch = {.program = "base/self_test", .kernel = "self_test"};
     launch.local_size = OTHER_SIZE;
     snprintf(launch.options, sizeof launch.options, "%s", first->options);
-    OK(device_prepare(device, &launch, &error));
+    OK(device_build_kernel(device, &launch, &error));
     assert_ptr_not_equal(device->programs->list, first);
     assert_ptr_equal(device->programs->list->id, first->id);
     launch.local_size = 1024;
-    assert_int_equal(device_prepare(device, &launch, &error), HEALCL_DEVICE);
+    assert_int_equal(device_build_kernel(device, &launch, &error), HEALCL_DEVICE);
     healcl_device_close(device);
 }
 
