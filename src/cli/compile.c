@@ -7,9 +7,9 @@
 
 #include "cli/bundled.h"
 #include "cli/cli.h"
+#include "cli/emit.h"
 #include "cli/progress.h"
 #include "core/new_file.h"
-#include "package/emit.h"
 #include "package/package.h"
 #include "programs/opening.h"
 #include "programs/programs.h"
