@@ -71,7 +71,7 @@ programs core|package|device|programs|cl
 kernels core|transcript|ops|plan|extensions|device|programs|kernels|cl
 run core|transcript|ops|plan|extensions|reference|device|programs|kernels|run
 check core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check
-bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench
+bench core|transcript|ops|plan|extensions|reference|device|programs|kernels|run|check|bench|cl
 report core|transcript|ops|plan|extensions|device|programs|kernels|run|check|bench|report
 compare core|report|compare
 cli core|transcript|ops|plan|extensions|package|device|programs|run|check|bench|report|compare|cli

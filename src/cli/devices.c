@@ -2,13 +2,13 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "bench/measure.h"
 #include "bench/roofline.h"
 #include "bench/transfers.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/report_file.h"
 #include "core/process.h"
-#include "programs/measure.h"
 #include "programs/opening.h"
 #include "programs/self_test.h"
 

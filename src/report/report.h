@@ -9,12 +9,12 @@
 
 #include <stdio.h>
 
+#include "bench/measure.h"
 #include "bench/roofline.h"
 #include "core/trace.h"
 #include "device/device.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
-#include "programs/measure.h"
 #include "programs/self_test.h"
 
 /* Where text goes. */

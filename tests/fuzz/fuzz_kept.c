@@ -12,9 +12,9 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "bench/measure.h"
 #include "core/file.h"
 #include "programs/internal.h"
-#include "programs/measure.h"
 #include "programs/self_test.h"
 #include "programs/tuning_kept.h"
 

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/measure.h"
 #include "helper_device.h"
 #include "programs/internal.h"
-#include "programs/measure.h"
 #include "programs/tuning_kept.h"
 
 static char directory[64], cache[80];

@@ -1,6 +1,6 @@
 /* What `healcl devices --measure` copies. */
+#include "bench/measure.h"
 #include "helper_device.h"
-#include "programs/measure.h"
 
 enum { MEMORIES = 4, MEBIBYTE = 1 << 20 };
 
